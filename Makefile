@@ -1,0 +1,31 @@
+# `make quickstart` and `make test` are all a newcomer needs; each makes the one .venv they share. See README.md.
+
+PYTHON ?= python3
+PIP = .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+SETUP_LOG = .venv/setup.log
+
+.PHONY: quickstart test test-all lint clean
+
+quickstart: .venv/installed
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" bash recipes/quickstart/run.sh
+
+test: .venv/installed
+	@.venv/bin/python -m pytest
+
+test-all: .venv/installed
+	@.venv/bin/python -m pytest -m "slow or not slow"
+
+lint: .venv/installed
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+
+# kenlm comes last and may fail: it has no wheel and wants a C++ compiler. All else has to install.
+.venv/installed: setup.cfg constraints.txt
+	@echo "making .venv (a few minutes, once) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@$(PYTHON) -m venv .venv
+	@$(PIP) -e '.[plots,analysis,smt,tensorboard,dev]' > $(SETUP_LOG) 2>&1 || { tail -n 20 $(SETUP_LOG); exit 1; }
+	@$(PIP) -e '.[all]' >> $(SETUP_LOG) 2>&1 || echo "kenlm did not build (it needs a C++ compiler): going on without it, KenLM binaries cannot be read"
+	@touch $@
+
+clean:
+	rm -rf .venv runs

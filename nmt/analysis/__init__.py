@@ -1,0 +1,1 @@
+"""Text or scores in, rows out."""

@@ -1,0 +1,162 @@
+"""The run directory: everything a trained model needs, and the state of its training apart from it.
+
+    version                  `nmt-run 1`
+    config.yaml              the resolved configuration
+    source.vocab target.vocab, source.codes target.codes, source.truecase target.truecase    the text pipeline
+    checkpoints.json         which weights are `best` and `last`
+    step-N.pt                weights of step N (torch, loadable with weights_only=True)
+    training.pt              optimizer, random state and counters of the last save
+    train.tsv dev.tsv        logs
+
+Every file is written beside and renamed; training.pt is the last word: what it names is there, whole.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+
+from nmt import files
+from nmt.data.corpus import DataConfig
+from nmt.data.text import TextPipeline
+from nmt.data.vocab import Vocab
+from nmt.errors import CheckpointError, DataError
+from nmt.models.encoders import ModelConfig
+from nmt.models.translator import Translator
+
+VERSION = "nmt-run 1"
+
+
+@dataclass
+class Run:
+    """A trained model with its text pipeline."""
+
+    directory: Path
+    model: Translator
+    source: TextPipeline
+    target: TextPipeline
+    source_words: Vocab
+    target_words: Vocab
+    data: DataConfig
+    step: int  # the weights are those after this many updates
+
+    @property
+    def name(self) -> str:
+        """How results name the model that made them."""
+        return f"{self.directory.name}@{self.step}"
+
+
+def save_tensors(value: object, path: Path) -> None:
+    """torch.save, beside and renamed. CheckpointError when the disk is full."""
+    beside = path.with_name(f"{path.name}.part{os.getpid()}")
+    try:
+        with open(beside, "wb") as stream:
+            torch.save(value, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
+        beside.unlink(missing_ok=True)
+        raise CheckpointError(f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}") from error
+
+
+def load_tensors(path: Path) -> Any:
+    """CheckpointError for a file that is missing, truncated or not made by save_tensors. Never runs code from the file."""
+    if not path.exists():
+        raise CheckpointError(f"{path}: not there; is this a whole run directory?")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises half a dozen kinds for a damaged file
+        raise CheckpointError(f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name another step") from error
+
+
+def check_version(directory: Path) -> None:
+    path = directory / "version"
+    if not directory.is_dir():
+        raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
+    try:
+        found = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{directory}: not a run directory (it has no readable file 'version')") from error
+    if found != VERSION:
+        raise CheckpointError(f"{path}: format {found[:40]!r}, expected {VERSION!r}; use the version of the toolkit that made it")
+
+
+def create(directory: Path, config: str, source: TextPipeline, target: TextPipeline, vocabs: tuple[Vocab, Vocab]) -> None:
+    """A new run directory without weights; `config` is the resolved YAML. The file `version` comes last."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.cannot_write(directory, error) from error
+    files.write_text(directory / "config.yaml", config.rstrip("\n").split("\n"))
+    source.save(directory, "source")
+    target.save(directory, "target")
+    vocabs[0].save(directory / "source.vocab")
+    vocabs[1].save(directory / "target.vocab")
+    files.write_text(directory / "version", [VERSION])
+
+
+def weights_path(directory: Path, step: int) -> Path:
+    return directory / f"step-{step}.pt"
+
+
+def save_index(directory: Path, best: int, last: int) -> None:
+    files.write_text(directory / "checkpoints.json", [json.dumps({"best": best, "last": last})])
+
+
+def find_step(directory: Path, which: str) -> int:
+    """`best`, `last` or a number of updates -> the step whose weights exist."""
+    if which.isdigit():
+        return int(which)
+    path = directory / "checkpoints.json"
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+        return int(index[which])
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{directory}: no checkpoint yet; train it further") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: cannot find checkpoint {which!r}; expected best, last or a step") from error
+
+
+def read_config(directory: Path) -> tuple[DataConfig, ModelConfig]:
+    """The data and model sections of a run's config.yaml."""
+    path = directory / "config.yaml"
+    try:
+        config = OmegaConf.load(path)
+        data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
+        model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
+        result = OmegaConf.to_object(data), OmegaConf.to_object(model)
+    except Exception as error:  # YAML and OmegaConf each have a family of errors
+        message = str(error).split("\n")[0]
+        raise CheckpointError(f"{path}: damaged configuration ({message})") from error
+    return result  # type: ignore[return-value]
+
+
+def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Run:
+    """A run ready to translate or score. CheckpointError says in one line what is wrong with the directory."""
+    directory = Path(directory)
+    check_version(directory)
+    data, model_config = read_config(directory)
+    try:
+        source_words, target_words = Vocab.load(directory / "source.vocab"), Vocab.load(directory / "target.vocab")
+        source = TextPipeline.load(directory, "source", data.source)
+        target = TextPipeline.load(directory, "target", data.target)
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+    step = find_step(directory, which)
+    model = Translator(model_config, len(source_words), len(target_words))
+    load_weights(model, weights_path(directory, step))
+    model.eval()
+    return Run(directory, model.to(device), source, target, source_words, target_words, data, step)
+
+
+def load_weights(model: Translator, path: Path) -> None:
+    weights = load_tensors(path)
+    try:
+        model.load_state_dict(weights)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path}: the weights do not fit the model of config.yaml; was either replaced?") from error

@@ -1,0 +1,138 @@
+"""What all commands share: one-line errors, flags with the same names everywhere, thread settings before torch loads."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from nmt import __version__
+from nmt.errors import ConfigError, UserError
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one line; `--beam_size` is `--beam-size`."""
+
+    def __init__(self, command: str, description: str, **kwargs: Any) -> None:
+        super().__init__(prog=command, description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, **kwargs)
+        self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # also called by parse_args
+        given = list(sys.argv[1:] if args is None else args)
+        end = given.index("--") if "--" in given else len(given)
+        return super().parse_known_args([dashes(word) for word in given[:end]] + given[end:], namespace)
+
+
+def dashes(word: str) -> str:
+    if not word.startswith("--"):
+        return word
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is too small, expected 1 or more")
+    return value
+
+
+positive.__name__ = "integer"
+
+
+def add_input_output(parser: argparse.ArgumentParser, what: str = "text") -> None:
+    parser.add_argument("--input", "-i", default="-", metavar="FILE", help=f"{what} to read; plain, gzip, or - for stdin")
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", "-o", default="-", metavar="FILE", help="written whole or not at all; .gz compresses; - is stdout")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The run directory and how to compute with it."""
+    parser.add_argument("run", metavar="RUN_DIR", help="a run directory made by nmt-train")
+    add_compute(parser)
+
+
+def add_compute(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--checkpoint", default="best", metavar="STEP", help="best, last or the number of an update")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ...")
+    parser.add_argument("--threads", type=positive, default=None, help="CPU threads; torch decides unless given")
+    parser.add_argument("--matmul", choices=("auto", "mkl", "onednn"), default="auto", help="back end of matrix products on the CPU")
+
+
+def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> int:
+    """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt 130."""
+    name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
+    try:
+        command(argv)
+        sys.stdout.flush()
+        return 0
+    except UserError as error:
+        one_line(name, str(error))
+        return 2
+    except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        one_line(name, "interrupted")
+        return 128 + signal.SIGINT
+    except MemoryError:
+        one_line(name, "out of memory; use a smaller batch or model")
+        return 2
+    except OSError as error:
+        one_line(name, f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+        return 2
+
+
+def one_line(name: str, message: str) -> None:
+    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+
+
+def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
+    """Messages go to stderr, results to stdout."""
+    handler = logging.StreamHandler(sys.stderr)
+    form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
+    handler.setFormatter(logging.Formatter(form, "%Y-%m-%d %H:%M:%S"))
+    root = logging.getLogger("nmt")
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING if quiet else logging.INFO)
+    root.propagate = False
+
+
+def before_torch() -> None:
+    """Threads that wait must sleep: spinning ones cost up to a factor of four on a busy machine. The user's own settings win."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+
+
+def set_up_torch(device: str, threads: int | None, matmul: str) -> str:
+    """Import torch, check the device, choose threads and matrix back end; returns a line for the log."""
+    before_torch()
+    import torch
+
+    from nmt import fastmath
+
+    if threads:
+        torch.set_num_threads(threads)
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise ConfigError(f"device: {device!r} is unknown, expected cpu, cuda or cuda:N") from error
+    if kind not in ("cpu", "cuda"):
+        raise ConfigError(f"device: {device!r} is not supported, expected cpu, cuda or cuda:N")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device: {device!r} asked for, but this torch finds no GPU; use --device cpu")
+    if kind == "cuda":
+        return f"device {device}"
+    return f"device cpu, {torch.get_num_threads()} threads, {fastmath.choose(matmul)}"

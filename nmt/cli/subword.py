@@ -1,0 +1,53 @@
+"""nmt-subword: learn byte-pair codes from one or more texts, apply them, undo them."""
+
+import logging
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from nmt import files
+from nmt.cli import options
+from nmt.data import subword
+from nmt.errors import DataError
+
+log = logging.getLogger("nmt.subword")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("nmt-subword", "Byte-pair encoding of tokenized text (subword-nmt's files).")
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=lambda **given: options.Parser(given["prog"], given.get("description", "")))
+    learn = actions.add_parser("learn", description="Learn codes; several inputs give joint codes, one call for each gives codes apart.")
+    learn.add_argument("--input", "-i", nargs="+", default=["-"], metavar="FILE", help="tokenized text")
+    options.add_output(learn)
+    learn.add_argument("--merges", type=options.positive, default=10000, help="number of merges")
+    learn.add_argument("--min-frequency", type=options.positive, default=2, help="rarer pairs are not merged")
+    apply = actions.add_parser("apply", description="Cut words into units.")
+    apply.add_argument("codes", help="file of codes")
+    options.add_input_output(apply, "tokenized text")
+    undo = actions.add_parser("undo", description="Join units to words.")
+    options.add_input_output(undo, "text in units")
+    for action in (learn, apply, undo):
+        options.add_quiet(action)
+    args = parser.parse_args(argv)
+    options.start_log("nmt-subword", args.quiet)
+    if args.action == "learn":
+        counts: Counter[str] = Counter()
+        for path in args.input:
+            counts.update(subword.count_words(map(files.split_words, files.read_lines(path))))
+        if not counts:
+            raise DataError(f"{', '.join(args.input)}: no words, expected tokenized text")
+        codes = subword.learn(counts, args.merges, args.min_frequency)
+        files.write_text(args.output, codes)
+        log.info("%s merges from %s different words", f"{len(codes) - 1:,}", f"{len(counts):,}")
+        return
+    codes_of = subword.load(args.codes).apply if args.action == "apply" else subword.undo
+    with files.Writing(args.output) as out:
+        out.write_lines(" ".join(codes_of(files.split_words(line))) for line in files.read_lines(args.input))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

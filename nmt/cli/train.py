@@ -1,0 +1,156 @@
+"""nmt-train: train a translator from a configuration file; the same command goes on where a run has stopped."""
+
+import logging
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.cli import options
+from nmt.errors import CheckpointError, ConfigError
+
+log = logging.getLogger("nmt.train")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser(
+        "nmt-train",
+        "Train an encoder-decoder. When the run directory exists the training goes on exactly where it was saved.",
+        epilog="Every key of the file can be overridden: nmt-train train.yaml training.batch_size=32 model.hidden=500",
+    )
+    parser.add_argument("config", metavar="CONFIG.yaml", help="configuration file; see docs/files.md, or --print-config")
+    parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
+    parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
+    parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
+    options.add_quiet(parser)
+    args = parser.parse_intermixed_args(argv)
+    options.start_log("nmt-train", args.quiet, times=True)
+    options.before_torch()
+    from nmt import config as configuration
+
+    config = configuration.load(args.config, args.overrides)
+    if args.print_config:
+        print(configuration.to_yaml(config), end="")
+        return
+    start(config, args.overwrite, show_bar=sys.stderr.isatty() and not args.quiet)
+
+
+def start(config: Any, overwrite: bool, show_bar: bool) -> None:
+    """Make or reopen the run directory, put the job together, train."""
+    import torch
+
+    from nmt import checkpoint
+    from nmt.data.batches import BatchStream
+    from nmt.models.translator import Translator
+    from nmt.training import loop
+    from nmt.training.optimizers import make_optimizer
+    from nmt.training.prepare import make_corpus, make_dev
+
+    directory = Path(config.run)
+    if overwrite and directory.exists():
+        remove(directory)
+    state = reopen(config, directory)
+    matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
+    log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
+    pipelines, vocabs = text_of(config, directory)
+    corpus = make_corpus(config.data, Path(config.data.cache or directory / "data"), pipelines, vocabs)
+    dev = make_dev(config.data, pipelines, vocabs)
+
+    torch.manual_seed(config.seed)
+    model = Translator(config.model, len(vocabs[0]), len(vocabs[1])).to(config.device)
+    log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
+    training = config.training
+    optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
+    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed)
+    job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": back_end()}, show_bar=show_bar)
+    if state:
+        loop.restore(job, state)
+        log.info("going on after update %d", job.progress.step)
+    reason = loop.train(job)
+    progress = job.progress
+    best = f", best {progress.best if training.metric == 'bleu' else -progress.best:.4f} {training.metric}" if progress.best is not None else ""
+    log.info("stopped at update %d (%s)%s at update %d", progress.step, reason, best, progress.best_step or progress.step)
+    if reason == "signal":
+        log.info("the same command goes on from here")
+        sys.exit(128 + job.stop.number)  # type: ignore[attr-defined]
+    log.info("run directory: %s", checkpoint.weights_path(directory, progress.best_step or progress.step).parent)
+
+
+def remove(directory: Path) -> None:
+    """Only what looks like a run directory, so that a slip of the keyboard costs no other folder."""
+    if not (directory / "version").exists() and any(directory.iterdir()):
+        raise ConfigError(f"{directory}: not a run directory, so --overwrite does not remove it; choose another")
+    shutil.rmtree(directory)
+
+
+def reopen(config: Any, directory: Path) -> dict[str, Any] | None:
+    """The saved training state of an existing run; None for a new one. The configuration has to be the same."""
+    from nmt import checkpoint
+    from nmt import config as configuration
+    from nmt.training import loop
+
+    if not directory.exists() or not any(directory.iterdir()):
+        return None
+    if not (directory / "version").exists():
+        if {path.name for path in directory.iterdir()} & {"config.yaml", "data"}:
+            return None  # a start that did not get as far as the first file `version`
+        raise CheckpointError(f"{directory}: exists and is not a run directory; choose another name for the run")
+    checkpoint.check_version(directory)
+    changed = configuration.differences(config, directory)
+    if changed:
+        raise ConfigError(f"{directory}: was started with other settings: {'; '.join(changed)}. Use another run directory, or --overwrite")
+    return loop.load_state(directory)
+
+
+def text_of(config: Any, directory: Path) -> Any:
+    """Text pipelines and vocabularies: those of the run, or made from the training text and stored in it."""
+    from nmt import checkpoint
+    from nmt import config as configuration
+    from nmt.data.corpus import check_config
+    from nmt.data.text import TextPipeline
+    from nmt.data.vocab import Vocab
+    from nmt.training.prepare import make_pipelines, make_vocab
+
+    check_config(config.data)
+    if (directory / "version").exists():
+        sides = ("source", config.data.source), ("target", config.data.target)
+        pipelines = [TextPipeline.load(directory, name, side) for name, side in sides]
+        return tuple(pipelines), tuple(Vocab.load(directory / f"{name}.vocab") for name, _ in sides)
+    source, target, source_counts, target_counts = make_pipelines(config.data)
+    vocabs = (
+        make_vocab(config.data.source, source, source_counts, "source"),
+        make_vocab(config.data.target, target, target_counts, "target"),
+    )
+    checkpoint.create(directory, configuration.to_yaml(config), source, target, vocabs)
+    return (source, target), vocabs
+
+
+def back_end() -> str:
+    import torch
+
+    return "onednn" if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else "mkl"  # type: ignore[attr-defined]
+
+
+class Signals:
+    """True once SIGTERM or SIGINT has come: the step in hand is finished, the run saved."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.note)
+
+    def note(self, number: int, frame: Any) -> None:
+        self.number = number
+
+    def __call__(self) -> bool:
+        return self.number != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""nmt-vocab: count the words of a text into a vocabulary file, with a report of its coverage."""
+
+import logging
+import sys
+from collections.abc import Sequence
+
+from nmt import files
+from nmt.cli import options
+from nmt.data.vocab import Vocab
+
+log = logging.getLogger("nmt.vocab")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("nmt-vocab", "The most frequent words of tokenized text; the file keeps the counts of all others too.")
+    options.add_input_output(parser, "tokenized text (see nmt-tokenize, nmt-subword)")
+    parser.add_argument("--size", type=options.positive, default=30000, help="words kept; the papers use 15000 and 30000")
+    parser.add_argument("--min-count", type=options.positive, default=1, help="rarer words are never kept")
+    options.add_quiet(parser)
+    args = parser.parse_args(argv)
+    options.start_log("nmt-vocab", args.quiet)
+    vocab = Vocab.count(map(files.split_words, files.read_lines(args.input)), args.size, args.min_count)
+    vocab.save(args.output)
+    total = sum(vocab.counts.values())
+    log.info("%s of %s words kept; they cover %.2f%% of %s running words", f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(), f"{total:,}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The configuration of a run: a YAML file and `section.key=value` overrides, checked against the dataclasses.
+
+Defaults stand in the dataclasses, above the classes they configure; here they are only put together.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from yaml import YAMLError
+
+from nmt import files
+from nmt.data.corpus import DataConfig
+from nmt.errors import ConfigError
+from nmt.models.encoders import ModelConfig
+from nmt.training.loop import TrainingConfig
+
+
+@dataclass
+class RunConfig:
+    run: str = ""  # the run directory that training makes or continues
+    seed: int = 1  # parameters, order of sentences, dropout
+    device: str = "cpu"  # cpu | cuda | cuda:1 ...
+    threads: int = 0  # 0: as many as torch chooses
+    matmul: str = "auto"  # back end of matrix products on the CPU: auto | mkl | onednn
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+# What may differ when a run goes on: limits, and what has no part in the result.
+FREE = {"run", "threads", "data.cache"} | {f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")}
+
+
+def load(path: str, overrides: list[str]) -> RunConfig:
+    """ConfigError, with a line number where there is one, for bad YAML, an unknown key or a value of the wrong type."""
+    text = "\n".join(files.read_lines(path))
+    try:
+        given = OmegaConf.create(text) if text.strip() else OmegaConf.create({})
+    except (YAMLError, OmegaConfBaseException) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else path
+        raise ConfigError(f"{where}: not valid YAML: {getattr(error, 'problem', None) or str(error).splitlines()[0]}") from error
+    if not OmegaConf.is_dict(given):
+        raise ConfigError(f"{path}: expected sections and keys, such as 'model:', found {type(OmegaConf.to_object(given)).__name__}")
+    config = merge(OmegaConf.structured(RunConfig), given, lambda key: where_is(path, text, key))
+    for override in overrides:
+        key, equals, _ = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"{override}: expected section.key=value")
+        try:
+            change = OmegaConf.from_dotlist([override])
+        except (YAMLError, OmegaConfBaseException) as error:
+            raise ConfigError(f"{override}: not a valid value: {str(error).splitlines()[0]}") from error
+        config = merge(config, change, lambda key, override=override: override)
+    result: Any = OmegaConf.to_object(config)
+    if not result.run:
+        raise ConfigError(f"{path}: run is missing; name the run directory, e.g. run: runs/first")
+    result.model.check()
+    result.training.check()
+    return result  # type: ignore[no-any-return]
+
+
+def merge(config: Any, change: Any, where: Any) -> Any:
+    try:
+        return OmegaConf.merge(config, change)
+    except ConfigKeyError as error:
+        key = str(error.full_key)
+        raise ConfigError(f"{where(key)}: unknown key {key!r}{did_you_mean(key)}") from error
+    except OmegaConfBaseException as error:
+        key = str(error.full_key)
+        raise ConfigError(f"{where(key)}: {key}: {str(error).splitlines()[0]}") from error
+
+
+def all_keys(kind: Any = RunConfig, prefix: str = "") -> list[str]:
+    """Every key of the configuration, sections included: `data`, `data.source`, `data.source.language`, ..."""
+    keys: list[str] = []
+    for item in fields(kind):
+        keys.append(prefix + item.name)
+        if is_dataclass(item.type):
+            keys += all_keys(item.type, f"{prefix}{item.name}.")
+    return keys
+
+
+def did_you_mean(key: str) -> str:
+    """The nearest known key: in the same section, else of the same name elsewhere."""
+    known = all_keys()
+    section = key.rpartition(".")[0]
+    beside = [name for name in known if name.rpartition(".")[0] == section]
+    near = difflib.get_close_matches(key, beside, 1, 0.6) or difflib.get_close_matches(key, known, 1, 0.6)
+    leaf = key.rpartition(".")[2]
+    near = near or [name for name in known if name.rpartition(".")[2] == leaf]
+    return f", did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+
+
+def where_is(path: str, text: str, key: str) -> str:
+    """`file:line` of the last part of a dotted key; just the file when it cannot be found."""
+    number = 0
+    lines = text.split("\n")
+    for part in key.split("."):
+        part = part.partition("[")[0]
+        found = [n for n in range(number, len(lines)) if re.match(rf"\s*['\"]?{re.escape(part)}['\"]?\s*:|.*[{{,]\s*{re.escape(part)}\s*:", lines[n])]
+        if not found:
+            return path
+        number = found[0]
+    return f"{path}:{number + 1}"
+
+
+def to_yaml(config: RunConfig) -> str:
+    return str(OmegaConf.to_yaml(OmegaConf.structured(config)))
+
+
+def differences(config: RunConfig, directory: Path) -> list[str]:
+    """Keys in which a configuration differs from the one a run was started with, less those that may."""
+    before: Any = OmegaConf.load(directory / "config.yaml")
+    now = OmegaConf.structured(config)
+    names = [key for key in all_keys() if not is_section(key)]
+    return [
+        f"{key}={OmegaConf.select(now, key)} (was {OmegaConf.select(before, key)})"
+        for key in names
+        if key not in FREE and OmegaConf.select(now, key) != OmegaConf.select(before, key)
+    ]
+
+
+def is_section(key: str) -> bool:
+    return any(name.startswith(f"{key}.") for name in all_keys())

@@ -1,0 +1,1 @@
+"""Text becomes ids here: words only, no torch before batches.py."""

@@ -1,0 +1,231 @@
+"""Training pairs as memory-mapped ids: made once, opened in an instant, in memory only as pages of the disk cache.
+
+Two kinds: parallel text (two files, or the same file twice over) and the unique phrase pairs of a Moses phrase table, which
+are sampled uniformly whatever their counts (Cho et al. 2014, section 3.1; chapter 4.3.1).
+"""
+
+import hashlib
+import json
+import logging
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files, phrase_table
+from nmt.data.text import SideConfig, TextPipeline
+from nmt.data.vocab import Vocab
+from nmt.errors import ConfigError, DataError
+
+log = logging.getLogger(__name__)
+
+Pair = tuple[list[str], list[str]]
+FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
+
+
+@dataclass
+class DataConfig:
+    train_source: str = ""  # parallel text, line by line
+    train_target: str = ""
+    phrase_table: str = ""  # or the unique pairs of a Moses phrase table, instead of parallel text
+    dev_source: str = ""
+    dev_target: str = ""
+    max_length: int = 30  # longest sentence kept, in units without the end symbol; as in the papers
+    source: SideConfig = field(default_factory=SideConfig)
+    target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
+    bpe_merges: int = 0  # learn this many BPE merges from the training text; 0: whole words
+    bpe_joint: bool = True  # one set of codes for both languages
+    cache: str = ""  # folder for the binarized corpus; empty: inside the run directory
+
+
+@dataclass
+class Corpus:
+    """Pairs of id sequences, without start and end symbols. `source_offsets[i]:source_offsets[i + 1]` is sentence i."""
+
+    source: NDArray[np.integer]
+    source_offsets: NDArray[np.int64]
+    target: NDArray[np.integer]
+    target_offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.source_offsets) - 1
+
+    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        source = self.source[self.source_offsets[index] : self.source_offsets[index + 1]]
+        target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
+        return source.astype(np.int64), target.astype(np.int64)
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The longer side of each pair: (n,) -> (n,)"""
+        source = self.source_offsets[rows + 1] - self.source_offsets[rows]
+        target = self.target_offsets[rows + 1] - self.target_offsets[rows]
+        return np.maximum(source, target)
+
+
+def id_type(size: int) -> type[np.unsignedinteger]:
+    """16 bits unless the vocabulary needs more."""
+    return np.uint16 if size <= 1 << 16 else np.uint32
+
+
+class _Side:
+    """One growing file of ids and one of offsets."""
+
+    def __init__(self, directory: Path, side: str, size: int) -> None:
+        self.type = id_type(size)
+        self.ids = array("H" if self.type is np.uint16 else "I")
+        self.offsets = array("q", [0])
+        self.end = 0
+        self.ids_file = open(directory / f"{side}.ids.part", "wb")
+        self.offsets_file = open(directory / f"{side}.offsets.part", "wb")
+
+    def add(self, ids: Sequence[int]) -> None:
+        self.ids.extend(ids)
+        self.end += len(ids)
+        self.offsets.append(self.end)
+        if len(self.ids) >= FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        self.ids.tofile(self.ids_file)
+        self.offsets.tofile(self.offsets_file)
+        del self.ids[:], self.offsets[:]
+
+    def close(self) -> None:
+        self.flush()
+        self.ids_file.close()
+        self.offsets_file.close()
+
+
+@dataclass
+class BinarizeReport:
+    kept: int = 0
+    too_long: int = 0
+    empty: int = 0
+
+
+def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str) -> BinarizeReport:
+    """Write pairs as ids. Longer pairs are dropped, never cut; so are pairs with an empty side. Both are counted.
+
+    `stamp` says what the ids were made from; it is written last, so an interrupted run leaves nothing that looks whole.
+    """
+    report = BinarizeReport()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "stamp.json").unlink(missing_ok=True)
+        sides = _Side(directory, "source", len(source)), _Side(directory, "target", len(target))
+        for words, other in pairs:
+            if not words or not other:
+                report.empty += 1
+            elif max(len(words), len(other)) > max_length:
+                report.too_long += 1
+            else:
+                report.kept += 1
+                sides[0].add(source.encode(words))
+                sides[1].add(target.encode(other))
+        for side in sides:
+            side.close()
+        for name in ("source.ids", "source.offsets", "target.ids", "target.offsets"):
+            (directory / f"{name}.part").replace(directory / name)
+    except OSError as error:
+        raise files.cannot_write(directory, error) from error
+    widths = [side.type.__name__ for side in sides]
+    files.write_text(directory / "stamp.json", [json.dumps({"stamp": stamp, "widths": widths, **report.__dict__})])
+    return report
+
+
+def read_stamp(directory: Path) -> dict[str, object]:
+    """What binarize wrote last, or {} when there is nothing whole."""
+    try:
+        return dict(json.loads((directory / "stamp.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
+def open_corpus(directory: Path) -> Corpus:
+    """Map a binarized corpus into memory. DataError when it is not whole."""
+    widths = read_stamp(directory).get("widths")
+    if not isinstance(widths, list):
+        raise DataError(f"{directory}: no binarized corpus here; remove the folder and train again")
+
+    def column(name: str, kind: str) -> NDArray[np.integer]:
+        path = directory / name
+        return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
+
+    corpus = Corpus(
+        column("source.ids", widths[0]),
+        column("source.offsets", "int64"),  # type: ignore[arg-type]
+        column("target.ids", widths[1]),
+        column("target.offsets", "int64"),  # type: ignore[arg-type]
+    )
+    if corpus.source_offsets[-1] != len(corpus.source) or corpus.target_offsets[-1] != len(corpus.target):
+        raise DataError(f"{directory}: the binarized corpus is truncated; remove the folder and train again")
+    return corpus
+
+
+def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
+    """Changes when a training file, a vocabulary, the text pipeline or max_length changes."""
+    digest = hashlib.sha256()
+    for path in (config.train_source, config.train_target, config.phrase_table):
+        if path and path != "-":
+            status = Path(path).stat()
+            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    text = replace(config.source, vocabulary=0), replace(config.target, vocabulary=0)  # the words themselves follow below
+    digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}\n".encode())
+    for vocab in (source, target):
+        digest.update("\n".join(vocab.words).encode())
+    return digest.hexdigest()
+
+
+def check_config(config: DataConfig) -> None:
+    """ConfigError for contradictions; DataError for files that are missing or empty."""
+    if bool(config.train_source) != bool(config.train_target):
+        raise ConfigError("data.train_source and data.train_target go together: give both")
+    if bool(config.phrase_table) == bool(config.train_source):
+        raise ConfigError("data: give either train_source and train_target, or phrase_table")
+    if bool(config.dev_source) != bool(config.dev_target):
+        raise ConfigError("data.dev_source and data.dev_target go together: give both")
+    if config.max_length < 1:
+        raise ConfigError(f"data.max_length: {config.max_length} is too small, expected 1 or more")
+    named = [config.train_source, config.train_target, config.phrase_table, config.dev_source, config.dev_target]
+    for path in filter(None, named):
+        if next(iter(files.read_byte_lines(path)), None) is None:
+            raise DataError(f"{path}: empty file, expected one sentence a line")
+
+
+def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:
+    """The training pairs as words, before subwords. Phrase pairs are unescaped, taken as tokenized, and count once each."""
+    if not config.phrase_table:
+        for line, other in files.parallel(config.train_source, config.train_target):
+            yield source.words(line), target.words(other)
+        return
+    twice = repeated(config.phrase_table)
+    seen: set[int] = set()
+    for number, pair in enumerate(phrase_table.read(config.phrase_table), 1):
+        if twice and (key := pair_key(pair)) in twice:
+            if key in seen:
+                continue
+            seen.add(key)
+        where = f"{config.phrase_table}:{number}"
+        yield phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
+
+
+def read_pairs(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:
+    """The training pairs as units, ready for `binarize`."""
+    for words, other in read_words(config, source, target):
+        yield source.cut(words), target.cut(other)
+
+
+def pair_key(pair: phrase_table.PhrasePair) -> int:
+    """64 bits of the two phrases: among 100 million pairs the chance that any two collide is 0.03%."""
+    text = pair.source + b"\0" + pair.target
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def repeated(path: str) -> set[int]:
+    """Keys of the pairs that stand more than once in a table; 8 bytes of memory a pair."""
+    keys = np.frombuffer(array("Q", map(pair_key, phrase_table.read(path))), np.uint64)
+    values, counts = np.unique(keys, return_counts=True)
+    return set(values[counts > 1].tolist())

@@ -1,0 +1,78 @@
+"""The whole way of a line of one language: raw text -> words -> subword units, and back. A run directory stores it."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt import files
+from nmt.data import subword
+from nmt.data.subword import Subwords
+from nmt.data.tokenize import Tokenizer, load_truecase, save_truecase
+
+
+@dataclass
+class SideConfig:
+    language: str = "en"  # language code of the Moses rules
+    normalize: bool = True  # punctuation as Moses' normalize-punctuation does
+    tokenize: bool = True  # false: words are what stands between blanks
+    case: str = "lower"  # keep | lower | truecase; the papers lower-case nothing, small corpora gain from it
+    vocabulary: int = 30000  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
+    min_count: int = 1  # words rarer than this are UNK too
+    vocab_file: str = ""  # a file of nmt-vocab to use instead of counting the training text
+    codes: str = ""  # file of BPE codes (nmt-subword); empty: whole words, or data.bpe_merges
+
+
+class TextPipeline:
+    """`units(line)` for a model to read, `text(units)` for a person. `tokenized` text skips all but the subword units."""
+
+    def __init__(self, tokenizer: Tokenizer, subwords: Subwords | None = None) -> None:
+        self.tokenizer = tokenizer
+        self.subwords = subwords
+
+    @staticmethod
+    def of(config: SideConfig) -> "TextPipeline":
+        tokenizer = Tokenizer(config.language, config.normalize, config.tokenize, config.case)
+        return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None)
+
+    def words(self, line: str, tokenized: bool = False) -> list[str]:
+        return files.split_words(line) if tokenized else self.tokenizer.words(line)
+
+    def units(self, line: str, tokenized: bool = False) -> list[str]:
+        return self.cut(self.words(line, tokenized))
+
+    def cut(self, words: list[str]) -> list[str]:
+        """Words to subword units."""
+        return self.subwords.apply(words) if self.subwords else words
+
+    def unit_counts(self, words: Counter[str]) -> Counter[str]:
+        """Counts of words -> counts of units: a word is always cut in the same way."""
+        if not self.subwords:
+            return words
+        units: Counter[str] = Counter()
+        for word, count in words.items():
+            for unit in self.subwords.apply([word]):
+                units[unit] += count
+        return units
+
+    def join(self, units: list[str]) -> list[str]:
+        """Subword units back to words."""
+        return subword.undo(units) if self.subwords else units
+
+    def text(self, units: list[str], tokenized: bool = False) -> str:
+        words = self.join(units)
+        return " ".join(words) if tokenized else self.tokenizer.text(words)
+
+    def save(self, directory: Path, side: str) -> None:
+        """Write `<side>.codes` and `<side>.truecase`; the options themselves stand in the run's config.yaml."""
+        if self.subwords:
+            files.write_text(directory / f"{side}.codes", self.subwords.lines)
+        if self.tokenizer.truecaser is not None:
+            save_truecase(self.tokenizer.truecaser, directory / f"{side}.truecase")
+
+    @staticmethod
+    def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
+        tokenizer = Tokenizer(config.language, config.normalize, config.tokenize, config.case)
+        codes = directory / f"{side}.codes"
+        if config.case == "truecase":
+            tokenizer.truecaser = load_truecase(directory / f"{side}.truecase")
+        return TextPipeline(tokenizer, subword.load(codes) if codes.exists() else None)

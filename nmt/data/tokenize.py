@@ -1,0 +1,86 @@
+"""Moses-style normalize, tokenize, lower-case or truecase, and back (sacremoses): str -> words -> str.
+
+No escapes are written: a model sees `'`, not `&apos;`. Words never contain a space, a tab or a line end.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from nmt import files
+from nmt.errors import ConfigError, DataError
+
+CASES = ("keep", "lower", "truecase")
+
+
+class Tokenizer:
+    """The text rules of one language; see `nmt.data.text.SideConfig` for the meaning of the options."""
+
+    def __init__(self, language: str = "en", normalize: bool = True, tokenize: bool = True, case: str = "lower") -> None:
+        if case not in CASES:
+            raise ConfigError(f"case: {case!r} is unknown, expected one of {', '.join(CASES)}")
+        from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+        self.case = case
+        self.normalizer = MosesPunctNormalizer(language) if normalize else None
+        self.tokenizer = MosesTokenizer(language) if tokenize else None
+        self.detokenizer = MosesDetokenizer(language) if tokenize else None
+        self.truecaser: dict[str, str] | None = None
+
+    def words(self, line: str) -> list[str]:
+        """'C'est "ça".' -> ["c'", 'est', '"', 'ça', '"', '.'] (French, lower-cased)"""
+        if self.normalizer:
+            line = self.normalizer.normalize(line)
+        words = files.split_words(line)
+        if self.tokenizer and words:
+            words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
+            # A tokenizer may leave exotic white space inside or around a word; a word with a blank in it would be two in a file.
+            words = [part for word in words for part in files.split_words(word.replace("\n", " "))]
+        if self.case == "lower":
+            words = [part for word in words for part in files.split_words(word.lower())]
+        elif self.case == "truecase":
+            words = self.truecase(words)
+        return words
+
+    def text(self, words: list[str]) -> str:
+        """The words as a reader expects them: detokenized, and with a capital at the start of a truecased sentence."""
+        if self.case == "truecase" and words:
+            words = [words[0][:1].upper() + words[0][1:], *words[1:]]
+        if self.detokenizer:
+            return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
+        return " ".join(words)
+
+    def truecase(self, words: list[str]) -> list[str]:
+        """The first word gets its most frequent form elsewhere; all others stay (Moses' truecase.perl)."""
+        if self.truecaser is None:
+            raise ConfigError("case: truecase needs a truecase model; train it with learn_truecase first")
+        if not words:
+            return words
+        return [self.truecaser.get(words[0].lower(), words[0]), *words[1:]]
+
+
+def learn_truecase(sentences: Iterable[list[str]]) -> dict[str, str]:
+    """Lower-cased word -> its most frequent form, counted away from the start of a sentence. Ties go to the smaller string."""
+    from sacremoses import MosesTruecaser
+
+    weigh = MosesTruecaser().learn_truecase_weights
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for words in sentences:
+        for lower, form, weight in weigh(words, possibly_use_first_token=False):
+            counts[lower][form] += weight
+    return {lower: min(forms, key=lambda form: (-forms[form], form)) for lower, forms in counts.items()}
+
+
+TRUECASE_HEADER = "#version: 1 truecase"
+
+
+def save_truecase(model: dict[str, str], path: str | Path) -> None:
+    files.write_text(path, [TRUECASE_HEADER, *(f"{lower}\t{form}" for lower, form in sorted(model.items()))])
+
+
+def load_truecase(path: str | Path) -> dict[str, str]:
+    lines = files.read_lines(path)
+    if next(lines, "") != TRUECASE_HEADER:
+        raise DataError(f"{path}:1: expected '{TRUECASE_HEADER}'; is this a truecase model?")
+    rows = (line.split("\t") for line in lines)
+    return {row[0]: row[1] for row in rows if len(row) == 2}

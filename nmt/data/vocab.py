@@ -1,0 +1,78 @@
+"""Words <-> ids by frequency. The file keeps the counts of all training words, those below the cut too."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nmt import files
+from nmt.errors import DataError
+
+# <s> is 'no previous word': its embedding is zero (spec. 3.1). </s> ends a sentence. Text can never produce a special.
+BOS, EOS, UNK = 0, 1, 2
+SPECIALS = ["<s>", "</s>", "<unk>"]
+HEADER = "#version: 1 vocabulary"
+
+
+class Vocab:
+    """The `size` most frequent words of `counts`; ties go to the smaller string, so the same text gives the same ids."""
+
+    def __init__(self, counts: dict[str, int], size: int, min_count: int = 1) -> None:
+        usable = {word: count for word, count in counts.items() if word not in SPECIALS}
+        self.counts = dict(sorted(usable.items(), key=lambda item: (-item[1], item[0])))
+        known = [word for word, count in self.counts.items() if count >= min_count][:size]
+        self.words = SPECIALS + known
+        self.ids = {word: len(SPECIALS) + rank for rank, word in enumerate(known)}
+
+    def __len__(self) -> int:
+        """Number of ids, the three specials included."""
+        return len(self.words)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocab) and self.words == other.words and self.counts == other.counts
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @staticmethod
+    def count(lines: Iterable[list[str]], size: int, min_count: int = 1) -> "Vocab":
+        counts: Counter[str] = Counter()
+        for words in lines:
+            counts.update(words)
+        return Vocab(counts, size, min_count)
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        get = self.ids.get
+        return [get(word, UNK) for word in words]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        return [self.words[index] for index in ids]
+
+    @property
+    def known(self) -> int:
+        """Number of words that have an id of their own."""
+        return len(self.words) - len(SPECIALS)
+
+    def coverage(self) -> float:
+        """Share of the running words of the training text that have an id of their own (the papers: about 93%)."""
+        total = sum(self.counts.values())
+        return sum(self.counts[word] for word in self.words[len(SPECIALS) :]) / total if total else 0.0
+
+    def save(self, path: str | Path) -> None:
+        files.write_text(path, [f"{HEADER} size={self.known}", *(f"{word}\t{count}" for word, count in self.counts.items())])
+
+    @staticmethod
+    def load(path: str | Path) -> "Vocab":
+        lines = files.read_lines(path)
+        header = next(lines, "")
+        try:
+            size = int(header.removeprefix(f"{HEADER} size="))
+        except ValueError as error:
+            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {header[:40]!r}; is this a vocabulary?") from error
+        counts: dict[str, int] = {}
+        for number, line in enumerate(lines, 2):
+            word, tab, count = line.rpartition("\t")
+            if not tab or not count.isdigit():
+                raise DataError(f"{path}:{number}: expected 'word<TAB>count', found {line[:40]!r}")
+            counts[word] = int(count)
+        if size > len(counts):
+            raise DataError(f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?")
+        return Vocab(counts, size)

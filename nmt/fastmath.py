@@ -1,0 +1,74 @@
+"""The fastest exact fp32 matrix product of this machine: MKL, or oneDNN where it is as exact and faster.
+
+On AMD processors stock torch takes MKL's slow path and loses a factor of two. oneDNN is reached through a torch switch that on
+processors with AMX really computes in bf16, so it is taken only after its error against fp64 was measured. The choice is made
+once a run and stored with it: two back ends differ in the last bits, and a resumed run must continue with the same one.
+"""
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from nmt.errors import ConfigError
+
+BACK_ENDS = ("mkl", "onednn")
+SHAPES = [(256, 512, 1536), (16, 512, 1536), (64, 500, 4000)]  # rows, inner, columns: a layer, a short batch, a softmax
+TOLERANCE = 8.0  # an exact back end errs at most this many times as much as MKL; rounding inputs to bf16 errs 1000 times as much
+MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a busy machine does not decide
+
+
+@dataclass
+class Choice:
+    back_end: str  # mkl | onednn
+    error: float  # largest error of oneDNN against fp64, as a multiple of MKL's
+    speed: float  # time of MKL over time of oneDNN
+
+    def __str__(self) -> str:
+        return f"matrix products by {self.back_end} (oneDNN: {self.error:.1f}x the error and {self.speed:.2f}x the speed of MKL)"
+
+
+def use(back_end: str) -> None:
+    """Switch all following fp32 matrix products on the CPU to `mkl` or `onednn`."""
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16" if back_end == "onednn" else "none"  # type: ignore[attr-defined]
+
+
+def measure() -> tuple[float, float]:
+    """Error and speed of oneDNN relative to MKL; see Choice."""
+    generator = torch.Generator().manual_seed(1)
+    errors, seconds = {name: 0.0 for name in BACK_ENDS}, {name: 0.0 for name in BACK_ENDS}
+    for rows, inner, columns in SHAPES:
+        a, b = torch.randn(rows, inner, generator=generator), torch.randn(columns, inner, generator=generator)
+        c = torch.randn(rows, columns, generator=generator)
+        forms = [(a, b.t()), (c, b), (c.t(), a)]  # forward, gradient of the input, gradient of the weight
+        for left, right in forms:
+            exact = left.double() @ right.double()
+            out = torch.empty(exact.shape)
+            for name in BACK_ENDS:
+                use(name)
+                best = float("inf")
+                for _ in range(4):
+                    clock = time.perf_counter()
+                    torch.addmm(torch.zeros(exact.shape[1]), left, right, out=out)
+                    best = min(best, time.perf_counter() - clock)
+                seconds[name] += best
+                errors[name] = max(errors[name], float((out - exact).abs().max() / exact.abs().max()))
+    use("mkl")
+    return errors["onednn"] / errors["mkl"], seconds["mkl"] / seconds["onednn"]
+
+
+def choose(wish: str = "auto") -> Choice:
+    """Test both back ends and switch to the chosen one. ConfigError when the wish is not exact on this machine."""
+    if wish not in ("auto", *BACK_ENDS):
+        raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
+    if wish == "mkl" or not torch.backends.mkldnn.is_available():
+        use("mkl")
+        return Choice("mkl", float("nan"), float("nan"))
+    with torch.no_grad():
+        error, speed = measure()
+    exact = error <= TOLERANCE
+    if wish == "onednn" and not exact:
+        raise ConfigError(f"matmul: onednn errs {error:.0f} times as much as mkl on this processor; use auto or mkl")
+    back_end = "onednn" if wish == "onednn" or (exact and speed >= MARGIN) else "mkl"
+    use(back_end)
+    return Choice(back_end, error, speed)

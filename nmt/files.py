@@ -1,0 +1,229 @@
+"""Lines in, lines out: strict UTF-8, `\\n` only, plain or gzip, `-` for stdin and stdout; output is written beside and renamed.
+
+A line ends at `\\n` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `\\r` are data. One trailing `\\r` and a byte
+order mark on line 1 are removed with a warning. Files are recognized as gzip by their content, not their name.
+"""
+
+import gzip
+import io
+import logging
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, cast
+
+from nmt.errors import DataError, UserError
+
+log = logging.getLogger(__name__)
+
+BUFFER = 1 << 20  # 1 MiB reads make gzip 1.4 times faster than the default 8 kiB
+GZIP_LEVEL = 6
+
+
+def name_of(path: str | Path) -> str:
+    """How messages call a file: `-` is stdin."""
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """A buffered byte stream of a plain or gzip file, or of stdin. DataError when it cannot be opened."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream: BinaryIO = open(path, "rb", buffering=BUFFER)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    with stream:
+        try:
+            packed = cast(io.BufferedReader, stream).peek(2)[:2] == b"\x1f\x8b"
+        except OSError as error:  # a directory, or a failing disk
+            raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        if packed:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), BUFFER))
+        else:
+            yield stream
+
+
+def read_byte_lines(path: str | Path) -> Iterator[bytes]:
+    """The lines of a file as bytes, each without its `\\n`; nothing else is touched. DataError for a broken gzip file."""
+    with open_bytes(path) as stream:
+        try:
+            for line in stream:
+                yield line[:-1] if line.endswith(b"\n") else line
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(f"{name_of(path)}: broken gzip file ({error}); was it copied whole?") from error
+        except OSError as error:
+            raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file, without their `\\n`.
+
+    DataError, with the line number, for bytes that are not UTF-8 and for a NUL character.
+    """
+    warned = False
+    for number, raw in enumerate(read_byte_lines(path), 1):
+        if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+            log.warning("%s:1: a byte order mark was removed", name_of(path))
+            raw = raw[3:]
+        if raw.endswith(b"\r"):
+            raw = raw[:-1]
+            if not warned:
+                log.warning("%s:%d: a carriage return at the end of the line was removed, here and below", name_of(path), number)
+                warned = True
+        yield decode(raw, path, number)
+
+
+def decode(raw: bytes, path: str | Path, number: int) -> str:
+    """One line as text. DataError when it is not UTF-8 or contains NUL."""
+    if b"\0" in raw:
+        raise DataError(f"{name_of(path)}:{number}: NUL character, expected text; is this a binary or UTF-16 file?")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name_of(path)}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8; "
+            "convert the file, e.g. iconv -f latin1 -t utf-8"
+        ) from error
+
+
+def check_text(path: str | Path) -> None:
+    """Read a regular file through once, so that a bad line is reported before hours of work, not after them."""
+    if str(path) != "-" and not Path(path).exists():
+        raise DataError(f"{path}: cannot read: No such file or directory")
+    if str(path) != "-" and Path(path).is_file():
+        for number, raw in enumerate(read_byte_lines(path), 1):
+            decode(raw, path, number)
+
+
+def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
+    """Walk files of equal length line by line. DataError names the shorter file and gives both numbers of lines."""
+    streams = [read_lines(path) for path in paths]
+    number = 0
+    while True:
+        rows = [next(stream, None) for stream in streams]
+        if all(row is None for row in rows):
+            return
+        if any(row is None for row in rows):
+            counts = [number + (0 if row is None else 1 + sum(1 for _ in stream)) for row, stream in zip(rows, streams, strict=True)]
+            short, long = counts.index(min(counts)), counts.index(max(counts))
+            raise DataError(
+                f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
+                "parallel files need one line for each line"
+            )
+        number += 1
+        yield tuple(row for row in rows if row is not None)
+
+
+def count_lines(path: str | Path) -> int:
+    return sum(1 for _ in read_byte_lines(path))
+
+
+def split_words(line: str) -> list[str]:
+    """Words of a tokenized line. Only space and tab separate, as in Moses: NBSP or U+2028 stay inside a word."""
+    return [word for word in line.replace("\t", " ").split(" ") if word]
+
+
+class Output:
+    """A byte or text sink whose failures (a full disk, say) are UserErrors."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.stream = stream
+        self.name = name
+
+    def write(self, data: bytes | str) -> None:
+        try:
+            self.stream.write(data.encode("utf-8") if isinstance(data, str) else data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.name, error) from error
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line + "\n")
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.name, error) from error
+
+
+def cannot_write(name: str | Path, error: OSError) -> UserError:
+    return UserError(f"{name}: cannot write: {error.strerror or error}")
+
+
+class Writing:
+    """`with Writing(path) as out:` writes beside `path` and renames at the end; after an error nothing is left behind.
+
+    `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.direct = self.path == "-" or (os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode))
+        self.beside = f"{self.path}.part{os.getpid()}"
+
+    def __enter__(self) -> Output:
+        name = "<stdout>" if self.path == "-" else self.path
+        try:
+            if self.path == "-":
+                self.file: BinaryIO = sys.stdout.buffer
+            else:
+                self.file = open(self.path if self.direct else self.beside, "wb", buffering=BUFFER)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        self.top: BinaryIO = self.file
+        if self.path.endswith(".gz"):
+            self.top = cast(BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0))  # no date: same input, same bytes
+        return Output(self.top, name)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if self.top is not self.file:
+                self.top.close()
+            self.file.flush()
+            if not self.direct:
+                os.fsync(self.file.fileno())
+                self.file.close()
+                if kind is None:
+                    os.replace(self.beside, self.path)
+            elif self.path != "-":
+                self.file.close()
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            if kind is None:
+                raise cannot_write(self.path, failure) from failure
+        finally:
+            if not self.direct:
+                try:
+                    self.file.close()  # after a full disk the first close fails, the second only lets go
+                except OSError:
+                    pass
+                if os.path.exists(self.beside):
+                    os.unlink(self.beside)
+
+
+def write_text(path: str | Path, lines: Iterable[str]) -> None:
+    """Write a whole text file, one line each, atomically."""
+    with Writing(path) as out:
+        out.write_lines(lines)
+
+
+def existing(paths: Sequence[str | Path]) -> None:
+    """DataError for the first path that is not there."""
+    for path in paths:
+        if str(path) != "-" and not Path(path).exists():
+            raise DataError(f"{path}: cannot read: No such file or directory")

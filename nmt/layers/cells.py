@@ -1,0 +1,248 @@
+"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014 and the LSTM.
+
+Letters as in the paper; E input size, H hidden units, C context size, B sentences, N tokens of all sentences, R rows.
+Each layer has two forms of the same equations: `unroll`, a custom autograd function whose weight gradients are one matrix
+product after the loop, and `step`, one word for search.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+GATES = ("keep_old", "take_new")
+RESETS = ("before", "after", "after_with_context")
+
+
+class _GRUFunction(torch.autograd.Function):
+    """z, r = σ(x + U_zr h);  h̃ = tanh(x + U (r ⊙ h));  h' = z ⊙ h + (1 - z) ⊙ h̃   (eqs. 4.5-4.8)"""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, sizes: list[int]) -> Tensor:
+        """x (N, 3H) holds the inputs' part of z, r and the candidate; start (B, H); -> states (N, H)"""
+        N, H = x.shape[0], start.shape[1]
+        gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
+        reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
+        gates_t, matrix_t = gates_matrix.t(), matrix.t()
+        h, end = start, 0
+        for rows in sizes:
+            now = slice(end, end + rows)
+            h = h[:rows]
+            previous[now] = h
+            zr = torch.addmm(x[now, : 2 * H], h, gates_t, out=gates[now]).sigmoid_()
+            rh = torch.mul(zr[:, H:], h, out=reset[now])
+            c = torch.addmm(x[now, 2 * H :], rh, matrix_t, out=candidate[now]).tanh_()
+            h = torch.lerp(c, h, zr[:, :H], out=states[now])
+            end += rows
+        ctx.save_for_backward(gates_matrix, matrix, gates, previous, reset, candidate)
+        ctx.sizes, ctx.batch = sizes, start.shape[0]
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        gates_matrix, matrix, gates, previous, reset, candidate = ctx.saved_tensors
+        N, H = candidate.shape
+        dx = grad.new_empty(N, 3 * H)
+        dh = grad.new_zeros(0, H)
+        end = N
+        for rows in reversed(ctx.sizes):
+            now = slice(end - rows, end)
+            d = grad[now].clone()
+            d[: len(dh)] += dh
+            z, r, c, h = gates[now, :H], gates[now, H:], candidate[now], previous[now]
+            dzr, dc = dx[now, : 2 * H], dx[now, 2 * H :]
+            torch.mul(torch.addcmul(d, d, z, value=-1), 1 - c * c, out=dc)  # (1 - z) d through tanh
+            drh = dc @ matrix
+            torch.mul(d * (h - c), z * (1 - z), out=dzr[:, :H])
+            torch.mul(drh * h, r * (1 - r), out=dzr[:, H:])
+            dh = torch.addmm(d.mul_(z), dzr, gates_matrix).addcmul_(drh, r)
+            end -= rows
+        # sizes[0] is the whole batch, so dh ends with one row a sentence
+        return dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, None
+
+
+class GRU(nn.Module):
+    """The gated unit of Cho et al. 2014, eqs. 4.5-4.8; the context enters both gates and the candidate at every step.
+
+    `gate`: z keeps the old state (the document) or takes the new one (the authors' code). `reset`: r multiplies h before U (the
+    document and the code), U h after it, or U h + C c together (the published supplement).
+    """
+
+    outputs = 1  # tensors of size H in a state
+
+    def __init__(
+        self, inputs: int, hidden: int, context: int = 0, bias: bool = False, gate: str = "keep_old", reset: str = "before"
+    ) -> None:
+        super().__init__()
+        self.hidden, self.gate, self.reset = hidden, gate, reset
+        self.inputs = nn.Parameter(torch.empty(3 * hidden, inputs))  # W_z, W_r, W
+        self.recurrent_gates = nn.Parameter(torch.empty(2 * hidden, hidden))  # U_z, U_r
+        self.recurrent = nn.Parameter(torch.empty(hidden, hidden))  # U
+        self.context = nn.Parameter(torch.empty(3 * hidden, context)) if context else None  # C_z, C_r, C
+        self.bias = nn.Parameter(torch.zeros(3 * hidden)) if bias else None
+
+    @property
+    def state_size(self) -> int:
+        return self.hidden
+
+    def project_context(self, context: Tensor) -> Tensor:
+        """C c, once for all steps: (B, C) -> (B, 3H)"""
+        assert self.context is not None, "this layer was made without a context"
+        return F.linear(context, self.context)
+
+    def start(self, hidden: Tensor) -> Tensor:
+        """The state that a first hidden vector (B, H) stands for."""
+        return hidden
+
+    def output(self, state: Tensor) -> Tensor:
+        return state
+
+    def unroll(self, words: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None) -> Tensor:
+        """words (N, E), start (B, H), projected context of each token (N, 3H) -> hidden states (N, H)"""
+        x = F.linear(words, self.inputs, self.bias)
+        if self.reset != "before":
+            return self._unroll_by_steps(x, sizes, start, context)
+        if context is not None:
+            x = x + context
+        gates = self.recurrent_gates
+        if self.gate == "take_new":  # σ(-a) = 1 - σ(a): the same function with the update gate turned round
+            sign = torch.ones(3 * self.hidden, dtype=x.dtype, device=x.device)
+            sign[: self.hidden] = -1
+            x, gates = x * sign, gates * sign[: 2 * self.hidden, None]
+        return _GRUFunction.apply(x, start, gates, self.recurrent, sizes)
+
+    def _unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
+        """The other placements of the reset gate, by plain autograd: slower, for comparisons with the supplement."""
+        states, h, end = [], start, 0
+        for rows in sizes:
+            part = None if context is None else context[end : end + rows]
+            h = self._advance(x[end : end + rows], h[:rows], part)
+            states.append(h)
+            end += rows
+        return torch.cat(states)
+
+    def step(self, words: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
+        """One word for each row: words (R, E), state (R, H), projected context (R, 3H) -> state (R, H)"""
+        return self._advance(F.linear(words, self.inputs, self.bias), state, context)
+
+    def _advance(self, x: Tensor, h: Tensor, context: Tensor | None) -> Tensor:
+        H = self.hidden
+        part = x if context is None else x + context
+        z, r = torch.sigmoid(torch.addmm(part[:, : 2 * H], h, self.recurrent_gates.t())).chunk(2, 1)
+        if self.reset == "before":
+            candidate = torch.tanh(torch.addmm(part[:, 2 * H :], r * h, self.recurrent.t()))
+        else:
+            inside = h @ self.recurrent.t()
+            outside = part[:, 2 * H :]
+            if self.reset == "after_with_context" and context is not None:
+                inside, outside = inside + context[:, 2 * H :], x[:, 2 * H :]
+            candidate = torch.tanh(outside + r * inside)
+        return torch.lerp(candidate, h, z) if self.gate == "keep_old" else torch.lerp(h, candidate, z)
+
+
+class _LSTMFunction(torch.autograd.Function):
+    """i, f, o = σ(x + U h);  g = tanh(x + U h);  c' = f ⊙ c + i ⊙ g;  h' = o ⊙ tanh(c')"""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]) -> Tensor:
+        """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H)"""
+        N, H = x.shape[0], start.shape[1] // 2
+        gates, previous = torch.empty_like(x), x.new_empty(N, H)
+        cells, squashed, old_cells, states = (x.new_empty(N, H) for _ in range(4))
+        matrix_t = matrix.t()
+        h, c, end = start[:, :H], start[:, H:], 0
+        for rows in sizes:
+            now = slice(end, end + rows)
+            h, c = h[:rows], c[:rows]
+            previous[now], old_cells[now] = h, c
+            a = torch.addmm(x[now], h, matrix_t, out=gates[now])
+            a[:, : 3 * H].sigmoid_()
+            a[:, 3 * H :].tanh_()
+            i, f, o, g = a.chunk(4, 1)
+            c = torch.addcmul(f * c, i, g, out=cells[now])
+            t = torch.tanh(c, out=squashed[now])
+            h = torch.mul(o, t, out=states[now])
+            end += rows
+        ctx.save_for_backward(matrix, gates, previous, old_cells, squashed)
+        ctx.sizes = sizes
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        matrix, gates, previous, old_cells, squashed = ctx.saved_tensors
+        N, H = squashed.shape
+        dx = grad.new_empty(N, 4 * H)
+        dh, dc = grad.new_zeros(0, H), grad.new_zeros(0, H)
+        end = N
+        for rows in reversed(ctx.sizes):
+            now = slice(end - rows, end)
+            i, f, o, g = gates[now].chunk(4, 1)
+            t, d = squashed[now], grad[now].clone()
+            d[: len(dh)] += dh
+            dcell = d * o * (1 - t * t)
+            dcell[: len(dc)] += dc
+            di, df, do, dg = dx[now].chunk(4, 1)
+            torch.mul(dcell * g, i * (1 - i), out=di)
+            torch.mul(dcell * old_cells[now], f * (1 - f), out=df)
+            torch.mul(d * t, o * (1 - o), out=do)
+            torch.mul(dcell * i, 1 - g * g, out=dg)
+            dh, dc = dx[now] @ matrix, dcell * f
+            end -= rows
+        return dx, torch.cat([dh, dc], 1), dx.t() @ previous, None
+
+
+class LSTM(nn.Module):
+    """The LSTM in its standard form (spec. 1.X, eq. 1.4 of the sub-word thesis), forget bias 1 at the start.
+
+    A state is [h; c], (R, 2H); the context, where there is one, enters all four gates.
+    """
+
+    outputs = 2
+
+    def __init__(self, inputs: int, hidden: int, context: int = 0, bias: bool = True) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.inputs = nn.Parameter(torch.empty(4 * hidden, inputs))
+        self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
+        self.context = nn.Parameter(torch.empty(4 * hidden, context)) if context else None
+        self.bias = nn.Parameter(torch.zeros(4 * hidden))  # always there: the forget gate needs its 1
+
+    def after_initialize(self) -> None:
+        self.bias[self.hidden : 2 * self.hidden] = 1
+
+    @property
+    def state_size(self) -> int:
+        return 2 * self.hidden
+
+    def project_context(self, context: Tensor) -> Tensor:
+        """C c, once for all steps: (B, C) -> (B, 4H)"""
+        assert self.context is not None, "this layer was made without a context"
+        return F.linear(context, self.context)
+
+    def start(self, hidden: Tensor) -> Tensor:
+        """A first hidden vector (B, H) with an empty cell -> (B, 2H)"""
+        return torch.cat([hidden, torch.zeros_like(hidden)], 1)
+
+    def output(self, state: Tensor) -> Tensor:
+        return state[:, : self.hidden]
+
+    def unroll(self, words: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None) -> Tensor:
+        """words (N, E), start (B, 2H), projected context of each token (N, 4H) -> hidden states (N, H)"""
+        x = F.linear(words, self.inputs, self.bias)
+        return _LSTMFunction.apply(x if context is None else x + context, start, self.recurrent, sizes)
+
+    def step(self, words: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
+        """words (R, E), state (R, 2H), projected context (R, 4H) -> state (R, 2H)"""
+        H = self.hidden
+        x = F.linear(words, self.inputs, self.bias)
+        a = torch.addmm(x if context is None else x + context, state[:, :H], self.recurrent.t())
+        i, f, o = torch.sigmoid(a[:, : 3 * H]).chunk(3, 1)
+        c = f * state[:, H:] + i * torch.tanh(a[:, 3 * H :])
+        return torch.cat([o * torch.tanh(c), c], 1)
+
+
+Cell = GRU | LSTM

@@ -1,0 +1,37 @@
+"""First values of parameters (Cho et al. 2014, section 4.4.1: N(0, 0.01), recurrent matrices orthogonal)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
+    """The left singular vectors of a white Gaussian matrix: (size, size), UᵀU = I."""
+    return torch.linalg.svd(torch.randn(size, size, generator=generator))[0]
+
+
+def initialize(module: nn.Module, kind: str, scale: float) -> None:
+    """Fill every parameter of a model from torch's generator.
+
+    `paper`: N(0, scale²); `glorot`: U(±√(6 / (fan_in + fan_out))). Either way parameters named `recurrent` are stacks of
+    orthogonal matrices, biases are 0, and the embedding of <s> stays 0.
+    """
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            leaf = name.rsplit(".", 1)[-1]
+            if leaf.startswith("recurrent"):
+                size = parameter.shape[1]
+                for start in range(0, parameter.shape[0], size):
+                    parameter[start : start + size] = orthogonal(size)
+            elif parameter.dim() < 2:
+                parameter.zero_()
+            elif kind == "glorot":
+                parameter.uniform_(-1, 1).mul_(math.sqrt(6 / sum(parameter.shape)))
+            else:
+                parameter.normal_(0, scale)
+        for part in module.modules():
+            if isinstance(part, nn.Embedding) and part.padding_idx is not None:
+                part.weight[part.padding_idx] = 0
+            if hasattr(part, "after_initialize"):
+                part.after_initialize()

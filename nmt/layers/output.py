@@ -1,0 +1,92 @@
+"""From a decoder state to word probabilities: the deep output with maxout of Cho et al. 2014, softmax, cross-entropy.
+
+M maxout units, V words, K the width of the last matrix (M, or the rank of a low-rank output matrix), N tokens.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+BLOCK = 256  # rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared cache
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is formed at once, so no (N, V) matrix ever exists."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+        d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
+        d_bias = None if bias is None else torch.zeros_like(bias)
+        total = features.new_zeros((), dtype=torch.float64)
+        for start in range(0, len(features), BLOCK):
+            rows = features[start : start + BLOCK]
+            answers = targets[start : start + BLOCK, None]
+            scores = torch.log_softmax(F.linear(rows, matrix, bias), 1)
+            total -= scores.gather(1, answers).sum(dtype=torch.float64)
+            scores.exp_().scatter_add_(1, answers, scores.new_full(answers.shape, -1))  # softmax minus one-hot
+            torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
+            d_matrix.addmm_(scores.t(), rows)
+            if d_bias is not None:
+                d_bias += scores.sum(0)
+        ctx.save_for_backward(d_features, d_matrix, *([] if d_bias is None else [d_bias]))
+        return total.to(features.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        d_features, d_matrix, *rest = ctx.saved_tensors
+        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None
+
+
+class DeepOutput(nn.Module):
+    """s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  p = softmax(G m)   (section 4.4.1; pairs are neighbours)
+
+    With `rank` the output matrix is G_left G_right of that rank.
+    """
+
+    def __init__(
+        self, hidden: int, embedding: int, context: int, maxout: int, words: int, rank: int = 0, bias: bool = False, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
+        self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
+        self.context = nn.Parameter(torch.empty(2 * maxout, context)) if context else None  # O_c
+        self.right = nn.Parameter(torch.empty(rank, maxout)) if rank else None  # G_right
+        self.words = nn.Parameter(torch.empty(words, rank or maxout))  # G, or G_left
+        self.bias = nn.Parameter(torch.zeros(2 * maxout)) if bias else None
+        self.words_bias = nn.Parameter(torch.zeros(words)) if bias else None
+        self.dropout = dropout
+
+    def project_context(self, context: Tensor) -> Tensor:
+        """O_c c, once a sentence: (B, C) -> (B, 2M)"""
+        assert self.context is not None, "this output was made without a context"
+        return F.linear(context, self.context)
+
+    def features(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
+        """hidden (N, H), embedding of the word before (N, E), projected context (N, 2M) -> (N, K)"""
+        sums = F.linear(hidden, self.hidden, self.bias) + F.linear(previous, self.previous)
+        if context is not None:
+            sums = sums + context
+        maxout = sums.view(len(sums), -1, 2).amax(2)
+        maxout = F.dropout(maxout, self.dropout, self.training)
+        return maxout if self.right is None else F.linear(maxout, self.right)
+
+    def log_probs(self, features: Tensor) -> Tensor:
+        """(R, K) -> (R, V), natural logarithm"""
+        return torch.log_softmax(F.linear(features, self.words, self.words_bias), 1)
+
+    def cross_entropy(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Σ -log p(target), natural logarithm: (N, K), (N,) -> ()"""
+        return _CrossEntropy.apply(features, self.words, self.words_bias, targets)
+
+    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
+        """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
+        with torch.no_grad():
+            blocks = [
+                self.log_probs(features[start : start + BLOCK]).gather(1, targets[start : start + BLOCK, None])[:, 0]
+                for start in range(0, len(features), BLOCK)
+            ]
+            return torch.cat(blocks) if blocks else features.new_zeros(0)

@@ -1,0 +1,59 @@
+"""BLEU through sacreBLEU, always with its signature, from statistics that are kept sentence by sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.errors import ConfigError, DataError
+
+
+@dataclass
+class BLEU:
+    score: float  # 0 to 100
+    signature: str  # the exact setting, e.g. nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.4.3
+
+    def __str__(self) -> str:
+        return f"BLEU = {self.score:.2f}  {self.signature}"
+
+
+class SentenceStatistics:
+    """What corpus BLEU is made of, one row a sentence: matches 1..4, totals 1..4, hypothesis and reference length.
+
+    Any group of sentences can be scored without reading a text again.
+    """
+
+    def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a") -> None:
+        """`references` holds one list for each reference translation. DataError when their lengths differ."""
+        from sacrebleu.metrics.bleu import BLEU as Metric
+
+        for number, reference in enumerate(references, 1):
+            if len(reference) != len(hypotheses):
+                raise DataError(f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses")
+        try:
+            metric: Any = Metric(tokenize=tokenize, effective_order=True)
+            plain: Any = Metric(tokenize=tokenize)
+            metric.sentence_score("a", ["a"])
+        except (ValueError, AssertionError, SystemExit, ImportError) as error:
+            raise ConfigError(f"BLEU tokenizer {tokenize!r} cannot be used: {error}") from error
+        rows = []
+        for hypothesis, *others in zip(hypotheses, *references, strict=True):
+            score = metric.sentence_score(hypothesis, others)
+            rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
+        plain.corpus_score(["a"], [["a"]] * len(references))  # the signature knows the number of references only after this
+        self.rows: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 10)
+        self.signature = plain.get_signature().format()
+
+    def bleu(self, which: NDArray[np.bool_] | None = None) -> BLEU:
+        """Corpus BLEU of all sentences, or of those where `which` is true: equal to sacreBLEU's corpus_score."""
+        from sacrebleu.metrics.bleu import BLEU as Metric
+
+        sums = (self.rows if which is None else self.rows[which]).sum(0).tolist()
+        score = Metric.compute_bleu(sums[:4], sums[4:8], sums[8], sums[9], smooth_method="exp")
+        return BLEU(score.score, self.signature)
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a") -> BLEU:
+    return SentenceStatistics(hypotheses, references, tokenize).bleu()

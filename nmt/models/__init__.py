@@ -1,0 +1,1 @@
+"""Ids become scores: encoders, decoders, translators."""

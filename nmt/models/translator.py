@@ -1,0 +1,49 @@
+"""Encoder and decoder together: a loss for training, scores for given pairs, and start / step / reorder for search."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batches import Batch, Ids, pack_source
+from nmt.layers.initialize import initialize
+from nmt.models.decoder import DecoderState, RNNDecoder
+from nmt.models.encoders import ModelConfig, RNNEncoder
+
+
+class Translator(nn.Module):
+    """The RNN encoder-decoder of Cho et al. 2014. Logarithms are natural; the end symbol is part of a target."""
+
+    def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
+        super().__init__()
+        config.check()
+        self.encoder = RNNEncoder(config, source_words)
+        self.decoder = RNNDecoder(config, target_words)
+        initialize(self, config.init, config.init_scale)
+
+    @property
+    def device(self) -> torch.device:
+        return self.decoder.initial.device
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Σ -log p(target | source) over the batch: ()"""
+        features = self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
+        return self.decoder.output.cross_entropy(features, batch.target.ids)
+
+    def score(self, batch: Batch) -> Tensor:
+        """log p of each target word, in packed order: (N,)"""
+        with torch.no_grad():
+            features = self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
+            return self.decoder.output.log_probs_of(features, batch.target.ids)
+
+    def start(self, sources: Sequence[Ids]) -> DecoderState:
+        """One row for each source sentence (ids without end symbol), before the first word."""
+        return self.decoder.start(self.encoder(pack_source(sources).to(self.device)))
+
+    def step(self, state: DecoderState, words: Tensor | None) -> tuple[Tensor, DecoderState]:
+        """log p of every next word: words (R,), None before the first -> (R, V) and the state after them"""
+        return self.decoder.step(state, words)
+
+    def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
+        return DecoderState(state.hidden[rows], state.sentence[rows], state.cell_context, state.output_context)

@@ -1,0 +1,1 @@
+"""Beam search over anything with start, step and reorder."""

@@ -1,0 +1,357 @@
+"""The training loop, top to bottom: batch, cost, gradient, clip, update, log, validate, save, stop.
+
+Resume is exact: what a run does after step N depends on nothing but the files that were saved at step N. A run that is killed
+at any moment goes on from its last save, cuts its logs back to it, and ends bit-equal (on CPU, with the same threads) to one
+that was never stopped.
+"""
+
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from nmt import checkpoint, files
+from nmt.data.batches import Batch, BatchStream
+from nmt.errors import CheckpointError, ConfigError, UserError
+from nmt.models.translator import Translator
+from nmt.training.optimizers import OPTIMIZERS, clip
+from nmt.training.validation import DevSet, validate
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class TrainingConfig:
+    optimizer: str = "adadelta"  # adadelta (papers) | adam | sgd
+    learning_rate: float = 1.0  # 1 for adadelta; about 0.001 for adam
+    rho: float = 0.95  # adadelta only
+    eps: float = 1e-6  # adadelta only
+    clip: float = 1.0  # largest total norm of a gradient; 0: none
+    cost: str = "sentence"  # what a gradient is of: mean over sentences (eq. 4.4) | word: mean over words | sum (authors' code)
+    batch_size: int = 64  # sentences
+    pool: int = 20  # batches that are sorted by length together
+    max_steps: int = 0  # 0: no limit; one of the limits or `patience` has to end the training
+    max_epochs: int = 0
+    max_minutes: float = 0.0  # wall time over all starts of the run
+    log_every: int = 100  # steps
+    validate_every: int = 1000  # steps; 0: at the end of each epoch. Validation also saves
+    save_every: int = 0  # steps; 0: only when validating. More saves lose less when a machine dies
+    dev_beam: int = 4  # beam for BLEU on the development set; 0: no BLEU
+    metric: str = "bleu"  # which development score decides: bleu | cost
+    patience: int = 10  # stop after this many validations without a better score; 0: never
+    decay: float = 1.0  # learning rate is multiplied by this after `decay_patience` validations without a better score
+    decay_patience: int = 1
+    keep: int = 1  # newest checkpoints kept, besides the best
+    tensorboard: bool = True  # curves for TensorBoard, where it is installed
+
+    def check(self) -> None:
+        """ConfigError for a value out of range."""
+        choices = {"optimizer": OPTIMIZERS, "cost": ("sentence", "word", "sum"), "metric": ("bleu", "cost")}
+        for key, allowed in choices.items():
+            if getattr(self, key) not in allowed:
+                raise ConfigError(f"training.{key}: {getattr(self, key)!r} is unknown, expected one of {', '.join(allowed)}")
+        for key in ("batch_size", "pool", "log_every", "keep", "decay_patience"):
+            if getattr(self, key) < 1:
+                raise ConfigError(f"training.{key}: {getattr(self, key)} is too small, expected 1 or more")
+        for key in ("learning_rate", "clip", "max_steps", "max_epochs", "max_minutes", "validate_every", "save_every", "dev_beam"):
+            if getattr(self, key) < 0:
+                raise ConfigError(f"training.{key}: {getattr(self, key)} is negative")
+        if self.metric == "bleu" and not self.dev_beam:
+            raise ConfigError("training.metric: bleu needs dev_beam of 1 or more")
+
+
+@dataclass
+class Progress:
+    """Where a run stands; saved with every checkpoint. Costs are sums since the last log line."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0  # batches done in this epoch
+    sentences: int = 0
+    seconds: float = 0.0
+    log_cost: float = 0.0
+    log_words: int = 0
+    best: float | None = None
+    best_step: int = 0
+    bad: int = 0  # validations without a better score
+    validated: int = -1  # last validated step
+    saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
+
+
+class Table:
+    """A log as TSV that can be cut back to an earlier length."""
+
+    def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
+        self.path = path
+        try:
+            self.file = open(path, "a", encoding="utf-8", newline="\n")
+            self.file.truncate(size or 0)
+        except OSError as error:
+            raise files.cannot_write(path, error) from error
+        if not size:
+            self.add(columns)
+
+    def add(self, values: list[str]) -> None:
+        try:
+            self.file.write("\t".join(values) + "\n")
+            self.file.flush()
+        except OSError as error:
+            raise files.cannot_write(self.path, error) from error
+
+    def size(self) -> int:
+        os.fsync(self.file.fileno())
+        return os.fstat(self.file.fileno()).st_size
+
+
+TRAIN_COLUMNS = ["step", "epoch", "sentences", "cost", "norm", "rate", "seconds", "words_per_second"]
+DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds"]
+
+
+@dataclass
+class Job:
+    """Everything a training holds. `stop` is asked after each step; a true answer ends it with a save."""
+
+    directory: Path
+    config: TrainingConfig
+    model: Translator
+    optimizer: Optimizer
+    stream: BatchStream
+    dev: DevSet | None
+    stop: Callable[[], bool]
+    extra: dict[str, Any] = field(default_factory=dict)  # choices made once a run, such as the matrix back end
+    progress: Progress = field(default_factory=Progress)
+    show_bar: bool = False
+
+
+def train(job: Job) -> str:
+    """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
+    config, progress = job.config, job.progress
+    tables = open_tables(job)
+    board = Board(job)
+    job.model.train()
+    clock = Clock(progress.seconds)
+    reason = limit_reached(config, progress)
+    while not reason:
+        for batch in bar(job, job.stream.batches(progress.epoch, progress.batch)):
+            cost, norm = update(job, batch)
+            progress.step += 1
+            progress.batch += 1
+            progress.sentences += batch.sentences
+            progress.log_cost += cost
+            progress.log_words += batch.target_tokens
+            progress.seconds = clock.seconds()
+            if progress.step % config.log_every == 0:
+                write_log(job, tables[0], board, norm, clock)
+            if config.validate_every and progress.step % config.validate_every == 0:
+                validate_and_save(job, tables, board, clock)
+            elif config.save_every and progress.step % config.save_every == 0:
+                save(job, tables)
+            reason = "signal" if job.stop() else limit_reached(config, progress)
+            if reason:
+                break
+        if progress.batch >= len(job.stream):
+            progress.epoch += 1
+            progress.batch = 0
+            if not config.validate_every:
+                validate_and_save(job, tables, board, clock)
+            reason = reason or limit_reached(config, progress)
+    if reason == "signal":
+        save(job, tables)
+    elif progress.validated != progress.step:
+        validate_and_save(job, tables, board, clock)
+    return reason
+
+
+class Clock:
+    """Seconds of work over all starts of a run, and words a second since the last question."""
+
+    def __init__(self, before: float) -> None:
+        self.start = time.monotonic() - before
+        self.mark = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.start
+
+    def rate(self, words: int) -> float:
+        now = time.monotonic()
+        rate = words / max(1e-9, now - self.mark)
+        self.mark = now
+        return rate
+
+
+def limit_reached(config: TrainingConfig, progress: Progress) -> str:
+    """The first limit that holds, or an empty string."""
+    if config.max_steps and progress.step >= config.max_steps:
+        return f"max_steps {config.max_steps}"
+    if config.max_epochs and progress.epoch >= config.max_epochs:
+        return f"max_epochs {config.max_epochs}"
+    if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
+        return f"max_minutes {config.max_minutes:g}"
+    if config.patience and progress.bad >= config.patience:
+        return f"patience: {progress.bad} validations without a better {config.metric}"
+    return ""
+
+
+def update(job: Job, batch: Batch) -> tuple[float, float]:
+    """One step of the optimizer; returns Σ -log p of the batch and the gradient's norm before clipping."""
+    job.optimizer.zero_grad(set_to_none=True)
+    total: Tensor = job.model.loss(batch.to(job.model.device))
+    divisor = {"sentence": batch.sentences, "word": batch.target_tokens, "sum": 1}[job.config.cost]
+    (total / divisor).backward()  # type: ignore[no-untyped-call]
+    norm = clip(job.model.parameters(), job.config.clip)
+    if not math.isfinite(norm):
+        raise UserError(
+            f"{job.directory}: the gradient is not a number at step {job.progress.step + 1}; the last checkpoint is whole. "
+            "Lower training.learning_rate or training.clip and start a new run with it"
+        )
+    job.optimizer.step()
+    return float(total.detach()), norm
+
+
+def rate_of(optimizer: Optimizer) -> float:
+    return float(optimizer.param_groups[0]["lr"])
+
+
+def write_log(job: Job, table: Table, board: "Board", norm: float, clock: Clock) -> None:
+    progress = job.progress
+    cost = progress.log_cost / progress.log_words
+    speed, rate = clock.rate(progress.log_words), rate_of(job.optimizer)
+    log.info(
+        "Ep. %d : Up. %d : Sen. %s : Cost %.4f : Time %.0f s : %s words/s : gNorm %.3f : L.r. %g",
+        progress.epoch + 1, progress.step, f"{progress.sentences:,}", cost, progress.seconds, f"{speed:,.0f}", norm, rate,
+    )  # fmt: skip
+    values = [f"{progress.step}", f"{progress.epoch + 1}", f"{progress.sentences}", f"{cost:.6f}", f"{norm:.6f}", f"{rate:g}"]
+    table.add([*values, f"{progress.seconds:.1f}", f"{speed:.0f}"])
+    board.add("train", progress.step, {"cost": cost, "norm": norm, "rate": rate, "words_per_second": speed})
+    progress.log_cost, progress.log_words = 0.0, 0
+
+
+def validate_and_save(job: Job, tables: tuple[Table, Table], board: "Board", clock: Clock) -> None:
+    """Score the development set, note whether it got better, adapt the learning rate, save."""
+    progress, config = job.progress, job.config
+    began = time.monotonic()
+    progress.validated = progress.step
+    if job.dev is None:
+        progress.best_step = progress.step
+    else:
+        score = validate(job.model, job.dev, config.dev_beam)
+        value = score.bleu if config.metric == "bleu" else -score.cost
+        better = progress.best is None or value > progress.best
+        if better:
+            progress.best, progress.best_step, progress.bad = value, progress.step, 0
+        else:
+            progress.bad += 1
+            if progress.bad % config.decay_patience == 0:
+                for group in job.optimizer.param_groups:
+                    group["lr"] *= config.decay
+        progress.seconds = clock.seconds()
+        log.info(
+            "Development : Up. %d : Cost %.4f : Perplexity %.2f : BLEU %.2f%s",
+            progress.step, score.cost, score.perplexity, score.bleu, " : best so far" if better else "",
+        )  # fmt: skip
+        epoch = progress.epoch + (progress.batch > 0)
+        values = [f"{progress.step}", f"{epoch}", f"{score.cost:.6f}", f"{score.perplexity:.4f}", f"{score.bleu:.4f}"]
+        tables[1].add([*values, "*" if better else "", f"{progress.seconds:.1f}"])
+        board.add("dev", progress.step, {"cost": score.cost, "bleu": score.bleu})
+    save(job, tables)
+    clock.mark += time.monotonic() - began  # words/s are of training alone
+
+
+def save(job: Job, tables: tuple[Table, Table]) -> None:
+    """Weights, then training.pt that names them, then the index; only then are older weights removed."""
+    progress = job.progress
+    checkpoint.save_tensors(job.model.state_dict(), checkpoint.weights_path(job.directory, progress.step))
+    recent = [step for step in progress.saved if step != progress.step][-(job.config.keep - 1) :] if job.config.keep > 1 else []
+    kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
+    old = [step for step in progress.saved if step not in kept]
+    progress.saved = kept
+    state = {
+        "progress": asdict(progress),
+        "optimizer": job.optimizer.state_dict(),
+        "random": torch.get_rng_state(),
+        "random_cuda": torch.cuda.get_rng_state_all() if job.model.device.type == "cuda" else [],
+        "sizes": [table.size() for table in tables],
+        "extra": job.extra,
+    }
+    checkpoint.save_tensors(state, job.directory / "training.pt")
+    checkpoint.save_index(job.directory, progress.best_step or progress.step, progress.step)
+    for step in old:
+        checkpoint.weights_path(job.directory, step).unlink(missing_ok=True)
+
+
+def load_state(directory: Path) -> dict[str, Any] | None:
+    """The last saved training state, or None when nothing was saved yet."""
+    if not (directory / "training.pt").exists():
+        return None
+    state = checkpoint.load_tensors(directory / "training.pt")
+    if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
+        raise CheckpointError(f"{directory / 'training.pt'}: not a training state of this toolkit")
+    return state
+
+
+def restore(job: Job, state: dict[str, Any]) -> None:
+    """Bring model, optimizer and random numbers to where they were saved."""
+    try:
+        job.progress = Progress(**state["progress"])
+        job.optimizer.load_state_dict(state["optimizer"])
+    except (TypeError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{job.directory / 'training.pt'}: does not fit this configuration ({error})") from error
+    checkpoint.load_weights(job.model, checkpoint.weights_path(job.directory, job.progress.step))
+    torch.set_rng_state(state["random"])
+    if state["random_cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["random_cuda"])
+    # A kill between training.pt and what follows it leaves an old index and weights that are no longer named.
+    checkpoint.save_index(job.directory, job.progress.best_step or job.progress.step, job.progress.step)
+    for path in job.directory.glob("step-*.pt"):
+        if path.stem.removeprefix("step-") not in map(str, job.progress.saved):
+            path.unlink()
+
+
+def open_tables(job: Job) -> tuple[Table, Table]:
+    """train.tsv and dev.tsv, cut back to where the last save left them."""
+    state = load_state(job.directory)
+    sizes = state["sizes"] if state else [None, None]
+    return Table(job.directory / "train.tsv", TRAIN_COLUMNS, sizes[0]), Table(job.directory / "dev.tsv", DEV_COLUMNS, sizes[1])
+
+
+def bar(job: Job, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """A progress bar of the epoch on stderr, when that is a terminal."""
+    if not job.show_bar:
+        return batches
+    from tqdm import tqdm
+
+    title = f"epoch {job.progress.epoch + 1}"
+    return iter(tqdm(batches, title, len(job.stream), initial=job.progress.batch, leave=False, file=sys.stderr, unit="batch"))
+
+
+class Board:
+    """Curves for TensorBoard when it is installed; imported at the first value, so that it delays no first step."""
+
+    def __init__(self, job: Job) -> None:
+        self.wanted = job.config.tensorboard
+        self.directory = job.directory / "tensorboard"
+        self.step = job.progress.step
+        self.writer: Any = None
+
+    def add(self, kind: str, step: int, values: dict[str, float]) -> None:
+        if not self.wanted:
+            return
+        if self.writer is None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                self.wanted = False
+                return
+            self.writer = SummaryWriter(str(self.directory), purge_step=self.step + 1 if self.step else None)
+        for name, value in values.items():
+            if math.isfinite(value):
+                self.writer.add_scalar(f"{kind}/{name}", value, step)

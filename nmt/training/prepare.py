@@ -1,0 +1,82 @@
+"""From the files of a configuration to what training reads: text pipelines, vocabularies, binarized corpus, development set."""
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+from nmt import files
+from nmt.data import subword
+from nmt.data.corpus import Corpus, DataConfig, binarize, make_stamp, open_corpus, read_pairs, read_stamp, read_words
+from nmt.data.subword import Subwords
+from nmt.data.text import SideConfig, TextPipeline
+from nmt.data.tokenize import learn_truecase
+from nmt.data.vocab import UNK, Vocab
+from nmt.errors import ConfigError, DataError
+from nmt.training.validation import DevSet
+
+log = logging.getLogger(__name__)
+
+
+def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Counter[str], Counter[str]]:
+    """Learn what has to be learned from the training text (truecase, BPE); also returns its word counts."""
+    source, target = TextPipeline.of(config.source), TextPipeline.of(config.target)
+    learn_case(config, source, target)
+    counts: tuple[Counter[str], Counter[str]] = Counter(), Counter()
+    for words, other in read_words(config, source, target):
+        counts[0].update(words)
+        counts[1].update(other)
+    if config.bpe_merges:
+        if source.subwords or target.subwords:
+            raise ConfigError("data.bpe_merges and source.codes / target.codes exclude each other: learn codes here, or give them")
+        if config.bpe_joint:
+            source.subwords = target.subwords = Subwords(subword.learn(counts[0] + counts[1], config.bpe_merges))
+        else:
+            source.subwords, target.subwords = (Subwords(subword.learn(count, config.bpe_merges)) for count in counts)
+    return source, target, counts[0], counts[1]
+
+
+def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -> None:
+    """Truecase models, for the sides that ask for one, from the training text as tokenized."""
+    sides = [(config.source, source, config.train_source), (config.target, target, config.train_target)]
+    for side, pipeline, path in sides:
+        if side.case == "truecase":
+            if not path:
+                raise ConfigError("case: truecase needs parallel text; a phrase table holds words as they are, use case: keep")
+            pipeline.tokenizer.truecaser = {}
+            pipeline.tokenizer.truecaser = learn_truecase(pipeline.words(line) for line in files.read_lines(path))
+
+
+def make_vocab(side: SideConfig, pipeline: TextPipeline, counts: Counter[str], name: str) -> Vocab:
+    if side.vocab_file:
+        return Vocab.load(side.vocab_file)
+    vocab = Vocab(pipeline.unit_counts(counts), side.vocabulary, side.min_count)
+    log.info("%s vocabulary: %s of %s, %.2f%% of the running text", name, f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage())
+    return vocab
+
+
+def make_corpus(config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> Corpus:
+    """The binarized training pairs, made anew only when a file, the text pipeline or a vocabulary has changed."""
+    stamp = make_stamp(config, *vocabs)
+    if read_stamp(cache).get("stamp") != stamp:
+        report = binarize(read_pairs(config, *pipelines), *vocabs, cache, config.max_length, stamp)
+        log.info(
+            "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
+            f"{report.kept:,}", f"{report.too_long:,}", config.max_length, f"{report.empty:,}",
+        )  # fmt: skip
+    corpus = open_corpus(cache)
+    if not len(corpus):
+        raise DataError(f"{config.train_source or config.phrase_table}: no pair is left to train on; is data.max_length too small?")
+    return corpus
+
+
+def make_dev(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> DevSet | None:
+    if not config.dev_source:
+        return None
+    pairs, references = [], []
+    for line, other in files.parallel(config.dev_source, config.dev_target):
+        words = pipelines[1].words(other)
+        references.append(" ".join(words))
+        pairs.append((vocabs[0].encode(pipelines[0].units(line)), vocabs[1].encode(pipelines[1].cut(words))))
+    unknown = sum(ids.count(UNK) for _, ids in pairs) / max(1, sum(len(ids) for _, ids in pairs))
+    log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * unknown)
+    return DevSet(list(pairs), references, pipelines[1], vocabs[1])

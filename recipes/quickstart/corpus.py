@@ -1,0 +1,98 @@
+"""Write the quickstart's corpus: train, dev and test, a small phrase table, and a word-for-word translation of the test set.
+
+    python recipes/quickstart/corpus.py runs/quickstart/corpus
+
+No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test set by its most
+frequent translation in the training text, by the grammar's own word alignment.
+"""
+
+import argparse
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from grammar import Pair, Writer, text
+
+from nmt import files
+
+SIZES = {"train": 20000, "dev": 500, "test": 2000}
+SEED = 7
+
+
+def sentences(writer: Writer, count: int) -> list[Pair]:
+    """`count` pairs with different sources. Short sentences are likelier, as in real text, but none is rare."""
+    found: dict[str, Pair] = {}
+    while len(found) < count:
+        words = min(38, 3 + int(writer.random.expovariate(1 / 8)))
+        pair = writer.sentence(words)
+        found.setdefault(text(pair.source), pair)
+    return list(found.values())
+
+
+def lexicon(pairs: list[Pair]) -> dict[str, str]:
+    """Each source word's most frequent translation, ties to the smaller: the target words that the same mark joins to it."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for pair in pairs:
+        targets: dict[int, list[str]] = defaultdict(list)
+        for word, mark in pair.target:
+            targets[mark].append(word)
+        sources = Counter(mark for _, mark in pair.source)
+        for word, mark in pair.source:
+            joined = targets[mark]
+            # In a block of several words each source word stands for one target word, the middle of the block.
+            counts[word.lower()][joined[len(joined) // 2] if sources[mark] > 1 and joined else " ".join(joined)] += 1
+    return {word: min(options, key=lambda option: (-options[option], option)) for word, options in counts.items()}
+
+
+def word_for_word(pair: Pair, words: dict[str, str]) -> str:
+    tokens = [words.get(word.lower(), word) for word, _ in pair.source]
+    return text([(token, 0) for token in tokens if token])
+
+
+def phrase_pairs(pairs: list[Pair]) -> list[str]:
+    """Neighbouring words and their translations, counted: a table in Moses' format, sorted as Moses wants it."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for pair in pairs:
+        for start in range(len(pair.source)):
+            for end in range(start + 1, min(start + 3, len(pair.source)) + 1):
+                marks = {mark for _, mark in pair.source[start:end]}
+                places = [i for i, (_, mark) in enumerate(pair.target) if mark in marks]
+                inside = {mark for _, mark in pair.source[:start] + pair.source[end:]}
+                if not places or marks & inside or places[-1] - places[0] + 1 != len(places):
+                    continue
+                source = " ".join(word for word, _ in pair.source[start:end])
+                counts[source, " ".join(pair.target[i][0] for i in places)] += 1
+    kept = {key: count for key, count in counts.items() if count >= 5}
+    sources, targets = Counter[str](), Counter[str]()
+    for (source, target), count in kept.items():
+        sources[source] += count
+        targets[target] += count
+    escaped = {key: [side.replace("&", "&amp;").replace("'", "&apos;") for side in key] for key in kept}
+    lines = [
+        f"{escaped[key][0]} ||| {escaped[key][1]} ||| {count / targets[key[1]]:.6g} {count / sources[key[0]]:.6g} "
+        f"||| ||| {targets[key[1]]} {sources[key[0]]} {count} ||| |||"
+        for key, count in kept.items()
+    ]
+    return sorted(lines, key=lambda line: line.encode())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("directory", type=Path)
+    directory = parser.parse_args().directory
+    directory.mkdir(parents=True, exist_ok=True)
+    pairs = sentences(Writer(SEED), sum(SIZES.values()))
+    start = 0
+    parts = {}
+    for name, size in SIZES.items():
+        parts[name] = pairs[start : start + size]
+        start += size
+        files.write_text(directory / f"{name}.en", [text(pair.source) for pair in parts[name]])
+        files.write_text(directory / f"{name}.fr", [text(pair.target) for pair in parts[name]])
+    words = lexicon(parts["train"])
+    files.write_text(directory / "test.word-for-word.fr", [word_for_word(pair, words) for pair in parts["test"]])
+    files.write_text(directory / "phrase-table.gz", phrase_pairs(parts["train"][:3000]))
+    print(", ".join(f"{name} {len(part):,}" for name, part in parts.items()), "sentence pairs in", directory)
+
+
+if __name__ == "__main__":
+    main()

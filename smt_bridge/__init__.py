@@ -1,0 +1,1 @@
+"""What carries neural scores to a statistical MT system, and back. Imports nmt; nmt never imports this."""
