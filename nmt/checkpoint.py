@@ -126,7 +126,7 @@ def read_config(directory: Path) -> tuple[DataConfig, ModelConfig]:
     """The data and model sections of a run's config.yaml."""
     path = directory / "config.yaml"
     try:
-        config = OmegaConf.load(path)
+        config: Any = OmegaConf.load(path)
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
         model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
         result = OmegaConf.to_object(data), OmegaConf.to_object(model)

@@ -49,11 +49,11 @@ def load(path: str, overrides: list[str]) -> RunConfig:
         raise ConfigError(f"{path}: expected sections and keys, such as 'model:', found {type(OmegaConf.to_object(given)).__name__}")
     config = merge(OmegaConf.structured(RunConfig), given, lambda key: where_is(path, text, key))
     for override in overrides:
-        key, equals, _ = override.partition("=")
+        key, equals, value = override.partition("=")
         if not equals or not key:
             raise ConfigError(f"{override}: expected section.key=value")
         try:
-            change = OmegaConf.from_dotlist([override])
+            change = OmegaConf.from_dotlist([override if value else f"{key}=''"])  # YAML takes nothing for null
         except (YAMLError, OmegaConfBaseException) as error:
             raise ConfigError(f"{override}: not a valid value: {str(error).splitlines()[0]}") from error
         config = merge(config, change, lambda key, override=override: override)
@@ -66,6 +66,9 @@ def load(path: str, overrides: list[str]) -> RunConfig:
 
 
 def merge(config: Any, change: Any, where: Any) -> Any:
+    for key in filter(is_section, all_keys()):
+        if OmegaConf.select(change, key) is not None and not OmegaConf.is_dict(OmegaConf.select(change, key)):
+            raise ConfigError(f"{where(key)}: {key} is a section, expected keys and values below it")
     try:
         return OmegaConf.merge(config, change)
     except ConfigKeyError as error:

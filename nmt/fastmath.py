@@ -36,7 +36,7 @@ def use(back_end: str) -> None:
 def measure() -> tuple[float, float]:
     """Error and speed of oneDNN relative to MKL; see Choice."""
     generator = torch.Generator().manual_seed(1)
-    errors, seconds = {name: 0.0 for name in BACK_ENDS}, {name: 0.0 for name in BACK_ENDS}
+    errors, seconds = dict.fromkeys(BACK_ENDS, 0.0), dict.fromkeys(BACK_ENDS, 0.0)
     for rows, inner, columns in SHAPES:
         a, b = torch.randn(rows, inner, generator=generator), torch.randn(columns, inner, generator=generator)
         c = torch.randn(rows, columns, generator=generator)

@@ -12,7 +12,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
@@ -90,8 +90,7 @@ def decode(raw: bytes, path: str | Path, number: int) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{name_of(path)}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8; "
-            "convert the file, e.g. iconv -f latin1 -t utf-8"
+            f"{name_of(path)}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
         ) from error
 
 
@@ -116,8 +115,7 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
             counts = [number + (0 if row is None else 1 + sum(1 for _ in stream)) for row, stream in zip(rows, streams, strict=True)]
             short, long = counts.index(min(counts)), counts.index(max(counts))
             raise DataError(
-                f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
-                "parallel files need one line for each line"
+                f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; parallel files need one line for each line"
             )
         number += 1
         yield tuple(row for row in rows if row is not None)
@@ -207,13 +205,11 @@ class Writing:
             if kind is None:
                 raise cannot_write(self.path, failure) from failure
         finally:
-            if not self.direct:
-                try:
+            if self.path != "-":
+                with suppress(OSError):
                     self.file.close()  # after a full disk the first close fails, the second only lets go
-                except OSError:
-                    pass
-                if os.path.exists(self.beside):
-                    os.unlink(self.beside)
+            if not self.direct:
+                Path(self.beside).unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:

@@ -36,7 +36,7 @@ class SentenceStatistics:
             metric: Any = Metric(tokenize=tokenize, effective_order=True)
             plain: Any = Metric(tokenize=tokenize)
             metric.sentence_score("a", ["a"])
-        except (ValueError, AssertionError, SystemExit, ImportError) as error:
+        except (KeyError, ValueError, AssertionError, SystemExit, ImportError) as error:
             raise ConfigError(f"BLEU tokenizer {tokenize!r} cannot be used: {error}") from error
         rows = []
         for hypothesis, *others in zip(hypotheses, *references, strict=True):

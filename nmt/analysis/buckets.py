@@ -26,8 +26,10 @@ def sliding(keys: Sequence[int], statistics: SentenceStatistics, window: int, le
     Buckets of fewer than `least` sentences are left out; with window 1 each key stands alone.
     """
     values = np.asarray(keys)
-    buckets = []
-    for key in range(int(values.min(initial=0)), int(values.max(initial=-1)) + 1):
+    buckets: list[Bucket] = []
+    if not len(values):
+        return buckets
+    for key in range(int(values.min()), int(values.max()) + 1):
         first = key - window // 2
         last = first + window - 1
         which = (values >= first) & (values <= last)

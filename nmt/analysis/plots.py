@@ -41,8 +41,8 @@ def by_length(curves: Mapping[str, Sequence[Bucket]], title: str, paths: Sequenc
     figure, (upper, lower) = pyplot.subplots(2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained")
     for name, buckets in curves.items():
         keys = [bucket.key for bucket in buckets]
-        label = {"both": "longer of both"}.get(name, name)
-        upper.plot(keys, [bucket.bleu for bucket in buckets], label=f"{label} length", color=COLORS.get(name), linewidth=1.8)
+        label = {"both": "the longer of both"}.get(name, f"{name} length")
+        upper.plot(keys, [bucket.bleu for bucket in buckets], label=label, color=COLORS.get(name), linewidth=1.8)
         lower.plot(keys, [bucket.sentences for bucket in buckets], color=COLORS.get(name), linewidth=1.2)
     upper.set_ylabel("BLEU")
     upper.set_ylim(bottom=0)

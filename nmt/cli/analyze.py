@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-analyze", "Reports on the output of any translation system: TSV, a figure, BLEU with its signature.")
-    kinds = parser.add_subparsers(dest="kind", required=True, parser_class=lambda **given: options.Parser(given["prog"], given.get("description", "")))
+    kinds = parser.add_subparsers(dest="kind", required=True, parser_class=options.Action)
     length = kinds.add_parser("by-length", description="BLEU by length of source, reference and the longer of both.")
     length.add_argument("--source", "-s", required=True, metavar="FILE", help="source text")
     length.add_argument("--reference", "-r", required=True, nargs="+", metavar="FILE", help="one or more reference translations")
@@ -39,7 +39,9 @@ def by_length(args: Any) -> None:
     from nmt.analysis import by_length as report
     from nmt.metrics import corpus_bleu
 
-    sources, hypotheses, *references = map(list, zip(*files.parallel(args.source, args.hypothesis, *args.reference), strict=True)) if any_line(args.source) else [[], []]
+    sources, hypotheses, *references = (
+        map(list, zip(*files.parallel(args.source, args.hypothesis, *args.reference), strict=True)) if any_line(args.source) else [[], []]
+    )
     if not sources:
         raise DataError(f"{args.source}: empty file, expected one sentence a line")
     result = report.by_length(sources, references, hypotheses, args.bleu_tokenize, args.window, args.least)

@@ -28,6 +28,13 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args([dashes(word) for word in given[:end]] + given[end:], namespace)
 
 
+class Action(Parser):
+    """The parser of a sub-command; argparse makes it and gives its whole name."""
+
+    def __init__(self, prog: str, description: str = "", **kwargs: Any) -> None:
+        super().__init__(prog, description)
+
+
 def dashes(word: str) -> str:
     if not word.startswith("--"):
         return word
@@ -80,9 +87,10 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
         return 0
     except UserError as error:
         one_line(name, str(error))
+        drop_output()
         return 2
     except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         one_line(name, "interrupted")
@@ -91,8 +99,17 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
         one_line(name, "out of memory; use a smaller batch or model")
         return 2
     except OSError as error:
-        one_line(name, f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+        one_line(name, f"{error.filename or '<stdout>'}: {error.strerror or error}")
+        drop_output()
         return 2
+
+
+def drop_output() -> None:
+    """What stdout could not take is not tried again when Python ends, which would print a second message."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_line(name: str, message: str) -> None:

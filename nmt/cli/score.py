@@ -58,8 +58,7 @@ def score(run: "Run", block: Sequence[tuple[str, ...]], tokenized: bool) -> Iter
     from nmt.scoring import word_scores
 
     encoded = [
-        (run.source_words.encode(run.source.units(source, tokenized)), run.target_words.encode(run.target.units(target, tokenized)))
-        for source, target in block
+        (run.source_words.encode(run.source.units(source, tokenized)), run.target_words.encode(run.target.units(target, tokenized))) for source, target in block
     ]
     yield from word_scores(run.model, encoded)
 

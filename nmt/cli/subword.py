@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-subword", "Byte-pair encoding of tokenized text (subword-nmt's files).")
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=lambda **given: options.Parser(given["prog"], given.get("description", "")))
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
     learn = actions.add_parser("learn", description="Learn codes; several inputs give joint codes, one call for each gives codes apart.")
     learn.add_argument("--input", "-i", nargs="+", default=["-"], metavar="FILE", help="tokenized text")
     options.add_output(learn)

@@ -29,11 +29,15 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_input_output(parser, "source text")
     parser.add_argument("--beam-size", "-b", type=options.positive, default=10, metavar="N", help="hypotheses kept at each word")
     parser.add_argument("--n-best", type=options.positive, default=None, metavar="K", help="write the K best in Moses' format, as tokenized words")
-    parser.add_argument("--normalize", choices=("length", "none", "gnmt"), default="length", help="how lengths are compared: log p / words, log p, or the penalty of GNMT")
+    parser.add_argument(
+        "--normalize", choices=("length", "none", "gnmt"), default="length", help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
+    )
     parser.add_argument("--max-length-factor", type=float, default=3.0, metavar="F", help="at most F words for each source word")
     parser.add_argument("--min-length-factor", type=float, default=0.0, metavar="F", help="at least F words for each source word")
     parser.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
-    parser.add_argument("--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once")
+    parser.add_argument(
+        "--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once"
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-translate", args.quiet)

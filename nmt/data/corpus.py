@@ -9,6 +9,7 @@ import json
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -91,12 +92,14 @@ class _Side:
     def flush(self) -> None:
         self.ids.tofile(self.ids_file)
         self.offsets.tofile(self.offsets_file)
+        self.ids_file.flush()
+        self.offsets_file.flush()
         del self.ids[:], self.offsets[:]
 
     def close(self) -> None:
-        self.flush()
-        self.ids_file.close()
-        self.offsets_file.close()
+        for file in (self.ids_file, self.offsets_file):
+            with suppress(OSError):  # flush has told of a full disk already
+                file.close()
 
 
 @dataclass
@@ -112,10 +115,11 @@ def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Pat
     `stamp` says what the ids were made from; it is written last, so an interrupted run leaves nothing that looks whole.
     """
     report = BinarizeReport()
+    sides: list[_Side] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "stamp.json").unlink(missing_ok=True)
-        sides = _Side(directory, "source", len(source)), _Side(directory, "target", len(target))
+        sides += [_Side(directory, "source", len(source)), _Side(directory, "target", len(target))]
         for words, other in pairs:
             if not words or not other:
                 report.empty += 1
@@ -126,11 +130,15 @@ def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Pat
                 sides[0].add(source.encode(words))
                 sides[1].add(target.encode(other))
         for side in sides:
+            side.flush()
             side.close()
         for name in ("source.ids", "source.offsets", "target.ids", "target.offsets"):
             (directory / f"{name}.part").replace(directory / name)
     except OSError as error:
         raise files.cannot_write(directory, error) from error
+    finally:
+        for side in sides:
+            side.close()
     widths = [side.type.__name__ for side in sides]
     files.write_text(directory / "stamp.json", [json.dumps({"stamp": stamp, "widths": widths, **report.__dict__})])
     return report

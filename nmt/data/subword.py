@@ -20,11 +20,12 @@ def count_words(lines: Iterable[list[str]]) -> Counter[str]:
 
 def learn(counts: Counter[str], merges: int, min_frequency: int = 2) -> list[str]:
     """The lines of a code file (`#version: 0.2` first), from word counts. For joint codes add the counts of both sides."""
-    from subword_nmt.learn_bpe import learn_bpe
+    from subword_nmt import learn_bpe
 
+    learn_bpe.tqdm = lambda merges, *args, **kwargs: merges  # its bar would be drawn on a pipe or file too
     dictionary = io.StringIO("".join(f"{word} {count}\n" for word, count in sorted(counts.items())), newline="\n")
     codes = io.StringIO()
-    learn_bpe(dictionary, codes, merges, min_frequency, is_dict=True)
+    learn_bpe.learn_bpe(dictionary, codes, merges, min_frequency, is_dict=True)
     return codes.getvalue().rstrip("\n").split("\n")
 
 

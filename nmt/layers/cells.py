@@ -73,9 +73,7 @@ class GRU(nn.Module):
 
     outputs = 1  # tensors of size H in a state
 
-    def __init__(
-        self, inputs: int, hidden: int, context: int = 0, bias: bool = False, gate: str = "keep_old", reset: str = "before"
-    ) -> None:
+    def __init__(self, inputs: int, hidden: int, context: int = 0, bias: bool = False, gate: str = "keep_old", reset: str = "before") -> None:
         super().__init__()
         self.hidden, self.gate, self.reset = hidden, gate, reset
         self.inputs = nn.Parameter(torch.empty(3 * hidden, inputs))  # W_z, W_r, W
@@ -107,7 +105,7 @@ class GRU(nn.Module):
             return self._unroll_by_steps(x, sizes, start, context)
         if context is not None:
             x = x + context
-        gates = self.recurrent_gates
+        gates: Tensor = self.recurrent_gates
         if self.gate == "take_new":  # σ(-a) = 1 - σ(a): the same function with the update gate turned round
             sign = torch.ones(3 * self.hidden, dtype=x.dtype, device=x.device)
             sign[: self.hidden] = -1

@@ -33,5 +33,6 @@ def initialize(module: nn.Module, kind: str, scale: float) -> None:
         for part in module.modules():
             if isinstance(part, nn.Embedding) and part.padding_idx is not None:
                 part.weight[part.padding_idx] = 0
-            if hasattr(part, "after_initialize"):
-                part.after_initialize()
+            after = getattr(part, "after_initialize", None)
+            if callable(after):
+                after()

@@ -47,9 +47,7 @@ class DeepOutput(nn.Module):
     With `rank` the output matrix is G_left G_right of that rank.
     """
 
-    def __init__(
-        self, hidden: int, embedding: int, context: int, maxout: int, words: int, rank: int = 0, bias: bool = False, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, hidden: int, embedding: int, context: int, maxout: int, words: int, rank: int = 0, bias: bool = False, dropout: float = 0.0) -> None:
         super().__init__()
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y

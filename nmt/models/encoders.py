@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.data.batches import Packed
-from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
 from nmt.errors import ConfigError
+from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
 
 
 @dataclass

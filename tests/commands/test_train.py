@@ -1,0 +1,178 @@
+"""nmt-train as installed: exact resume, signals, refusals."""
+
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+
+def copy(tiny: Path, folder: Path, *overrides: str) -> list[str]:
+    """Arguments of a training of the tiny corpus into a new run directory."""
+    return [str(tiny / "train.yaml"), f"run={folder}/run", *overrides]
+
+
+def tables(run: Path) -> list[list[str]]:
+    """The logs without times and rates."""
+    rows = []
+    for name, columns in (("train.tsv", 6), ("dev.tsv", 6)):
+        rows.append(["\t".join(line.split("\t")[:columns]) for line in (run / name).read_text().split("\n")])
+    return rows
+
+
+def equal_runs(a: Path, b: Path) -> None:
+    left, right = (torch.load(run / "training.pt", weights_only=True) for run in (a, b))
+    assert torch.equal(left["random"], right["random"])
+    for key, state in left["optimizer"]["state"].items():
+        for name, value in state.items():
+            assert torch.equal(value, right["optimizer"]["state"][key][name])
+    for drop in ("seconds",):
+        left["progress"].pop(drop), right["progress"].pop(drop)
+    assert left["progress"] == right["progress"]
+    names = {path.name for path in a.glob("step-*.pt")}
+    assert names == {path.name for path in b.glob("step-*.pt")} and names
+    for name in names:
+        weights, others = (torch.load(run / name, weights_only=True) for run in (a, b))
+        assert all(torch.equal(value, others[key]) for key, value in weights.items())
+    assert tables(a) == tables(b)
+    assert (a / "checkpoints.json").read_text() == (b / "checkpoints.json").read_text()
+
+
+def wait_for(path: Path, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} never came"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
+def test_killed_and_resumed_is_bit_equal(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], optimizer: str) -> None:
+    options = [f"training.optimizer={optimizer}", "training.save_every=7", "training.log_every=4"]
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
+    arguments = copy(tiny, tmp_path / "killed", *options)
+    run = tmp_path / "killed" / "run"
+    process = subprocess.Popen([str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.DEVNULL)
+    wait_for(run / "training.pt")
+    time.sleep(0.15)  # somewhere between two saves
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    step = torch.load(run / "training.pt", weights_only=True)["progress"]["step"]
+    assert 0 < step < 60, "the run was over before it was killed"
+    done = command("nmt-train", *arguments)
+    assert done.returncode == 0 and f"going on after update {step}" in done.stderr
+    equal_runs(tmp_path / "whole" / "run", run)
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    for name in ("whole", "stopped"):
+        (tmp_path / name).mkdir()
+    assert command("nmt-train", *copy(tiny, tmp_path / "whole", "training.max_steps=300")).returncode == 0
+    arguments = copy(tiny, tmp_path / "stopped", "training.max_steps=300")
+    run = tmp_path / "stopped" / "run"
+    process = subprocess.Popen(
+        [str(Path(sys.executable).parent / "nmt-train"), *arguments],
+        stderr=subprocess.PIPE,
+    )
+    wait_for(run / "training.pt")
+    process.send_signal(signal.SIGTERM)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, messages
+    assert b"the same command goes on from here" in messages
+    assert command("nmt-train", *arguments).returncode == 0
+    equal_runs(tmp_path / "whole" / "run", run)
+
+
+def test_same_seed_same_run_and_another_seed_another(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    for name, seed in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        assert command("nmt-train", *copy(tiny, tmp_path / name, f"seed={seed}")).returncode == 0
+    equal_runs(tiny / "run", tmp_path / "a" / "run")
+    assert tables(tiny / "run") != tables(tmp_path / "b" / "run")
+
+
+def test_finished_run_is_left_as_it_is(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    shutil.copytree(tiny / "run", tmp_path / "run")
+    done = command("nmt-train", *copy(tiny, tmp_path))
+    assert done.returncode == 0 and "stopped at update 60 (max_steps 60)" in done.stderr
+    equal_runs(tiny / "run", tmp_path / "run")
+
+
+def test_phrase_pairs_are_a_corpus(tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    import gzip
+
+    table = tmp_path / "table.gz"
+    table.write_bytes(gzip.compress(b"".join(b"a%d b ||| x y%d ||| 1 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (n, n) for n in range(40))))
+    done = command("nmt-train", *copy(tiny, tmp_path, "data.train_source=", "data.train_target=", f"data.phrase_table={table}", "training.max_steps=4"))
+    assert done.returncode == 0, done.stderr
+    assert "training pairs: 40 kept" in done.stderr
+    assert (tmp_path / "run" / "source.vocab").read_text().startswith("#version: 1 vocabulary size=41\nb\t40\n")
+
+
+def test_bpe_learned_in_training(tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    options = ["data.bpe_merges=60", "training.max_steps=4", "data.source.case=truecase", "data.target.case=truecase"]
+    done = command("nmt-train", *copy(tiny, tmp_path, *options))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "source.codes").read_bytes() == (tmp_path / "run" / "target.codes").read_bytes()
+    shown = command("nmt-translate", tmp_path / "run", "-q", input="The man sees the dog.\n")
+    assert shown.returncode == 0 and "@@" not in shown.stdout and shown.stdout.count("\n") == 1
+
+
+REFUSALS = {
+    "unknown key": (["model.hiden=5"], "did you mean 'model.hidden'?"),
+    "wrong type": (["model.hidden=many"], "model.hidden"),
+    "missing file": (["data.train_source=nosuch.en"], "nosuch.en: cannot read: No such file"),
+    "empty file": (["data.train_source=EMPTY"], "EMPTY: empty file"),
+    "unequal": (["data.train_source=SHORT"], "SHORT: 3 lines, but"),
+    "not utf-8": (["data.train_source=LATIN"], "LATIN:2: byte 0xe9"),
+    "nul": (["data.train_source=NUL"], "NUL:1: NUL"),
+    "unknown device": (["device=tpu"], "device: 'tpu'"),
+    "nothing left": (["data.max_length=1"], "no pair is left"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+    (tmp_path / "EMPTY").write_bytes(b"")
+    (tmp_path / "SHORT").write_bytes(b"a\nb\nc\n")
+    (tmp_path / "LATIN").write_bytes(b"good\ncaf\xe9\n")
+    (tmp_path / "NUL").write_bytes(b"a\0b\n")
+    overrides, message = REFUSALS[case]
+    overrides = [override.replace("=EMPTY", f"={tmp_path}/EMPTY").replace("=SHORT", f"={tmp_path}/SHORT") for override in overrides]
+    overrides = [override.replace("=LATIN", f"={tmp_path}/LATIN").replace("=NUL", f"={tmp_path}/NUL") for override in overrides]
+    done = command("nmt-train", *copy(tiny, tmp_path, "--quiet", *overrides))
+    assert message in refused(done)
+    assert not (tmp_path / "run" / "training.pt").exists()
+
+
+def test_other_settings_are_refused(tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+    before = (tiny / "run" / "training.pt").read_bytes()
+    assert "model.hidden=25 (was 24)" in refused(command("nmt-train", "-q", tiny / "train.yaml", "model.hidden=25"))
+    assert (tiny / "run" / "training.pt").read_bytes() == before
+
+
+def test_overwrite_removes_runs_only(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work")
+    assert "does not remove it" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path), "--overwrite"))
+    assert "is not a run directory" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path)))
+    assert (tmp_path / "run" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+    """The weights do not fit; the last whole checkpoint, here none, is what remains."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+    name = str(Path(sys.executable).parent / "nmt-train")
+    done = subprocess.run([name, "-q", *copy(tiny, tmp_path)], capture_output=True, text=True, preexec_fn=limit, check=False, timeout=120)
+    assert "cannot write" in refused(done)
+    assert not list((tmp_path / "run").glob("step-*")) and not (tmp_path / "run" / "training.pt").exists()

@@ -1,0 +1,218 @@
+"""nmt-translate and nmt-score as installed, on one tiny run."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt import nbest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+LINES = ["The man sees the dog.", "She does not buy a red hat.", "A nurse sings.", "I know the old king of the island."]
+
+
+def translate(command: Command, tiny: Path, text: str, *options: object) -> list[str]:
+    done = command("nmt-translate", tiny / "run", "-q", *options, input=text)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.endswith("\n") or not done.stdout
+    return done.stdout.split("\n")[:-1]
+
+
+def test_one_line_in_one_line_out_in_order(tiny: Path, command: Command) -> None:
+    together = translate(command, tiny, "\n".join(LINES) + "\n")
+    assert len(together) == 4 and all(together)
+    assert together == [line for text in LINES for line in translate(command, tiny, text + "\n")]
+    assert together == translate(command, tiny, "\n".join(LINES) + "\n", "--read-ahead", 1)
+
+
+def test_empty_and_blank_lines_stay(tiny: Path, command: Command) -> None:
+    out = translate(command, tiny, f"\n{LINES[0]}\n   \n\t\n\u2028\n{LINES[1]}")
+    assert [bool(line) for line in out] == [False, True, False, False, False, True]
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0c", "\xa0", "\r", "\u2029", "\x1c", "\x0b"])
+def test_odd_characters_do_not_break_lines(tiny: Path, command: Command, odd: str) -> None:
+    out = translate(command, tiny, f"The man{odd}sees the dog.\n{LINES[2]}\n")
+    assert len(out) == 2 and out[1] == translate(command, tiny, LINES[2] + "\n")[0]
+
+
+def test_carriage_returns_are_removed_with_one_warning(tiny: Path, command: Command) -> None:
+    done = command("nmt-translate", tiny / "run", "-q", input=f"{LINES[0]}\r\n{LINES[2]}\r\n")
+    assert done.stdout.split("\n")[:-1] == translate(command, tiny, f"{LINES[0]}\n{LINES[2]}\n")
+    assert done.stderr.count("\n") == 1 and "carriage return" in done.stderr
+
+
+def test_a_line_of_ten_thousand_words_gets_one_warning(tiny: Path, command: Command) -> None:
+    long = " ".join(["dog"] * 10000)
+    done = command("nmt-translate", tiny / "run", "-q", "-b", 2, input=f"{LINES[2]}\n{long}\n{LINES[2]}\n", timeout=300)
+    assert done.returncode == 0
+    out = done.stdout.split("\n")
+    assert len(out) == 4 and out[0] == out[2]
+    assert done.stderr.count("\n") == 1 and "<stdin>:2: 10,000 words" in done.stderr
+
+
+def test_nbest_is_moses_format_and_agrees_with_everything(tiny: Path, command: Command, tmp_path: Path) -> None:
+    text = "\n".join([*LINES, "", LINES[0]]) + "\n"
+    lists = {k: translate(command, tiny, text, "--n-best", k, "-b", 6) for k in (1, 4)}
+    entries = [nbest.parse(line, "x") for line in lists[4]]
+    assert [entry.sentence for entry in entries] == sorted(entry.sentence for entry in entries)
+    assert {entry.sentence for entry in entries} == set(range(6))
+    firsts = [next(entry for entry in entries if entry.sentence == n) for n in range(6)]
+    assert [nbest.write(entry) for entry in firsts] == lists[1], "a larger n-best never changes the 1-best"
+    assert lists[1][4] == "4 |||  ||| NMT0= 0 ||| 0"
+    tokenized = translate(
+        command, tiny, "\n".join(" ".join(line.lower().replace(".", " .").split()) for line in [*LINES, "", LINES[0]]) + "\n", "--tokenized", "-b", 6
+    )
+    assert [" ".join(entry.words) for entry in firsts] == tokenized
+    for entry in entries:
+        expected = entry.features["NMT0"][0] / (len(entry.words) + 1) if entry.words else 0.0
+        assert entry.total == pytest.approx(expected, abs=1e-4)
+
+    full = [entry for entry in entries if entry.sentence != 4]
+    sources = [[*LINES, "", LINES[0]][entry.sentence].lower().replace(".", " .") for entry in full]
+    (tmp_path / "s").write_text("".join(line + "\n" for line in sources))
+    (tmp_path / "t").write_text("".join(" ".join(entry.words) + "\n" for entry in full))
+    done = command("nmt-score", tiny / "run", "-q", "--tokenized", "-s", tmp_path / "s", "-t", tmp_path / "t")
+    scores = [float(line) for line in done.stdout.split()]
+    assert scores == pytest.approx([entry.features["NMT0"][0] for entry in full], abs=1e-4)
+
+
+def test_normalize_none_ranks_by_log_prob(tiny: Path, command: Command) -> None:
+    for line in translate(command, tiny, LINES[0] + "\n", "--n-best", 5, "--normalize", "none"):
+        entry = nbest.parse(line, "x")
+        assert entry.total == entry.features["NMT0"][0]
+
+
+def test_output_file_equals_stdout_and_gzip_goes_in(tiny: Path, command: Command, tmp_path: Path) -> None:
+    import gzip
+
+    (tmp_path / "in").write_bytes(gzip.compress("".join(line + "\n" for line in LINES).encode()))
+    assert command("nmt-translate", tiny / "run", "-q", "--input", tmp_path / "in", "--output", tmp_path / "out").returncode == 0
+    assert (tmp_path / "out").read_text().split("\n")[:-1] == translate(command, tiny, "\n".join(LINES) + "\n")
+
+
+def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
+    name = Path(sys.executable).parent / "nmt-translate"
+    process = subprocess.Popen([name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin and process.stdout
+    process.stdin.write(b"The man sees the dog.\n")
+    process.stdin.flush()
+    assert process.stdout.readline().strip()
+    process.stdin.close()
+    assert process.wait(60) == 0
+    process.stdout.close()
+
+
+def test_underscores_in_flags(tiny: Path, command: Command) -> None:
+    assert translate(command, tiny, LINES[0] + "\n", "--beam_size", "3") == translate(command, tiny, LINES[0] + "\n", "-b", 3)
+
+
+REFUSALS = {
+    "missing run": (["nosuch"], "", "nosuch: no such run directory"),
+    "missing input": (["RUN", "--input", "nosuch.en"], "", "nosuch.en: cannot read"),
+    "not utf-8": (["RUN", "--input", "BAD"], "", "BAD:2: byte 0xe9 at column 2"),
+    "nul": (["RUN"], "a\0b\n", "<stdin>:1: NUL"),
+    "n-best over beam": (["RUN", "--n-best", "11"], "", "--n-best 11 is more than --beam-size 10"),
+    "unknown flag": (["RUN", "--bean-size", "3"], "", "unrecognized arguments"),
+    "beam of 0": (["RUN", "-b", "0"], "", "0 is too small, expected 1 or more"),
+    "full disk": (["RUN", "--output", "/dev/full"], "a\n", "/dev/full: cannot write: No space left"),
+    "no folder": (["RUN", "--output", "nosuch/out"], "a\n", "nosuch/out: cannot write: No such file"),
+    "no gpu": (["RUN", "--device", "cuda:9"], "", "device"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+    (tmp_path / "BAD").write_bytes(b"good\nb\xe9\n")
+    arguments, text, message = REFUSALS[case]
+    given = [{"RUN": str(tiny / "run"), "BAD": str(tmp_path / "BAD")}.get(word, word) for word in arguments]
+    out = tmp_path / "out"
+    if "--output" not in given:
+        given += ["--output", str(out)]
+    if case == "no gpu":
+        import torch
+
+        if torch.cuda.is_available():
+            pytest.skip("there is a GPU")
+    assert message in refused(command("nmt-translate", "-q", *given, input=text))
+    assert {path.name for path in tmp_path.iterdir()} == {"BAD"}, "something was left behind"
+
+
+def test_full_stdout_is_one_line(tiny: Path, refused: Callable[..., str]) -> None:
+    name = Path(sys.executable).parent / "nmt-translate"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([name, "-q", tiny / "run"], input=b"a\n", stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    line = refused(subprocess.CompletedProcess(done.args, done.returncode, "", done.stderr.decode()))
+    assert "cannot write: No space left" in line
+
+
+def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+    name = str(Path(sys.executable).parent / "nmt-translate")
+    text = "".join(line + "\n" for line in LINES * 5)
+    done = subprocess.run(
+        [name, "-q", str(tiny / "run"), "--output", str(tmp_path / "out")],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )
+    assert "out: cannot write: File too large" in refused(done)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
+    name = Path(sys.executable).parent / "nmt-translate"
+    process = subprocess.Popen([name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout and process.stdin and process.stderr
+    process.stdout.close()
+    _, messages = process.communicate(b"The man sees the dog.\n" * 50, timeout=60)
+    assert messages == b""
+
+
+def test_score_one_line_a_pair_with_words_that_sum(tiny: Path, command: Command) -> None:
+    done = command("nmt-score", tiny / "run", "-q", "--source", tiny / "dev.en", "--target", tiny / "dev.fr", "--word-scores")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split("\n")[:-1]
+    assert len(lines) == 20
+    for line in lines:
+        total, words = line.split(" ||| ")
+        assert sum(map(float, words.split())) == pytest.approx(float(total), abs=1e-4)
+    plain = command("nmt-score", tiny / "run", "-q", "-s", tiny / "dev.en", "-t", tiny / "dev.fr").stdout.split()
+    assert plain == [line.split(" ||| ")[0] for line in lines]
+
+
+def test_score_keeps_empty_lines(tiny: Path, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("The man sees the dog.\n\n")
+    (tmp_path / "t").write_text("\nL'homme voit le chien.\n")
+    done = command("nmt-score", tiny / "run", "-q", "-s", tmp_path / "s", "-t", tmp_path / "t", "--word-scores")
+    assert [len(line.split(" ||| ")[1].split()) for line in done.stdout.split("\n")[:-1]] == [1, 7]
+
+
+def test_score_refuses_unequal_files(tiny: Path, command: Command, tmp_path: Path, refused: Callable[..., str]) -> None:
+    (tmp_path / "t").write_text("x\n" * 7)
+    done = command("nmt-score", tiny / "run", "-q", "-s", tiny / "dev.en", "-t", tmp_path / "t", "-o", tmp_path / "out")
+    assert "t: 7 lines, but" in refused(done) and "has 20" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["nmt-train", "nmt-translate", "nmt-score", "nmt-analyze", "nmt-vocab", "nmt-subword", "nmt-tokenize", "smt-score-table"])
+def test_help_loads_no_torch(name: str, command: Command) -> None:
+    done = command(name, "--help", PYTHONPROFILEIMPORTTIME="1")
+    assert done.returncode == 0 and "usage" in done.stdout
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
+    assert "argparse" in loaded and not loaded & {"torch", "numpy", "sacrebleu", "sacremoses", "omegaconf"}
+
+
+def test_thread_policy_is_set_unless_the_user_set_it() -> None:
+    code = "import os; from nmt.cli import options; options.before_torch(); print(os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
+    clean = {key: value for key, value in os.environ.items() if key not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    for extra, expected in (({}, "PASSIVE 0"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE 0")):
+        done = subprocess.run([sys.executable, "-c", code], env={**clean, **extra}, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected

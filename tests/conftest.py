@@ -1,0 +1,120 @@
+"""Shared by all tests: the installed commands, the real data where it lies, and one tiny trained run."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def load_recipe(name: str) -> ModuleType:
+    """A module of recipes/quickstart, which is no package."""
+    folder = str(ROOT / "recipes" / "quickstart")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, f"{folder}/{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def grammar() -> ModuleType:
+    return load_recipe("grammar")
+
+
+@pytest.fixture(scope="session")
+def command() -> Command:
+    """Run an installed command: command("nmt-score", "run", ..., input="text") -> completed process with text output."""
+
+    def call(name: str, *args: object, input: str | bytes | None = "", timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+        assert (BIN / name).exists(), f"{name} is not installed beside {sys.executable}"
+        given = input.encode() if isinstance(input, str) else input
+        done = subprocess.run([str(BIN / name), *map(str, args)], input=given, capture_output=True, timeout=timeout, env={**os.environ, **env}, check=False)
+        # Decoded by hand: text mode would turn \r into a line end.
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def refused() -> Callable[[subprocess.CompletedProcess[str]], str]:
+    """A command has refused: exit status 2, one line, no traceback. Returns the line."""
+
+    def check(done: subprocess.CompletedProcess[str]) -> str:
+        assert done.returncode == 2, done.stderr
+        lines = done.stderr.rstrip("\n").split("\n")
+        assert len(lines) == 1, done.stderr
+        assert "Traceback" not in lines[0]
+        return lines[0]
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def nmt_data() -> Path:
+    """The folder of real corpora; tests that need it are skipped without it."""
+    folder = os.environ.get("NMT_DATA", "")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs real corpora: set NMT_DATA to their folder")
+    return Path(folder)
+
+
+def write_corpus(folder: Path, grammar: ModuleType, count: int, seed: int) -> None:
+    writer = grammar.Writer(seed)
+    pairs = [writer.sentence(4) for _ in range(count)]
+    (folder / "train.en").write_text("".join(grammar.text(pair.source) + "\n" for pair in pairs), encoding="utf-8")
+    (folder / "train.fr").write_text("".join(grammar.text(pair.target) + "\n" for pair in pairs), encoding="utf-8")
+    for side in ("en", "fr"):
+        lines = (folder / f"train.{side}").read_text(encoding="utf-8").split("\n")
+        (folder / f"dev.{side}").write_text("\n".join(lines[:20]) + "\n", encoding="utf-8")
+
+
+def tiny_config(folder: Path) -> str:
+    """A configuration of a few seconds over the corpus in `folder`."""
+    return f"""
+run: {folder}/run
+threads: 1
+matmul: mkl
+data:
+  train_source: {folder}/train.en
+  train_target: {folder}/train.fr
+  dev_source: {folder}/dev.en
+  dev_target: {folder}/dev.fr
+model: {{embedding: 16, hidden: 24, maxout: 12, dropout: 0.1, bias: true, init: glorot}}
+training:
+  optimizer: adam
+  learning_rate: 0.01
+  cost: word
+  batch_size: 16
+  pool: 3
+  max_steps: 60
+  log_every: 10
+  validate_every: 20
+  dev_beam: 2
+  tensorboard: false
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command: Command) -> Path:
+    """A folder with a corpus, train.yaml and a run of 60 updates made by the installed nmt-train."""
+    folder = tmp_path_factory.mktemp("tiny")
+    write_corpus(folder, grammar, 200, seed=3)
+    (folder / "train.yaml").write_text(tiny_config(folder), encoding="utf-8")
+    done = command("nmt-train", folder / "train.yaml")
+    assert done.returncode == 0, done.stderr
+    return folder

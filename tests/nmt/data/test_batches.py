@@ -1,0 +1,71 @@
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.data.batches import BatchStream, make_batch, pack
+from nmt.data.corpus import Corpus, binarize, open_corpus
+from nmt.data.vocab import BOS, EOS, Vocab
+
+
+def test_the_picture_of_the_docstring() -> None:
+    a, b, c, d, e, f, end = range(3, 10)
+    packed = pack([[a, b, end], [c, end], [d, e, f, end]])
+    assert packed.ids.tolist() == [d, a, c, e, b, end, f, end, end]
+    assert packed.sizes == [3, 3, 2, 1]
+    assert packed.order.tolist() == [2, 0, 1]
+    assert packed.rows.tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 0]
+    assert packed.ids[packed.last].tolist() == [end] * 3
+
+
+def test_split_undoes_pack() -> None:
+    rng = random.Random(1)
+    sentences = [[rng.randint(3, 99) for _ in range(rng.randint(1, 9))] for _ in range(20)]
+    packed = pack(sentences)
+    assert [part.tolist() for part in packed.split(packed.ids)] == sentences
+    assert sum(packed.sizes) == len(packed.ids)
+
+
+def test_target_ends_and_previous_starts() -> None:
+    batch = make_batch([[5], []], [[7, 8], [9]])
+    assert [part.tolist() for part in batch.target.split(batch.target.ids)] == [[7, 8, EOS], [9, EOS]]
+    assert [part.tolist() for part in batch.target.split(batch.previous)] == [[BOS, 7, 8], [BOS, 9]]
+    assert [part.tolist() for part in batch.source.split(batch.source.ids)] == [[5, EOS], [EOS]]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    words = Vocab({"a": 1}, 1)
+    rng = random.Random(2)
+    binarize([(["a"] * rng.randint(1, 9), ["a"] * rng.randint(1, 9)) for _ in range(103)], words, words, tmp_path, 9, "s")
+    return open_corpus(tmp_path)
+
+
+def test_an_epoch_shows_each_pair_once_and_differs_from_the_next(corpus: Corpus) -> None:
+    stream = BatchStream(corpus, batch_size=8, pool=4, seed=1)
+    epochs = [[row for rows in stream.rows(epoch) for row in rows.tolist()] for epoch in (0, 1)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(103))
+    assert epochs[0] != epochs[1]
+    assert len(list(stream.rows(0))) == len(stream) == 13
+
+
+@pytest.mark.parametrize("start", [0, 1, 5, 12, 13])
+def test_an_epoch_goes_on_from_any_batch(corpus: Corpus, start: int) -> None:
+    stream = BatchStream(corpus, batch_size=8, pool=4, seed=1)
+    whole = [rows.tolist() for rows in stream.rows(3)]
+    assert [rows.tolist() for rows in stream.rows(3, start)] == whole[start:]
+
+
+def test_pools_bring_like_lengths_together(corpus: Corpus) -> None:
+    def spread(pool: int) -> float:
+        stream = BatchStream(corpus, batch_size=8, pool=pool, seed=1)
+        return float(np.mean([np.ptp(corpus.lengths(rows)) for rows in stream.rows(0)]))
+
+    assert spread(13) < spread(1) / 2
+
+
+def test_to_moves_every_tensor() -> None:
+    batch = make_batch([[5]], [[6]]).to("cpu")
+    assert torch.equal(batch.target.ids, torch.tensor([6, EOS]))

@@ -1,0 +1,171 @@
+"""The cells against plain NumPy loops over the equations of the papers, one word of one sentence at a time."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.data.batches import pack
+from nmt.layers.cells import GRU, LSTM, Cell
+from nmt.layers.initialize import initialize, orthogonal
+
+E, H, C = 3, 4, 5
+Array = NDArray[np.float64]
+SENTENCES = [[3, 4, 5], [6], [7, 8, 9, 3, 4], [5, 5, 5]]
+
+
+def sigmoid(a: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-a)))
+
+
+def gru_step(cell: GRU, x: Array, h: Array, c: Array) -> Array:
+    """Eqs. 4.5-4.8, with the named variants: r, z, candidate, mix."""
+    W_z, W_r, W = (part.detach().numpy() for part in cell.inputs.chunk(3))
+    U_z, U_r = (part.detach().numpy() for part in cell.recurrent_gates.chunk(2))
+    C_z, C_r, C_h = (part.detach().numpy() for part in cell.context.chunk(3))  # type: ignore[union-attr]
+    U = cell.recurrent.detach().numpy()
+    b_z, b_r, b = (part.detach().numpy() for part in cell.bias.chunk(3))  # type: ignore[union-attr]
+    r = sigmoid(W_r @ x + U_r @ h + C_r @ c + b_r)
+    z = sigmoid(W_z @ x + U_z @ h + C_z @ c + b_z)
+    inner = {
+        "before": W @ x + U @ (r * h) + C_h @ c,
+        "after": W @ x + r * (U @ h) + C_h @ c,
+        "after_with_context": W @ x + r * (U @ h + C_h @ c),
+    }[cell.reset]
+    candidate = np.tanh(inner + b)
+    return np.asarray(z * h + (1 - z) * candidate if cell.gate == "keep_old" else (1 - z) * h + z * candidate)
+
+
+def lstm_step(cell: LSTM, x: Array, state: Array, c: Array) -> Array:
+    h, memory = state[:H], state[H:]
+    i, f, o, g = np.split((cell.inputs @ torch.tensor(x) + cell.recurrent @ torch.tensor(h) + cell.context @ torch.tensor(c) + cell.bias).detach().numpy(), 4)  # type: ignore[operator]
+    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
+    return np.concatenate([sigmoid(o) * np.tanh(memory), memory])
+
+
+VARIANTS: dict[str, tuple[Callable[[], Cell], Callable[..., Array]]] = {
+    "gru": (lambda: GRU(E, H, C, bias=True), gru_step),
+    "gru take_new": (lambda: GRU(E, H, C, bias=True, gate="take_new"), gru_step),
+    "gru reset after": (lambda: GRU(E, H, C, bias=True, reset="after"), gru_step),
+    "gru reset after_with_context take_new": (lambda: GRU(E, H, C, bias=True, reset="after_with_context", gate="take_new"), gru_step),
+    "lstm": (lambda: LSTM(E, H, C), lstm_step),
+}
+
+
+def fill(cell: Cell) -> Cell:
+    torch.manual_seed(1)
+    initialize(cell, "glorot", 0)
+    if cell.bias is not None:
+        torch.nn.init.normal_(cell.bias)
+    return cell.double()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_unroll_and_step_equal_the_loop(variant: str) -> None:
+    make, loop_step = VARIANTS[variant]
+    cell = fill(make())
+    packed = pack(SENTENCES)
+    words = torch.randn(10, E, dtype=torch.float64)
+    contexts = torch.randn(len(SENTENCES), C, dtype=torch.float64)
+    starts = torch.randn(len(SENTENCES), cell.state_size, dtype=torch.float64)
+    projected = cell.project_context(contexts)
+    states = cell.unroll(words[packed.ids], packed.sizes, starts[packed.order], projected[packed.order][packed.rows])
+    for number, (sentence, found) in enumerate(zip(SENTENCES, packed.split(states), strict=True)):
+        state, row = starts[number].numpy(), starts[number : number + 1]
+        for word, vector in zip(sentence, found, strict=True):
+            state = loop_step(cell, words[word].numpy(), state, contexts[number].numpy())
+            row = cell.step(words[word][None], row, projected[number : number + 1])
+            assert np.allclose(vector.detach(), state[:H], atol=1e-12)
+            assert np.allclose(row.detach()[0], state, atol=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_gradients(variant: str) -> None:
+    cell = fill(VARIANTS[variant][0]())
+    packed = pack(SENTENCES)
+    words = torch.randn(len(packed.ids), E, dtype=torch.float64, requires_grad=True)
+    start = torch.randn(len(SENTENCES), cell.state_size, dtype=torch.float64, requires_grad=True)
+    context = torch.randn(len(packed.ids), cell.context.shape[0], dtype=torch.float64, requires_grad=True)  # type: ignore[union-attr]
+    names = [name for name, _ in cell.named_parameters() if name != "context"]
+
+    def run(words: Tensor, start: Tensor, context: Tensor, *parameters: Tensor) -> Tensor:
+        return cell.unroll(words, packed.sizes, start, context)  # gradcheck changes the parameters in place
+
+    parameters = [cell.get_parameter(name) for name in names]
+    assert torch.autograd.gradcheck(run, (words, start, context, *parameters))
+
+
+def test_custom_function_equals_plain_autograd() -> None:
+    """The fast form and the form by steps of the same cell, reset before U."""
+    cell = fill(GRU(E, H, C, bias=True))
+    packed = pack(SENTENCES)
+    x = torch.randn(len(packed.ids), E, dtype=torch.float64)
+    start = torch.randn(len(SENTENCES), H, dtype=torch.float64)
+    results = []
+    for states in (
+        cell.unroll(x, packed.sizes, start),
+        cell._unroll_by_steps(torch.nn.functional.linear(x, cell.inputs, cell.bias), packed.sizes, start, None),  # type: ignore[attr-defined]
+    ):
+        cell.zero_grad()
+        states.square().sum().backward()
+        results.append([states.detach(), *(p.grad.clone() for p in cell.parameters() if p.grad is not None)])
+    assert len(results[0]) == len(results[1]) == 5
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(*results, strict=True))
+
+
+def set_gates(cell: GRU, z: float, r: float) -> None:
+    """Biases so large that the gates are 0 or 1."""
+    assert cell.bias is not None
+    with torch.no_grad():
+        cell.bias[:H], cell.bias[H : 2 * H], cell.bias[2 * H :] = z, r, 0
+
+
+def test_update_gate_of_one_keeps_the_state() -> None:
+    cell = fill(GRU(E, H, bias=True))
+    set_gates(cell, z=1e9, r=0)
+    start = torch.randn(1, H, dtype=torch.float64)
+    assert torch.equal(cell.step(torch.randn(1, E, dtype=torch.float64), start), start)
+
+
+def test_closed_gates_leave_the_input_alone() -> None:
+    cell = fill(GRU(E, H, bias=True))
+    set_gates(cell, z=-1e9, r=-1e9)
+    x = torch.randn(1, E, dtype=torch.float64)
+    expected = torch.tanh(x @ cell.inputs[2 * H :].t())
+    assert torch.allclose(cell.step(x, torch.randn(1, H, dtype=torch.float64)), expected)
+
+
+def test_it_is_not_the_gru_of_torch() -> None:
+    """nn.GRU resets after the matrix: with the same weights it equals reset='after', not the document's cell."""
+    ours = {reset: fill(GRU(E, H, reset=reset)) for reset in ("before", "after")}
+    theirs = torch.nn.GRUCell(E, H, bias=False).double()
+    cell = ours["after"]
+    W_z, W_r, W = cell.inputs.chunk(3)
+    U_z, U_r = cell.recurrent_gates.chunk(2)
+    with torch.no_grad():
+        theirs.weight_ih.copy_(torch.cat([W_r, W_z, W]))  # torch's order
+        theirs.weight_hh.copy_(torch.cat([U_r, U_z, cell.recurrent]))
+    x, h = torch.randn(2, E, dtype=torch.float64), torch.randn(2, H, dtype=torch.float64)
+    assert torch.allclose(ours["after"].step(x, h), theirs(x, h), atol=1e-12)
+    assert not torch.allclose(ours["before"].step(x, h), theirs(x, h), atol=1e-3)
+
+
+@torch.no_grad()
+def test_recurrent_matrices_are_orthogonal_and_others_small() -> None:
+    torch.manual_seed(0)
+    u = orthogonal(30)
+    assert torch.allclose(u.t() @ u, torch.eye(30), atol=1e-5)
+    cell = GRU(200, 30)
+    initialize(cell, "paper", 0.01)
+    for part in (cell.recurrent_gates[:30], cell.recurrent_gates[30:], cell.recurrent):
+        assert torch.allclose(part.t() @ part, torch.eye(30), atol=1e-5)
+    assert 0.0095 < float(cell.inputs.std()) < 0.0105 and abs(float(cell.inputs.mean())) < 0.001
+
+
+def test_forget_gate_starts_open() -> None:
+    cell = LSTM(E, H)
+    initialize(cell, "paper", 0.01)
+    assert cell.bias.reshape(4, H)[:, 0].tolist() == [0, 1, 0, 0]

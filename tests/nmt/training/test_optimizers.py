@@ -1,0 +1,51 @@
+import math
+
+import pytest
+import torch
+
+from nmt.errors import ConfigError
+from nmt.training import optimizers
+from nmt.training.optimizers import Adadelta, clip, make_optimizer
+
+
+@pytest.mark.parametrize("size", [3, optimizers.BLOCK + 7])
+def test_adadelta_equals_torchs(size: int) -> None:
+    torch.manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.ones(size)) for _ in range(2))
+    a, b = Adadelta([ours]), torch.optim.Adadelta([theirs], lr=1.0, rho=0.95, eps=1e-6)
+    for _ in range(20):
+        ours.grad = torch.randn(size)
+        theirs.grad = ours.grad.clone()
+        a.step()
+        b.step()
+    assert torch.allclose(ours, theirs, atol=1e-6, rtol=0)
+
+
+def test_adadelta_by_hand() -> None:
+    """Two steps of gradient 2: G = .05·4 = .2, Δ = -√1e-6/√(.2+1e-6)·2, D = .05Δ²; then the same again."""
+    parameter = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer = Adadelta([parameter])
+    G = D = value = 0.0
+    for _ in range(2):
+        parameter.grad = torch.full((1,), 2.0, dtype=torch.float64)
+        optimizer.step()
+        G = 0.95 * G + 0.05 * 4
+        move = -math.sqrt(D + 1e-6) / math.sqrt(G + 1e-6) * 2
+        D = 0.95 * D + 0.05 * move**2
+        value += move
+    assert parameter.item() == pytest.approx(value, abs=1e-15)
+
+
+def test_clip_keeps_the_direction() -> None:
+    parameters = [torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(1)), torch.nn.Parameter(torch.zeros(1))]
+    parameters[0].grad, parameters[1].grad = torch.tensor([3.0, 0.0]), torch.tensor([4.0])
+    assert clip(parameters, 10.0) == 5.0
+    assert parameters[0].grad.tolist() == [3.0, 0.0]
+    assert clip(parameters, 1.0) == 5.0
+    assert parameters[0].grad.tolist() == pytest.approx([0.6, 0.0]) and parameters[1].grad.tolist() == pytest.approx([0.8])
+    assert clip(parameters, 0.0) == pytest.approx(1.0)
+
+
+def test_unknown_optimizer_is_refused() -> None:
+    with pytest.raises(ConfigError, match="expected one of adadelta, adam, sgd"):
+        make_optimizer("adamw", [torch.nn.Parameter(torch.zeros(1))], 1, 0, 0)

@@ -1,0 +1,102 @@
+"""The quickstart's corpus keeps its promises; the whole recipe is a slow test."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    subprocess.run([sys.executable, ROOT / "recipes/quickstart/corpus.py", folder], check=True, capture_output=True)
+    return folder
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_sizes_and_no_test_source_in_training(corpus: Path) -> None:
+    parts = {name: lines(corpus / f"{name}.en") for name in ("train", "dev", "test")}
+    assert {name: len(part) for name, part in parts.items()} == {"train": 20000, "dev": 500, "test": 2000}
+    assert all(len(lines(corpus / f"{name}.fr")) == len(part) for name, part in parts.items())
+    train = {line.lower() for line in parts["train"]}
+    assert not train & {line.lower() for line in parts["test"] + parts["dev"]}
+    lengths = [len(line.replace(".", " .").split()) for line in parts["train"]]
+    assert min(lengths) >= 3 and 38 <= max(lengths) <= 41
+
+
+def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path], check=True, capture_output=True)
+    for path in corpus.iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+
+
+def test_the_tokenizer_finds_the_grammars_words(grammar: ModuleType) -> None:
+    from nmt.data.tokenize import Tokenizer
+
+    writer = grammar.Writer(11)
+    sides = ("source", Tokenizer("en", case="keep")), ("target", Tokenizer("fr", case="keep"))
+    for _ in range(200):
+        pair = writer.sentence(8)
+        for side, tokenizer in sides:
+            tokens = [word for word, _ in getattr(pair, side)]
+            found = tokenizer.words(grammar.text(getattr(pair, side)))
+            assert [word.lower() for word in found] == [part.lower() for word in tokens for part in split(word)]
+            assert tokenizer.text(found) == grammar.text(getattr(pair, side))
+
+
+def split(word: str) -> list[str]:
+    """aujourd'hui is two tokens for Moses."""
+    head, apostrophe, tail = word.partition("'")
+    return [head + apostrophe, tail] if apostrophe and tail else [word]
+
+
+@pytest.mark.parametrize(
+    ("english", "french"),
+    [("the bank of the river", "la rive du fleuve"), ("kicked the bucket", "cassé"), ("plays the piano", "du piano"), ("plays chess", "aux échecs")],
+)
+def test_context_decides(corpus: Path, english: str, french: str) -> None:
+    rows = [(a, b) for a, b in zip(lines(corpus / "train.en"), lines(corpus / "train.fr"), strict=True) if english in a]
+    assert len(rows) >= 20
+    assert sum(french in b.replace("de la rive", "la rive") for _, b in rows) >= 0.95 * len(rows)
+
+
+def test_names_are_rare(corpus: Path, grammar: ModuleType) -> None:
+    names = set(grammar.Writer(7).names)
+    counts = Counter(word for line in lines(corpus / "train.en") for word in line.rstrip(".").split() if word in names)
+    assert sum(count == 1 for count in counts.values()) > 20 and max(counts.values()) > 500
+
+
+def test_phrase_table_is_sorted_as_moses_wants_it(corpus: Path) -> None:
+    import gzip
+
+    table = gzip.decompress((corpus / "phrase-table.gz").read_bytes()).split(b"\n")[:-1]
+    assert table == sorted(table) and len(table) > 1000 and any(b"&apos;" in line for line in table)
+
+
+@pytest.mark.slow
+def test_the_whole_recipe_from_the_installed_commands(tmp_path: Path) -> None:
+    """Expected: recipes/quickstart/expected.tsv; our BLEU is at least twice the baseline's and 20 points above it."""
+    import os
+    import shutil
+
+    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "recipes/quickstart/run.sh"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    summary = done.stdout.rstrip("\n").split("\n")[-4:]
+    ours, baseline = float(summary[0].split()[2]), float(summary[1].split()[5])
+    for row in lines(ROOT / "recipes/quickstart/expected.tsv")[1:]:
+        name, value, tolerance = row.split("\t")
+        assert abs({"bleu": ours, "word_for_word_bleu": baseline}[name] - float(value)) <= float(tolerance)
+    assert ours >= 2 * baseline and ours >= baseline + 20
+    assert summary[2] == "run directory: runs/quickstart/model"
+    rows = [line.split("\t") for line in lines(tmp_path / "runs/quickstart/analysis/by-length.tsv")[1:]]
+    assert len(rows) > 60 and all(int(row[4]) >= 50 for row in rows)

@@ -1,0 +1,59 @@
+"""Imports point down this list, never up: nmt knows nothing of smt_bridge."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = [
+    "smt_bridge.cli",
+    "smt_bridge.score_table",
+    "smt_bridge.features",
+    "smt_bridge",
+    "nmt.cli",
+    "nmt.analysis",
+    "nmt.config",
+    "nmt.training",
+    "nmt.search nmt.scoring",
+    "nmt.checkpoint",
+    "nmt.models",
+    "nmt.layers",
+    "nmt.data",
+    "nmt",
+]
+DEPTH = {name: depth for depth, row in enumerate(LAYERS) for name in row.split()}
+
+
+def home(module: str) -> str:
+    """'nmt.data.vocab' lives in 'nmt.data'"""
+    return max((name for name in DEPTH if f"{module}.".startswith(f"{name}.")), key=len)
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_imports_point_down() -> None:
+    paths = [*ROOT.glob("nmt/**/*.py"), *ROOT.glob("smt_bridge/**/*.py")]
+    assert len(paths) > 30
+    for path in paths:
+        here = home(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for name in imported(path):
+            if name.split(".")[0] in ("nmt", "smt_bridge"):
+                there = home(name)
+                assert here == there or DEPTH[there] > DEPTH[here], f"{path}: {here} must not import {there}"
+                if there == "nmt.cli" and here == "smt_bridge.cli":
+                    assert name.startswith("nmt.cli.options"), f"{path}: only nmt.cli.options is shared, not {name}"
+
+
+def test_import_nmt_loads_no_torch() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, nmt, nmt.files, nmt.nbest, nmt.data.vocab, nmt.data.corpus; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
