@@ -25,6 +25,8 @@ class Choice:
     speed: float  # time of MKL over time of oneDNN
 
     def __str__(self) -> str:
+        if self.error != self.error:  # not a number: nothing was measured
+            return f"matrix products by {self.back_end}"
         return f"matrix products by {self.back_end} (oneDNN: {self.error:.1f}x the error and {self.speed:.2f}x the speed of MKL)"
 
 

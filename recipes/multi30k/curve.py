@@ -1,6 +1,6 @@
 """Draw the learning curve of a run from its train.tsv and dev.tsv.
 
-    python recipes/multi30k/curve.py runs/multi30k curve.svg [more.png ...]
+python recipes/multi30k/curve.py runs/multi30k curve.svg [more.png ...]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """A corpus of 10 million pairs, binarized: anonymous memory over importing torch, and seconds to the first batch.
 
-    data.py [PAIRS]      writes about 1 GB for 10 million pairs into a temporary folder
+data.py [PAIRS]      writes about 1 GB for 10 million pairs into a temporary folder
 """
 
 import subprocess
