@@ -170,8 +170,9 @@ class Writing:
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
+        self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
         self.direct = self.path == "-" or (os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode))
-        self.beside = f"{self.path}.part{os.getpid()}"
+        self.beside = f"{self.target}.part{os.getpid()}"
 
     def __enter__(self) -> Output:
         name = "<stdout>" if self.path == "-" else self.path
@@ -196,7 +197,7 @@ class Writing:
                 os.fsync(self.file.fileno())
                 self.file.close()
                 if kind is None:
-                    os.replace(self.beside, self.path)
+                    os.replace(self.beside, self.target)
             elif self.path != "-":
                 self.file.close()
         except BrokenPipeError:

@@ -12,6 +12,15 @@ from nmt import __version__
 from nmt.errors import ConfigError, UserError
 
 
+class BarHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Messages above a progress bar, not through it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(self.format(record), file=sys.stderr)
+
+
 class Parser(argparse.ArgumentParser):
     """Errors are one line; `--beam_size` is `--beam-size`."""
 
@@ -81,6 +90,8 @@ def add_compute(parser: argparse.ArgumentParser) -> None:
 def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> int:
     """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt 130."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
+    if argv is None:
+        signal.signal(signal.SIGTERM, leave)
     try:
         command(argv)
         sys.stdout.flush()
@@ -104,6 +115,11 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
         return 2
 
 
+def leave(number: int, frame: Any) -> NoReturn:
+    """A polite kill: files that are being written beside their names are removed on the way out."""
+    sys.exit(128 + number)
+
+
 def drop_output() -> None:
     """What stdout could not take is not tried again when Python ends, which would print a second message."""
     try:
@@ -118,7 +134,7 @@ def one_line(name: str, message: str) -> None:
 
 def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
     """Messages go to stderr, results to stdout."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BarHandler() if times and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
     form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
     handler.setFormatter(logging.Formatter(form, "%Y-%m-%d %H:%M:%S"))
     root = logging.getLogger("nmt")

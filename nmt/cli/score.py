@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
+from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.checkpoint import Run
@@ -32,6 +33,8 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-score", args.quiet)
+    if args.source == args.target == "-":
+        raise ConfigError("--source - --target -: only one of them can be stdin")
     if args.source != "-" and args.target != "-":
         for _ in files.parallel(args.source, args.target):  # every line is checked before the first is scored
             pass

@@ -1,5 +1,6 @@
 """nmt-train: train a translator from a configuration file; the same command goes on where a run has stopped."""
 
+import argparse
 import logging
 import shutil
 import signal
@@ -28,8 +29,11 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
     parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
     parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
+    for flag, kind in (("seed", int), ("threads", options.positive), ("device", str)):
+        parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"the same as {flag}=...")
     options.add_quiet(parser)
     args = parser.parse_intermixed_args(argv)
+    args.overrides += [f"{flag}={getattr(args, flag)}" for flag in ("seed", "threads", "device") if hasattr(args, flag)]
     options.start_log("nmt-train", args.quiet, times=True)
     options.before_torch()
     from nmt import config as configuration

@@ -129,6 +129,7 @@ class Job:
     stop: Callable[[], bool]
     extra: dict[str, Any] = field(default_factory=dict)  # choices made once a run, such as the matrix back end
     progress: Progress = field(default_factory=Progress)
+    log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
     show_bar: bool = False
 
 
@@ -302,6 +303,7 @@ def restore(job: Job, state: dict[str, Any]) -> None:
     """Bring model, optimizer and random numbers to where they were saved."""
     try:
         job.progress = Progress(**state["progress"])
+        job.log_sizes = tuple(state["sizes"])
         job.optimizer.load_state_dict(state["optimizer"])
     except (TypeError, ValueError, KeyError) as error:
         raise CheckpointError(f"{job.directory / 'training.pt'}: does not fit this configuration ({error})") from error
@@ -318,8 +320,7 @@ def restore(job: Job, state: dict[str, Any]) -> None:
 
 def open_tables(job: Job) -> tuple[Table, Table]:
     """train.tsv and dev.tsv, cut back to where the last save left them."""
-    state = load_state(job.directory)
-    sizes = state["sizes"] if state else [None, None]
+    sizes = job.log_sizes or (None, None)
     return Table(job.directory / "train.tsv", TRAIN_COLUMNS, sizes[0]), Table(job.directory / "dev.tsv", DEV_COLUMNS, sizes[1])
 
 

@@ -98,6 +98,22 @@ def test_same_seed_same_run_and_another_seed_another(tiny: Path, tmp_path: Path,
     assert tables(tiny / "run") != tables(tmp_path / "b" / "run")
 
 
+def test_a_truncated_training_state_is_one_line(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+) -> None:
+    shutil.copytree(tiny / "run", tmp_path / "run")
+    path = tmp_path / "run" / "training.pt"
+    path.write_bytes(path.read_bytes()[:5000])
+    assert "training.pt: damaged or not a checkpoint" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path)))
+    (tmp_path / "run" / "version").write_text("nmt-run 0\n")
+    assert "format 'nmt-run 0'" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path)))
+
+
+def test_flags_are_overrides(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = command("nmt-train", *copy(tiny, tmp_path), "--seed", 9, "--threads=2", "--device", "cpu", "--print-config")
+    assert "\nseed: 9\n" in done.stdout and "\nthreads: 2\n" in done.stdout and not (tmp_path / "run").exists()
+
+
 def test_finished_run_is_left_as_it_is(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
     done = command("nmt-train", *copy(tiny, tmp_path))

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -141,6 +142,25 @@ def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refus
             pytest.skip("there is a GPU")
     assert message in refused(command("nmt-translate", "-q", *given, input=text))
     assert {path.name for path in tmp_path.iterdir()} == {"BAD"}, "something was left behind"
+
+
+@pytest.mark.parametrize("name", ["nmt-translate", "nmt-score", "smt-score-table"])
+def test_damaged_runs_are_refused_by_every_command(name: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+    def call(run: Path) -> str:
+        pair = ["--source", tiny / "dev.en", "--target", tiny / "dev.fr"]
+        arguments = {"nmt-translate": [run], "nmt-score": [run, *pair], "smt-score-table": ["-", "-f", f"translation={run}"]}[name]
+        text = "a ||| b ||| 1\n" if name == "smt-score-table" else "a\n"
+        return refused(command(name, "-q", *arguments, "--output", tmp_path / "out", input=text))
+
+    for case in ("version", "weights", "vocabulary"):
+        shutil.copytree(tiny / "run", tmp_path / case)
+    (tmp_path / "version" / "version").write_text("nmt-run 9\n")
+    for path in [*(tmp_path / "weights").glob("step-*.pt"), tmp_path / "vocabulary" / "target.vocab"]:
+        path.write_bytes(path.read_bytes()[:100])
+    assert "format 'nmt-run 9', expected 'nmt-run 1'" in call(tmp_path / "version")
+    assert "damaged or not a checkpoint" in call(tmp_path / "weights")
+    assert "target.vocab: " in call(tmp_path / "vocabulary")
+    assert not (tmp_path / "out").exists()
 
 
 def test_full_stdout_is_one_line(tiny: Path, refused: Callable[..., str]) -> None:

@@ -81,3 +81,10 @@ def test_full_disk_is_a_user_error() -> None:
 
 def test_split_words_knows_space_and_tab_only() -> None:
     assert files.split_words(" a\xa0b\t c\u2028 ") == ["a\xa0b", "c\u2028"]
+
+
+def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    files.write_text(tmp_path / "link", ["new"])
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "new\n"
