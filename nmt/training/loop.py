@@ -255,10 +255,9 @@ def validate_and_save(job: Job, tables: tuple[Table, Table], board: "Board", clo
                 for group in job.optimizer.param_groups:
                     group["lr"] *= config.decay
         progress.seconds = clock.seconds()
-        log.info(
-            "Development : Up. %d : Cost %.4f : Perplexity %.2f : BLEU %.2f%s",
-            progress.step, score.cost, score.perplexity, score.bleu, " : best so far" if better else "",
-        )  # fmt: skip
+        bleu = f" : BLEU {score.bleu:.2f}" if config.dev_beam else ""
+        star = " : best so far" if better else ""
+        log.info("Development : Up. %d : Cost %.4f : Perplexity %.2f%s%s", progress.step, score.cost, score.perplexity, bleu, star)
         epoch = progress.epoch + (progress.batch > 0)
         values = [f"{progress.step}", f"{epoch}", f"{score.cost:.6f}", f"{score.perplexity:.4f}", f"{score.bleu:.4f}"]
         tables[1].add([*values, "*" if better else "", f"{progress.seconds:.1f}"])

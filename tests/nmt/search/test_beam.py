@@ -122,10 +122,10 @@ class Scripted:
 
 
 def test_the_beam_shrinks_by_one_with_each_end() -> None:
-    """Beam 2: the empty sentence ends at once (0.5), so only ONE word survives; with a beam that did not shrink 4 would too."""
-    model = Scripted({(): {EOS: 0.5, 3: 0.3, 4: 0.2}, (3,): {EOS: 1.0}, (4,): {EOS: 1.0}})
+    """Beam 2: the empty sentence ends at once, so ONE continuation of [3] survives; a beam that did not shrink would keep [3, 5]."""
+    model = Scripted({(): {EOS: 0.5, 3: 0.3, 4: 0.2}, (3,): {4: 0.6, 5: 0.4}})
     found = beam_search(model, [[3]], BeamConfig(beam_size=2, normalize="none"))[0]
-    assert [(candidate.words, round(math.exp(candidate.log_prob), 6)) for candidate in found] == [([], 0.5), ([3], 0.3)]
+    assert [(candidate.words, round(math.exp(candidate.log_prob), 6)) for candidate in found] == [([], 0.5), ([3, 4], 0.18)]
 
 
 def test_length_normalization_prefers_the_longer() -> None:
