@@ -37,6 +37,15 @@ def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_
         assert math.log(float(column)) == pytest.approx(float(log_prob), abs=1e-4)
 
 
+def test_the_model_sees_no_escapes(tiny: Path) -> None:
+    run = checkpoint.load(tiny / "run")
+    run.source_words.ids["'s"], run.target_words.ids['"'] = 5, 6  # known words, which the tiny corpus lacks
+    pairs = [(b"&apos;s dog", b"x &quot;"), (b"'s dog", b'x "'), (b"unknown dog", b"x &quot;"), (b"&apos;s dog", b"x unknown")]
+    escaped, plain, other_source, other_target = Translation(run).score([PhrasePair(*pair, b"1", b"") for pair in pairs])
+    assert escaped == pytest.approx(plain, abs=1e-5)
+    assert abs(escaped - other_source) > 1e-3 and abs(escaped - other_target) > 1e-3
+
+
 def test_stream_and_two_features(tiny: Path, command: Command) -> None:
     feature = ["--feature", f"translation={tiny / 'run'}"]
     one = command("smt-score-table", "-", "-q", *feature, input=TABLE).stdout

@@ -15,6 +15,10 @@ def test_order_is_by_count_then_word() -> None:
     assert vocab.decode([3, 4]) == ["b", "a"]
 
 
+def test_ties_do_not_hang_on_the_order_of_the_text() -> None:
+    assert Vocab.count([["z", "y", "x"]], 2).words[3:] == Vocab.count([["y", "x", "z"]], 2).words[3:] == ["x", "y"]
+
+
 def test_text_never_produces_a_special() -> None:
     assert Vocab.count([["</s>", "<s>", "<unk>", "a"]], 10).encode(["</s>", "<s>", "<unk>"]) == [UNK] * 3
     assert (BOS, EOS, UNK) == (0, 1, 2)
