@@ -109,6 +109,11 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
     except MemoryError:
         one_line(name, "out of memory; use a smaller batch or model")
         return 2
+    except RuntimeError as error:
+        if "allocate memory" not in str(error) and "out of memory" not in str(error):  # torch has no class of its own for it
+            raise
+        one_line(name, "out of memory; use a smaller batch or model")
+        return 2
     except OSError as error:
         one_line(name, f"{error.filename or '<stdout>'}: {error.strerror or error}")
         drop_output()

@@ -16,6 +16,30 @@ GATES = ("keep_old", "take_new")
 RESETS = ("before", "after", "after_with_context")
 
 
+class _RepeatFunction(torch.autograd.Function):
+    """values[rows] for packed rows. The gradient of torch's indexing is summed by several threads in any order; this one is not."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, sizes: list[int]) -> Tensor:
+        ctx.sizes = sizes
+        return torch.cat([values[:rows] for rows in sizes])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        total = grad[: ctx.sizes[0]].clone()
+        end = ctx.sizes[0]
+        for rows in ctx.sizes[1:]:
+            total[:rows] += grad[end : end + rows]
+            end += rows
+        return total, None
+
+
+def repeat(values: Tensor, sizes: list[int]) -> Tensor:
+    """What belongs to a sentence, for each of its words: (B, K), longest sentence first -> (N, K)"""
+    return _RepeatFunction.apply(values, sizes)
+
+
 class _GRUFunction(torch.autograd.Function):
     """z, r = σ(x + U_zr h);  h̃ = tanh(x + U (r ⊙ h));  h' = z ⊙ h + (1 - z) ⊙ h̃   (eqs. 4.5-4.8)"""
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nmt.data.batches import Packed
 from nmt.data.vocab import BOS
+from nmt.layers.cells import repeat
 from nmt.layers.output import DeepOutput
 from nmt.models.encoders import ModelConfig, make_cell
 
@@ -42,10 +43,10 @@ class RNNDecoder(nn.Module):
         """Output features of all target words at once: c (B, H), previous words (N,) -> (N, K)"""
         c = c[target.order]  # longest target first
         words = F.dropout(self.embedding(previous), self.dropout, self.training)  # (N, E)
-        context = self.cell.project_context(c)[target.rows]  # (N, 3H)
+        context = repeat(self.cell.project_context(c), target.sizes)  # (N, 3H)
         start = self.first_state(c)
         hidden = self._unroll(words, target, start, context)  # (N, H)
-        return self.output.features(hidden, words, self.output.project_context(c)[target.rows])
+        return self.output.features(hidden, words, repeat(self.output.project_context(c), target.sizes))
 
     def _unroll(self, words: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
         if self.first_word == "step":

@@ -7,7 +7,6 @@ that was never stopped.
 
 import logging
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +18,12 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from nmt import checkpoint, files
+from nmt import checkpoint
 from nmt.data.batches import Batch, BatchStream
 from nmt.errors import CheckpointError, ConfigError, UserError
 from nmt.models.translator import Translator
 from nmt.training.optimizers import OPTIMIZERS, clip
+from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, Table
 from nmt.training.validation import DevSet, validate
 
 log = logging.getLogger(__name__)
@@ -87,35 +87,6 @@ class Progress:
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
 
 
-class Table:
-    """A log as TSV that can be cut back to an earlier length."""
-
-    def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
-        self.path = path
-        try:
-            self.file = open(path, "a", encoding="utf-8", newline="\n")
-            self.file.truncate(size or 0)
-        except OSError as error:
-            raise files.cannot_write(path, error) from error
-        if not size:
-            self.add(columns)
-
-    def add(self, values: list[str]) -> None:
-        try:
-            self.file.write("\t".join(values) + "\n")
-            self.file.flush()
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
-
-    def size(self) -> int:
-        os.fsync(self.file.fileno())
-        return os.fstat(self.file.fileno()).st_size
-
-
-TRAIN_COLUMNS = ["step", "epoch", "sentences", "cost", "norm", "rate", "seconds", "words_per_second"]
-DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds"]
-
-
 @dataclass
 class Job:
     """Everything a training holds. `stop` is asked after each step; a true answer ends it with a save."""
@@ -137,7 +108,7 @@ def train(job: Job) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
     config, progress = job.config, job.progress
     tables = open_tables(job)
-    board = Board(job)
+    board = Board(job.directory / "tensorboard", config.tensorboard, progress.step)
     job.model.train()
     clock = Clock(progress.seconds)
     reason = limit_reached(config, progress)
@@ -170,23 +141,6 @@ def train(job: Job) -> str:
     elif progress.validated != progress.step:
         validate_and_save(job, tables, board, clock)
     return reason
-
-
-class Clock:
-    """Seconds of work over all starts of a run, and words a second since the last question."""
-
-    def __init__(self, before: float) -> None:
-        self.start = time.monotonic() - before
-        self.mark = time.monotonic()
-
-    def seconds(self) -> float:
-        return time.monotonic() - self.start
-
-    def rate(self, words: int) -> float:
-        now = time.monotonic()
-        rate = words / max(1e-9, now - self.mark)
-        self.mark = now
-        return rate
 
 
 def limit_reached(config: TrainingConfig, progress: Progress) -> str:
@@ -222,7 +176,7 @@ def rate_of(optimizer: Optimizer) -> float:
     return float(optimizer.param_groups[0]["lr"])
 
 
-def write_log(job: Job, table: Table, board: "Board", norm: float, clock: Clock) -> None:
+def write_log(job: Job, table: Table, board: Board, norm: float, clock: Clock) -> None:
     progress = job.progress
     cost = progress.log_cost / progress.log_words
     speed, rate = clock.rate(progress.log_words), rate_of(job.optimizer)
@@ -236,7 +190,7 @@ def write_log(job: Job, table: Table, board: "Board", norm: float, clock: Clock)
     progress.log_cost, progress.log_words = 0.0, 0
 
 
-def validate_and_save(job: Job, tables: tuple[Table, Table], board: "Board", clock: Clock) -> None:
+def validate_and_save(job: Job, tables: tuple[Table, Table], board: Board, clock: Clock) -> None:
     """Score the development set, note whether it got better, adapt the learning rate, save."""
     progress, config = job.progress, job.config
     began = time.monotonic()
@@ -331,27 +285,3 @@ def bar(job: Job, batches: Iterator[Batch]) -> Iterator[Batch]:
 
     title = f"epoch {job.progress.epoch + 1}"
     return iter(tqdm(batches, title, len(job.stream), initial=job.progress.batch, leave=False, file=sys.stderr, unit="batch"))
-
-
-class Board:
-    """Curves for TensorBoard when it is installed; imported at the first value, so that it delays no first step."""
-
-    def __init__(self, job: Job) -> None:
-        self.wanted = job.config.tensorboard
-        self.directory = job.directory / "tensorboard"
-        self.step = job.progress.step
-        self.writer: Any = None
-
-    def add(self, kind: str, step: int, values: dict[str, float]) -> None:
-        if not self.wanted:
-            return
-        if self.writer is None:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:
-                self.wanted = False
-                return
-            self.writer = SummaryWriter(str(self.directory), purge_step=self.step + 1 if self.step else None)
-        for name, value in values.items():
-            if math.isfinite(value):
-                self.writer.add_scalar(f"{kind}/{name}", value, step)

@@ -114,6 +114,15 @@ def test_flags_are_overrides(tiny: Path, tmp_path: Path, command: Callable[..., 
     assert "\nseed: 9\n" in done.stdout and "\nthreads: 2\n" in done.stdout and not (tmp_path / "run").exists()
 
 
+def test_several_threads_are_deterministic_too(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    """Large enough for torch to split every operation among threads."""
+    options = ["threads=4", "model.hidden=128", "model.embedding=64", "model.maxout=64", "training.batch_size=64", "training.max_steps=40"]
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        assert command("nmt-train", *copy(tiny, tmp_path / name, *options)).returncode == 0
+    equal_runs(tmp_path / "a" / "run", tmp_path / "b" / "run")
+
+
 def test_finished_run_is_left_as_it_is(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
     done = command("nmt-train", *copy(tiny, tmp_path))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.batches import pack
-from nmt.layers.cells import GRU, LSTM, Cell
+from nmt.layers.cells import GRU, LSTM, Cell, repeat
 from nmt.layers.initialize import initialize, orthogonal
 
 E, H, C = 3, 4, 5
@@ -114,6 +114,13 @@ def test_custom_function_equals_plain_autograd() -> None:
         results.append([states.detach(), *(p.grad.clone() for p in cell.parameters() if p.grad is not None)])
     assert len(results[0]) == len(results[1]) == 5
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(*results, strict=True))
+
+
+def test_repeat_is_indexing() -> None:
+    packed = pack(SENTENCES)
+    values = torch.randn(len(SENTENCES), H, dtype=torch.float64, requires_grad=True)
+    assert torch.equal(repeat(values, packed.sizes), values[packed.rows])
+    assert torch.autograd.gradcheck(lambda values: repeat(values, packed.sizes), (values,))
 
 
 def set_gates(cell: GRU, z: float, r: float) -> None:
