@@ -148,7 +148,7 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Run
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
     step = find_step(directory, which)
-    model = Translator(model_config, len(source_words), len(target_words))
+    model = Translator(model_config, len(source_words), len(target_words), fill=False)
     load_weights(model, weights_path(directory, step))
     model.eval()
     return Run(directory, model.to(device), source, target, source_words, target_words, data, step)

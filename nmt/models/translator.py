@@ -14,12 +14,14 @@ from nmt.models.encoders import ModelConfig, RNNEncoder
 class Translator(nn.Module):
     """The RNN encoder-decoder of Cho et al. 2014. Logarithms are natural; the end symbol is part of a target."""
 
-    def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
+    def __init__(self, config: ModelConfig, source_words: int, target_words: int, fill: bool = True) -> None:
+        """`fill=False` leaves the parameters as they are, for weights that are about to be loaded: singular vectors take time."""
         super().__init__()
         config.check()
         self.encoder = RNNEncoder(config, source_words)
         self.decoder = RNNDecoder(config, target_words)
-        initialize(self, config.init, config.init_scale)
+        if fill:
+            initialize(self, config.init, config.init_scale)
 
     @property
     def device(self) -> torch.device:
