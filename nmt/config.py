@@ -57,9 +57,16 @@ def load(path: str, overrides: list[str]) -> RunConfig:
         except (YAMLError, OmegaConfBaseException) as error:
             raise ConfigError(f"{override}: not a valid value: {str(error).splitlines()[0]}") from error
         config = merge(config, change, lambda key, override=override: override)
-    result: Any = OmegaConf.to_object(config)
+    try:
+        result: Any = OmegaConf.to_object(config)
+    except OmegaConfBaseException as error:  # a ${...} that leads nowhere
+        key = str(error.full_key)
+        raise ConfigError(f"{where_is(path, text, key)}: {key}: {str(error).splitlines()[0]}") from error
     if not result.run:
         raise ConfigError(f"{path}: run is missing; name the run directory, e.g. run: runs/first")
+    for key in ("seed", "threads"):
+        if getattr(result, key) < 0:
+            raise ConfigError(f"{path}: {key}: {getattr(result, key)} is negative, expected 0 or more")
     result.model.check()
     result.training.check()
     return result  # type: ignore[no-any-return]

@@ -51,11 +51,13 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
 
     from nmt import checkpoint
     from nmt.data.batches import BatchStream
+    from nmt.data.corpus import check_config
     from nmt.models.translator import Translator
     from nmt.training import loop
     from nmt.training.optimizers import make_optimizer
     from nmt.training.prepare import make_corpus, make_dev
 
+    check_config(config.data)
     directory = Path(config.run)
     if overwrite and directory.exists():
         remove(directory)
@@ -116,12 +118,10 @@ def text_of(config: Any, directory: Path) -> Any:
     """Text pipelines and vocabularies: those of the run, or made from the training text and stored in it."""
     from nmt import checkpoint
     from nmt import config as configuration
-    from nmt.data.corpus import check_config
     from nmt.data.text import TextPipeline
     from nmt.data.vocab import Vocab
     from nmt.training.prepare import make_pipelines, make_vocab
 
-    check_config(config.data)
     if (directory / "version").exists():
         sides = ("source", config.data.source), ("target", config.data.target)
         pipelines = [TextPipeline.load(directory, name, side) for name, side in sides]

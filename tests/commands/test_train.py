@@ -191,6 +191,14 @@ def test_overwrite_removes_runs_only(tiny: Path, tmp_path: Path, command: Callab
     assert (tmp_path / "run" / "thesis.tex").read_text() == "years of work"
 
 
+def test_overwrite_with_a_mistake_loses_nothing(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+) -> None:
+    shutil.copytree(tiny / "run", tmp_path / "run")
+    assert "nosuch.en: cannot read" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path, "data.train_source=nosuch.en"), "--overwrite"))
+    equal_runs(tiny / "run", tmp_path / "run")
+
+
 def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
     """The weights do not fit; the last whole checkpoint, here none, is what remains."""
 

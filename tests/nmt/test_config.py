@@ -34,6 +34,8 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
         ("- a\n- b\n", "c.yaml: expected sections"),
         ("model: {hidden: 5}\n", "run is missing"),
         ("", "run is missing"),
+        ("run: r\ndata:\n  train_source: ${oc.env:NO_SUCH_VARIABLE}/x\n", "c.yaml:3: data.train_source: "),
+        ("run: r\nseed: -1\n", "seed: -1 is negative"),
         ("run: r\ntraining: {cost: words}\n", "training.cost: 'words' is unknown"),
         ("run: r\ntraining: {batch_size: 0}\n", "training.batch_size: 0 is too small"),
     ],
