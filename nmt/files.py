@@ -113,16 +113,28 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
             return
         if any(row is None for row in rows):
             counts = [number + (0 if row is None else 1 + sum(1 for _ in stream)) for row, stream in zip(rows, streams, strict=True)]
-            short, long = counts.index(min(counts)), counts.index(max(counts))
-            raise DataError(
-                f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; parallel files need one line for each line"
-            )
+            raise unequal(paths, counts)
         number += 1
         yield tuple(row for row in rows if row is not None)
 
 
-def count_lines(path: str | Path) -> int:
-    return sum(1 for _ in read_byte_lines(path))
+def check_parallel(*paths: str | Path) -> None:
+    """Read files through once: DataError for bad text or unequal numbers of lines. Warnings are left for the reading that counts."""
+    counts = []
+    for path in paths:
+        number = 0
+        for number, raw in enumerate(read_byte_lines(path), 1):
+            decode(raw, path, number)
+        counts.append(number)
+    if len(set(counts)) > 1:
+        raise unequal(paths, counts)
+
+
+def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
+    short, long = counts.index(min(counts)), counts.index(max(counts))
+    return DataError(
+        f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; parallel files need one line for each line"
+    )
 
 
 def split_words(line: str) -> list[str]:

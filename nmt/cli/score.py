@@ -36,14 +36,14 @@ def command(argv: Sequence[str] | None) -> None:
     if args.source == args.target == "-":
         raise ConfigError("--source - --target -: only one of them can be stdin")
     if args.source != "-" and args.target != "-":
-        for _ in files.parallel(args.source, args.target):  # every line is checked before the first is scored
-            pass
-    log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul))
+        files.check_parallel(args.source, args.target)  # before the first pair is scored
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul)
     from nmt import checkpoint
 
     run = checkpoint.load(args.run, args.checkpoint, args.device)
     total, words, lines = 0.0, 0, 0
     with files.Writing(args.output) as out:
+        log.info("%s", set_up)
         pairs = files.parallel(args.source, args.target)
         while block := list(islice(pairs, READ_AHEAD)):
             for scores in score(run, block, args.tokenized):

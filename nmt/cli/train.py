@@ -57,8 +57,8 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     from nmt.training.optimizers import make_optimizer
     from nmt.training.prepare import make_corpus, make_dev
 
-    check_config(config.data)
     directory = Path(config.run)
+    check_config(config.data, thorough=overwrite or not (directory / "version").exists())
     if overwrite and directory.exists():
         remove(directory)
     state = reopen(config, directory)

@@ -44,7 +44,7 @@ def command(argv: Sequence[str] | None) -> None:
     if args.n_best and args.n_best > args.beam_size:
         raise ConfigError(f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as large")
     files.check_text(args.input)
-    log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul))
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul)
     from nmt import checkpoint
     from nmt.search.beam import BeamConfig
 
@@ -52,6 +52,7 @@ def command(argv: Sequence[str] | None) -> None:
     config = BeamConfig(args.beam_size, args.normalize, args.max_length_factor, args.min_length_factor)
     config.check()
     with files.Writing(args.output) as out:
+        log.info("%s", set_up)
         first = 0
         for lines in blocks(files.read_lines(args.input), args.read_ahead):
             found = translate(run, lines, config, args.tokenized, f"{files.name_of(args.input)}:", first)

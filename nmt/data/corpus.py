@@ -187,8 +187,11 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     return digest.hexdigest()
 
 
-def check_config(config: DataConfig) -> None:
-    """ConfigError for contradictions; DataError for files that are missing or empty."""
+def check_config(config: DataConfig, thorough: bool = False) -> None:
+    """ConfigError for contradictions; DataError for files that are missing or empty.
+
+    `thorough` also reads all text once: bad bytes and unequal numbers of lines are told before any work is done.
+    """
     if bool(config.train_source) != bool(config.train_target):
         raise ConfigError("data.train_source and data.train_target go together: give both")
     if bool(config.phrase_table) == bool(config.train_source):
@@ -201,6 +204,10 @@ def check_config(config: DataConfig) -> None:
     for path in filter(None, named):
         if next(iter(files.read_byte_lines(path)), None) is None:
             raise DataError(f"{path}: empty file, expected one sentence a line")
+    if thorough:
+        for pair in ((config.train_source, config.train_target), (config.dev_source, config.dev_target)):
+            if pair[0]:
+                files.check_parallel(*pair)
 
 
 def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:

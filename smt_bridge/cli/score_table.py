@@ -29,7 +29,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-score-table", args.quiet)
     paths = [parse_feature(text) for text in args.feature]
     files.existing([args.table])
-    log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul))
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul)
     from nmt import checkpoint
     from smt_bridge.features.translation import Translation
     from smt_bridge.score_table import add_columns
@@ -37,6 +37,7 @@ def command(argv: Sequence[str] | None) -> None:
     features = [Translation(checkpoint.load(path, args.checkpoint, args.device)) for path in paths]
     count = 0
     with files.Writing(args.output) as out:
+        log.info("%s", set_up)
         for line in add_columns(checked(args.table), features):
             out.write(line + b"\n")
             count += 1
