@@ -35,6 +35,11 @@ def use(back_end: str) -> None:
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if back_end == "onednn" else "none"  # type: ignore[attr-defined]
 
 
+def in_use() -> str:
+    """The back end that `use` or `choose` has switched to."""
+    return "onednn" if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else "mkl"  # type: ignore[attr-defined]
+
+
 def measure() -> tuple[float, float]:
     """Error and speed of oneDNN relative to MKL; see Choice."""
     generator = torch.Generator().manual_seed(1)

@@ -99,8 +99,15 @@ def check_text(path: str | Path) -> None:
     if str(path) != "-" and not Path(path).exists():
         raise DataError(f"{path}: cannot read: No such file or directory")
     if str(path) != "-" and Path(path).is_file():
-        for number, raw in enumerate(read_byte_lines(path), 1):
-            decode(raw, path, number)
+        check_lines(path)
+
+
+def check_lines(path: str | Path) -> int:
+    """The number of lines, each of which is text; warnings are left for the reading that counts."""
+    number = 0
+    for number, raw in enumerate(read_byte_lines(path), 1):
+        decode(raw, path, number)
+    return number
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
@@ -119,13 +126,8 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
 
 
 def check_parallel(*paths: str | Path) -> None:
-    """Read files through once: DataError for bad text or unequal numbers of lines. Warnings are left for the reading that counts."""
-    counts = []
-    for path in paths:
-        number = 0
-        for number, raw in enumerate(read_byte_lines(path), 1):
-            decode(raw, path, number)
-        counts.append(number)
+    """Read files through once: DataError for bad text or unequal numbers of lines."""
+    counts = [check_lines(path) for path in paths]
     if len(set(counts)) > 1:
         raise unequal(paths, counts)
 

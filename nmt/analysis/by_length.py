@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nmt import files
 from nmt.analysis.buckets import Bucket, sliding
-from nmt.metrics import SentenceStatistics
+from nmt.metrics import BLEU, SentenceStatistics
 
 WINDOW = 10  # lengths; as in section 6.5.1
 
@@ -15,7 +15,7 @@ class ByLength:
     """Buckets by the words of the source, of the (first) reference, and of the longer of the two."""
 
     curves: dict[str, list[Bucket]]  # source, reference, both
-    signature: str
+    bleu: BLEU  # of all sentences
 
 
 def lengths(sources: Sequence[str], references: Sequence[str]) -> dict[str, list[int]]:
@@ -31,7 +31,7 @@ def by_length(
     """`references` holds one list for each reference translation."""
     statistics = SentenceStatistics(hypotheses, references, tokenize)
     keys = lengths(sources, references[0])
-    return ByLength({name: sliding(values, statistics, window, least) for name, values in keys.items()}, statistics.signature)
+    return ByLength({name: sliding(values, statistics, window, least) for name, values in keys.items()}, statistics.bleu())
 
 
 def to_tsv(curves: Mapping[str, Sequence[Bucket]]) -> Iterator[str]:

@@ -37,19 +37,16 @@ def command(argv: Sequence[str] | None) -> None:
 
 def by_length(args: Any) -> None:
     from nmt.analysis import by_length as report
-    from nmt.metrics import corpus_bleu
 
-    sources, hypotheses, *references = (
-        map(list, zip(*files.parallel(args.source, args.hypothesis, *args.reference), strict=True)) if any_line(args.source) else [[], []]
-    )
-    if not sources:
+    rows = list(files.parallel(args.source, args.hypothesis, *args.reference))
+    if not rows:
         raise DataError(f"{args.source}: empty file, expected one sentence a line")
+    sources, hypotheses, *references = map(list, zip(*rows, strict=True))
     result = report.by_length(sources, references, hypotheses, args.bleu_tokenize, args.window, args.least)
-    bleu = corpus_bleu(hypotheses, references, args.bleu_tokenize)
     lines = list(report.to_tsv(result.curves))
     if not args.output:
         files.write_text("-", lines)
-        log.info("%s", bleu)
+        log.info("%s", result.bleu)
         return
     directory = Path(args.output)
     try:
@@ -62,18 +59,13 @@ def by_length(args: Any) -> None:
         from nmt.analysis import plots
 
         figures = [directory / "by-length.png", directory / "by-length.svg"]
-        plots.by_length(result.curves, args.title or f"{Path(args.hypothesis).name}   {bleu}", figures)
+        plots.by_length(result.curves, args.title or f"{Path(args.hypothesis).name}   {result.bleu}", figures)
         written += figures
     except UserError as error:
         log.warning("no figure: %s", error)
-    print(bleu)
+    print(result.bleu)
     for path in written:
         print(path)
-
-
-def any_line(path: str) -> bool:
-    """Whether a file has a first line; stdin is taken to have one."""
-    return path == "-" or next(iter(files.read_byte_lines(path)), None) is not None
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     """Make or reopen the run directory, put the job together, train."""
     import torch
 
-    from nmt import checkpoint
+    from nmt import fastmath
     from nmt.data.batches import BatchStream
     from nmt.data.corpus import check_config
     from nmt.models.translator import Translator
@@ -74,7 +74,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     training = config.training
     optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
     stream = BatchStream(corpus, training.batch_size, training.pool, config.seed)
-    job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": back_end()}, show_bar=show_bar)
+    job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, show_bar=show_bar)
     if state:
         loop.restore(job, state)
         log.info("going on after update %d", job.progress.step)
@@ -85,7 +85,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     if reason == "signal":
         log.info("the same command goes on from here")
         sys.exit(128 + job.stop.number)  # type: ignore[attr-defined]
-    log.info("run directory: %s", checkpoint.weights_path(directory, progress.best_step or progress.step).parent)
+    log.info("run directory: %s", directory)
 
 
 def remove(directory: Path) -> None:
@@ -133,12 +133,6 @@ def text_of(config: Any, directory: Path) -> Any:
     )
     checkpoint.create(directory, configuration.to_yaml(config), source, target, vocabs)
     return (source, target), vocabs
-
-
-def back_end() -> str:
-    import torch
-
-    return "onednn" if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else "mkl"  # type: ignore[attr-defined]
 
 
 class Signals:
