@@ -1,8 +1,12 @@
 """The lines of a Moses phrase table: `source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties`.
 
 Bytes in, bytes out: only the score field is ever read as anything but bytes, and whatever follows it is kept as it stands.
+Training takes a table as it is (`read`); whoever writes one for Moses reads it with `checked`, which refuses every line that
+Moses would refuse, crash on or silently misread.
 """
 
+import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,44 +14,181 @@ from pathlib import Path
 from nmt import files
 from nmt.errors import DataError
 
+log = logging.getLogger(__name__)
+
 # What Moses' tokenizer writes for its own special characters; the order matters: `&amp;` is undone last.
 ESCAPES = [("&#124;", "|"), ("&#91;", "["), ("&#93;", "]"), ("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&quot;", '"'), ("&amp;", "&")]
+NUMBER = rb"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
+ALIGNMENT = re.compile(rb"[ \t]*(?:\d+-\d+[ \t\r]*)*")
+PROPERTY = re.compile(rb"\{\{(\S*)")
+# The phrase properties that Moses registers; it stops at any other.
+PROPERTIES = {
+    b"Counts", b"LHS", b"NonTermContext", b"NonTermContextTarget", b"Orientation", b"SourceLabels", b"SpanLength",
+    b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences",
+}  # fmt: skip
+SMALLEST = 3.8e-44  # float32: what is below is read as 0 and floored by Moses at a log of -100
 
 
-@dataclass
+@dataclass(slots=True)
 class PhrasePair:
-    """One line. `source` and `target` are bytes with Moses' escapes in place; `tail` is all after the scores, from ` |||` on."""
+    """One line. `source` and `target` are bytes with Moses' escapes in place; `raw[:end]` is the line up to its last score."""
 
     source: bytes
     target: bytes
     scores: bytes
-    tail: bytes
+    raw: bytes
+    end: int
 
     def line(self, extra: bytes = b"") -> bytes:
         """The line again, with `extra` (one or more scores) appended to the score field."""
-        scores = self.scores + b" " + extra if extra else self.scores
-        return self.source + b" ||| " + self.target + b" ||| " + scores + self.tail
+        return self.raw[: self.end] + b" " + extra + self.raw[self.end :] if extra else self.raw
+
+    def fields(self) -> list[bytes]:
+        """Source, target, scores and what follows, without the blanks around them."""
+        return [part.strip(b" \t\r") for part in self.raw.split(b"|||")]
 
 
 def parse(line: bytes, where: str) -> PhrasePair:
-    """DataError when the line has fewer than three fields, an empty phrase or an empty score field."""
-    parts = line.split(b" ||| ", 2)
+    """DataError when the line has fewer than 3 or more than 7 fields, an empty phrase or an empty score field."""
+    parts = line.split(b"|||", 3)
     if len(parts) < 3:
-        raise DataError(f"{where}: {len(parts)} fields, expected 3 to 7 (source ||| target ||| scores ...). Is this a phrase table?")
-    source, target, rest = parts
-    end = rest.find(b" |||")
-    scores, tail = (rest, b"") if end < 0 else (rest[:end], rest[end:])
-    if not source.strip() or not target.strip():
-        raise DataError(f"{where}: empty {'source' if not source.strip() else 'target'} phrase; Moses skips or crashes on such a line")
-    if not scores.strip():
+        if not line.strip():
+            raise DataError(f"{where}: empty line, expected source ||| target ||| scores ...; Moses stops at it ('Ran out of tokens')")
+        raise DataError(f"{where}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| scores ...). {what_it_is(line)}")
+    source, target, scores = parts[0].strip(b" \t"), parts[1].strip(b" \t"), parts[2].strip(b" \t\r")
+    if not source or not target:
+        fate = "skips the line with a misleading message" if not source else "crashes when such a line has an alignment"
+        raise DataError(f"{where}: empty {'source' if not source else 'target'} phrase; Moses {fate}. Remove the line")
+    if not scores:
         raise DataError(f"{where}: no scores, expected numbers in the third field")
-    return PhrasePair(source, target, scores, tail)
+    return PhrasePair(source, target, scores, line, len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r")))
+
+
+def what_it_is(line: bytes) -> str:
+    """What a file without fields seems to be."""
+    if b"\0" in line or line[:4] == b"\xfd7zX":
+        return "This is a binary file: give the text table (plain or gzip) that the binary one was made from"
+    return "Is this a phrase table?"
+
+
+def check(pair: PhrasePair, where: str) -> None:
+    """DataError for a line that Moses refuses, crashes on, or takes for something else than it says."""
+    raw = pair.raw
+    if not raw.isascii():
+        if raw.startswith(b"\xef\xbb\xbf"):
+            raise DataError(f"{where}: a byte order mark, which Moses takes for a part of the first word; remove it, e.g. sed '1s/^\\xef\\xbb\\xbf//'")
+        files.decode(raw, *split_where(where))
+    elif b"\0" in raw:
+        raise DataError(f"{where}: NUL character. {what_it_is(raw)}")
+    for name, phrase in (("source", pair.source), ("target", pair.target)):
+        if b"|" in phrase:
+            raise DataError(
+                f"{where}: '|' in the {name} phrase {shown(phrase)}: Moses cuts the word there, as in factored tables, which are not supported; "
+                "write &#124; for a literal one, or give a table of one factor"
+            )
+        if b"[" in phrase and any(word[:1] == b"[" and word[-1:] == b"]" for word in phrase.split(b" ")):
+            raise DataError(
+                f"{where}: non-terminal in the {name} phrase {shown(phrase)}: a hierarchical (Hiero) table, which is not supported; "
+                "give a phrase-based one, or write &#91; and &#93; for literal brackets"
+            )
+    check_scores(pair.scores, where)
+    if raw.find(b"|||", pair.end) >= 0:
+        check_rest(pair, where)
+
+
+def check_scores(scores: bytes, where: str) -> None:
+    if SCORES.fullmatch(scores):
+        if max(map(float, scores.split())) <= 3.4e38:  # float32
+            return
+    for word in scores.split():
+        text = word.decode("utf-8", "replace")
+        if re.fullmatch(rb"-(?:" + NUMBER + rb"|inf)", word):
+            raise DataError(
+                f"{where}: score {text} is negative, expected a probability: Moses takes its logarithm, gets nan and silently drops the pair; "
+                "write exp(log p) instead of log p"
+            )
+        if re.fullmatch(rb"\d+-\d+", word):
+            raise DataError(f"{where}: {text} where a score is expected: an alignment? Tables phrase-table.half.* have another order of fields; Moses refuses them")
+        if not re.fullmatch(NUMBER, word):
+            fate = "prints -nan totals" if word.lstrip(b"+").lower().startswith(b"inf") else "stops with 'Bad score'"
+            raise DataError(f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {fate}")
+        if float(word) > 3.4e38:
+            raise DataError(f"{where}: score {text} is infinite in single precision; Moses prints -nan totals")
+
+
+def check_rest(pair: PhrasePair, where: str) -> None:
+    """Alignment and properties."""
+    parts = pair.raw[pair.end :].split(b"|||")[1:]
+    if len(parts) > 4:
+        raise DataError(f"{where}: {len(parts) + 3} fields, expected 3 to 7 (source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties)")
+    if not ALIGNMENT.fullmatch(parts[0]):
+        raise DataError(f"{where}: alignment {shown(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with 'Error parsing alignment'")
+    points = parts[0].split()
+    if points:
+        sides = [point.split(b"-") for point in points]
+        source, target = max(int(a) for a, _ in sides), max(int(b) for _, b in sides)
+        lengths = len(pair.source.split()), len(pair.target.split())
+        if source >= lengths[0] or target >= lengths[1]:
+            raise DataError(
+                f"{where}: alignment {shown(parts[0].strip())} points outside the phrases ({lengths[0]} and {lengths[1]} words); "
+                "Moses goes on with a nonsense alignment"
+            )
+    if len(parts) == 4 and b"{{" in parts[3]:
+        for name in PROPERTY.findall(parts[3]):
+            if name.rstrip(b"}") not in PROPERTIES:
+                raise DataError(f"{where}: phrase property {shown(name)} is unknown to Moses, which stops ('Phrase property is not registered')")
+
+
+def shown(text: bytes) -> str:
+    return repr(text[:60].decode("utf-8", "replace"))
+
+
+def split_where(where: str) -> tuple[str, int]:
+    path, _, number = where.rpartition(":")
+    return path, int(number)
 
 
 def read(path: str | Path) -> Iterator[PhrasePair]:
-    """The pairs of a table (plain, gzip or `-`), in its order."""
+    """The pairs of a table (plain, gzip or `-`), in its order, as far as training needs them."""
     for number, line in enumerate(files.read_byte_lines(path), 1):
         yield parse(line, f"{files.name_of(path)}:{number}")
+
+
+def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
+    """The pairs of a table for Moses: each line sound, all with the same number of scores, in whole-line `LC_ALL=C` order.
+
+    Memory does not grow with the table. DataError with the line number for the first thing that is wrong; an empty table is an
+    error too. `unsorted` accepts any order, with one warning.
+    """
+    name = files.name_of(path)
+    if str(path) != "-" and Path(path).is_dir():
+        raise DataError(f"{path}: a directory; give the text table (plain or gzip) that a binary table was made from")
+    expected, before = 0, b""
+    floored = told = False
+    for number, line in enumerate(files.read_byte_lines(path), 1):
+        where = f"{name}:{number}"
+        pair = parse(line, where)
+        check(pair, where)
+        values = pair.scores.split()
+        expected = expected or len(values)
+        if len(values) != expected:
+            raise DataError(f"{where}: {len(values)} scores, but the lines above have {expected}; Moses refuses such a table")
+        if not floored and min(map(float, values)) < SMALLEST:
+            log.warning("%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and perhaps below", where, SMALLEST)
+            floored = True
+        if line < before and not unsorted:
+            raise DataError(
+                f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort it (zcat TABLE | LC_ALL=C sort), "
+                "or give --unsorted"
+            )
+        if line < before and not told:
+            log.warning("%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin aborts on it", where)
+            told = True
+        before = line
+        yield pair
+    if not expected:
+        raise DataError(f"{name}: empty file, expected a phrase table")
 
 
 def words(phrase: bytes, where: str = "phrase table") -> list[str]:

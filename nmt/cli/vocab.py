@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import options
 from nmt.data.vocab import Vocab
+from nmt.phrase_table import unescape
 
 log = logging.getLogger("nmt.vocab")
 
@@ -20,10 +21,12 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_input_output(parser, "tokenized text (see nmt-tokenize, nmt-subword)")
     parser.add_argument("--size", type=options.positive, default=30000, help="words kept; the papers use 15000 and 30000")
     parser.add_argument("--min-count", type=options.positive, default=1, help="rarer words are never kept")
+    parser.add_argument("--unescape", action="store_true", help="undo Moses' escapes (&apos; ...), as models of phrase tables read words")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-vocab", args.quiet)
-    vocab = Vocab.count(map(files.split_words, files.read_lines(args.input)), args.size, args.min_count)
+    lines = map(files.split_words, files.read_lines(args.input))
+    vocab = Vocab.count(([unescape(word) for word in line] for line in lines) if args.unescape else lines, args.size, args.min_count)
     vocab.save(args.output)
     total = sum(vocab.counts.values())
     log.info("%s of %s words kept; they cover %.2f%% of %s running words", f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(), f"{total:,}")

@@ -32,6 +32,7 @@ class DataConfig:
     train_source: str = ""  # parallel text, line by line
     train_target: str = ""
     phrase_table: str = ""  # or the unique pairs of a Moses phrase table, instead of parallel text
+    inverse: bool = False  # phrase_table only: learn source given target, the model behind an `inverse` score column
     dev_source: str = ""
     dev_target: str = ""
     max_length: int = 30  # longest sentence kept, in units without the end symbol; as in the papers
@@ -181,7 +182,7 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
             status = Path(path).stat()
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
     text = replace(config.source, vocabulary=0), replace(config.target, vocabulary=0)  # the words themselves follow below
-    digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}\n".encode())
+    digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}{' inverse' if config.inverse else ''}\n".encode())
     for vocab in (source, target):
         digest.update("\n".join(vocab.words).encode())
     return digest.hexdigest()
@@ -196,6 +197,8 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
         raise ConfigError("data.train_source and data.train_target go together: give both")
     if bool(config.phrase_table) == bool(config.train_source):
         raise ConfigError("data: give either train_source and train_target, or phrase_table")
+    if config.inverse and not config.phrase_table:
+        raise ConfigError("data.inverse belongs to phrase_table; for parallel text name the files the other way round")
     if bool(config.dev_source) != bool(config.dev_target):
         raise ConfigError("data.dev_source and data.dev_target go together: give both")
     if config.max_length < 1:
@@ -224,7 +227,8 @@ def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -
                 continue
             seen.add(key)
         where = f"{config.phrase_table}:{number}"
-        yield phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
+        words, other = phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
+        yield (other, words) if config.inverse else (words, other)
 
 
 def read_pairs(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:

@@ -141,21 +141,26 @@ class GRU(nn.Module):
         states, h, end = [], start, 0
         for rows in sizes:
             part = None if context is None else context[end : end + rows]
-            h = self._advance(x[end : end + rows], h[:rows], part)
+            h = self.advance(x[end : end + rows], h[:rows], part)
             states.append(h)
             end += rows
         return torch.cat(states)
 
     def step(self, words: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         """One word for each row: words (R, E), state (R, H), projected context (R, 3H) -> state (R, H)"""
-        return self._advance(F.linear(words, self.inputs, self.bias), state, context)
+        return self.advance(self.project(words), state, context)
 
-    def _advance(self, x: Tensor, h: Tensor, context: Tensor | None) -> Tensor:
+    def project(self, words: Tensor) -> Tensor:
+        """The inputs' part of gates and candidate, W x + b: (N, E) -> (N, 3H)"""
+        return F.linear(words, self.inputs, self.bias)
+
+    def advance(self, x: Tensor, h: Tensor, context: Tensor | None = None) -> Tensor:
+        """A step on projected words: x (R, 3H), h (R, H), projected context (R, 3H) -> (R, H)"""
         H = self.hidden
         part = x if context is None else x + context
-        z, r = torch.sigmoid(torch.addmm(part[:, : 2 * H], h, self.recurrent_gates.t())).chunk(2, 1)
+        z, r = torch.addmm(part[:, : 2 * H], h, self.recurrent_gates.t()).sigmoid_().chunk(2, 1)
         if self.reset == "before":
-            candidate = torch.tanh(torch.addmm(part[:, 2 * H :], r * h, self.recurrent.t()))
+            candidate = torch.addmm(part[:, 2 * H :], r * h, self.recurrent.t()).tanh_()
         else:
             inside = h @ self.recurrent.t()
             outside = part[:, 2 * H :]
@@ -259,8 +264,15 @@ class LSTM(nn.Module):
 
     def step(self, words: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         """words (R, E), state (R, 2H), projected context (R, 4H) -> state (R, 2H)"""
+        return self.advance(self.project(words), state, context)
+
+    def project(self, words: Tensor) -> Tensor:
+        """The inputs' part of gates and candidate, W x + b: (N, E) -> (N, 4H)"""
+        return F.linear(words, self.inputs, self.bias)
+
+    def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
+        """A step on projected words: x (R, 4H), state (R, 2H), projected context (R, 4H) -> (R, 2H)"""
         H = self.hidden
-        x = F.linear(words, self.inputs, self.bias)
         a = torch.addmm(x if context is None else x + context, state[:, :H], self.recurrent.t())
         i, f, o = torch.sigmoid(a[:, : 3 * H]).chunk(3, 1)
         c = f * state[:, H:] + i * torch.tanh(a[:, 3 * H :])

@@ -23,6 +23,17 @@ class DecoderState:
     output_context: Tensor  # (S, 2M) O_c c
 
 
+@dataclass
+class WordTables:
+    """W words as the decoder reads them, computed once however often a word occurs."""
+
+    cell: Tensor  # (W, 3H or 4H) W e(y)
+    output: Tensor  # (W, 2M) O_y e(y)
+
+    def rows(self, rows: Tensor) -> "WordTables":
+        return WordTables(self.cell.index_select(0, rows), self.output.index_select(0, rows))  # 5 times faster than [rows]
+
+
 class RNNDecoder(nn.Module):
     def __init__(self, config: ModelConfig, words: int) -> None:
         super().__init__()
@@ -66,12 +77,19 @@ class RNNDecoder(nn.Module):
 
     def step(self, state: DecoderState, words: Tensor | None) -> tuple[Tensor, DecoderState]:
         """log p of every next word after `words` (None at the start): (R,) -> (R, V), natural logarithm"""
-        first = words is None
-        if words is None:
-            words = torch.full_like(state.sentence, BOS)
+        tables = self.tables(torch.full_like(state.sentence, BOS) if words is None else words)
+        features, state = self.advance(state, tables, first=words is None)
+        return self.output.log_probs(features), state
+
+    def tables(self, words: Tensor) -> WordTables:
+        """What the decoder makes of each of some words, whatever stands around them: (W,) -> (W, ...)"""
         embedded = self.embedding(words)
+        return WordTables(self.cell.project(embedded), self.output.project_previous(embedded))
+
+    def advance(self, state: DecoderState, words: WordTables, first: bool) -> tuple[Tensor, DecoderState]:
+        """One step: the row of the word read last for each row of the state -> output features (R, K) and the state after it"""
         hidden = state.hidden
         if not (first and self.first_word == "initial"):
-            hidden = self.cell.step(embedded, hidden, state.cell_context[state.sentence])
-        features = self.output.features(self.cell.output(hidden), embedded, state.output_context[state.sentence])
-        return self.output.log_probs(features), DecoderState(hidden, state.sentence, state.cell_context, state.output_context)
+            hidden = self.cell.advance(words.cell, hidden, state.cell_context.index_select(0, state.sentence))
+        features = self.output.combine(self.cell.output(hidden), words.output, state.output_context.index_select(0, state.sentence))
+        return features, DecoderState(hidden, state.sentence, state.cell_context, state.output_context)

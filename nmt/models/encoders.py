@@ -1,12 +1,16 @@
 """Encoders: packed source words -> one vector a sentence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.data.batches import Packed
+from nmt import prefixes
+from nmt.data.batches import Ids, Packed
+from nmt.data.vocab import EOS
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
 
@@ -73,5 +77,24 @@ class RNNEncoder(nn.Module):
         start = words.new_zeros(len(source.order), self.cell.state_size)
         states = self.cell.unroll(words, source.sizes, start)
         last = states[source.last]  # (B, H), longest sentence first
-        c = torch.empty_like(last).index_copy(0, source.order, last)
+        return self._summarize(torch.empty_like(last).index_copy(0, source.order, last))
+
+    def _summarize(self, c: Tensor) -> Tensor:
         return c if self.summary is None else torch.tanh(F.linear(c, self.summary))
+
+    def by_prefix(self, sources: Sequence[Ids]) -> Tensor:
+        """As `forward`, of B sequences of ids, where what begins alike is read once: -> (B, H)"""
+        device = self.embedding.weight.device
+        levels = prefixes.levels([[*source, EOS] for source in sources])
+        words, index = np.unique(np.concatenate([level.words for level in levels[1:]]), return_inverse=True)
+        table = self.cell.project(self.embedding(torch.from_numpy(words).to(device)))
+        state = table.new_zeros(1, self.cell.state_size)
+        c, end = table.new_empty(len(sources), self.cell.hidden), 0
+        for level in levels[1:]:
+            rows = torch.from_numpy(index[end : end + len(level.words)]).to(device)
+            end += len(level.words)
+            parents = torch.from_numpy(level.parents).to(device)
+            state = torch.cat([self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut])) for cut in prefixes.blocks(len(rows))])
+            if len(level.ended):
+                c[torch.from_numpy(level.ended).to(device)] = self.cell.output(state[torch.from_numpy(level.nodes).to(device)])
+        return self._summarize(c)

@@ -46,6 +46,10 @@ class Translator(nn.Module):
         """log p of every next word: words (R,), None before the first -> (R, V) and the state after them"""
         return self.decoder.step(state, words)
 
+    def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
+        """As `start`, where sources that begin alike share the reading of their beginnings."""
+        return self.decoder.start(self.encoder.by_prefix(sources))
+
     def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
         """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
-        return DecoderState(state.hidden[rows], state.sentence[rows], state.cell_context, state.output_context)
+        return DecoderState(state.hidden.index_select(0, rows), state.sentence[rows], state.cell_context, state.output_context)
