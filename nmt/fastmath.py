@@ -2,15 +2,27 @@
 
 On AMD processors stock torch takes MKL's slow path and loses a factor of two. oneDNN is reached through a torch switch that on
 processors with AMX really computes in bf16, so it is taken only after its error against fp64 was measured. The choice is made
-once a run and stored with it: two back ends differ in the last bits, and a resumed run must continue with the same one.
+once for a run and a processor and stored in the run directory: two back ends differ in the last bits, so every start, worker
+and resume has to use the same one.
+
+`Reduced` is the other thing, and never chosen by itself: products in bf16 or int8, with an error that the caller reports.
 """
 
+import platform
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from nmt.errors import ConfigError
+from nmt import files
+from nmt.errors import ConfigError, DataError, UserError
 
 BACK_ENDS = ("mkl", "onednn")
 SHAPES = [(256, 512, 1536), (16, 512, 1536), (64, 500, 4000)]  # rows, inner, columns: a layer, a short batch, a softmax
@@ -21,8 +33,8 @@ MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a busy m
 @dataclass
 class Choice:
     back_end: str  # mkl | onednn
-    error: float  # largest error of oneDNN against fp64, as a multiple of MKL's
-    speed: float  # time of MKL over time of oneDNN
+    error: float = float("nan")  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
+    speed: float = float("nan")  # time of MKL over time of oneDNN
 
     def __str__(self) -> str:
         if self.error != self.error:  # not a number: nothing was measured
@@ -64,13 +76,26 @@ def measure() -> tuple[float, float]:
     return errors["onednn"] / errors["mkl"], seconds["mkl"] / seconds["onednn"]
 
 
-def choose(wish: str = "auto") -> Choice:
-    """Test both back ends and switch to the chosen one. ConfigError when the wish is not exact on this machine."""
+def choose(wish: str = "auto", memory: Path | None = None) -> Choice:
+    """Test both back ends and switch to the chosen one. ConfigError when the wish is not exact on this machine.
+
+    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or makes it and adds it there.
+    """
     if wish not in ("auto", *BACK_ENDS):
         raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
+    if wish == "auto" and memory and (known := recall(memory)):
+        use(known.back_end)
+        return known
+    choice = _choose(wish)
+    if wish == "auto" and memory:
+        remember(memory, choice)
+    return choice
+
+
+def _choose(wish: str) -> Choice:
     if wish == "mkl" or not torch.backends.mkldnn.is_available():
         use("mkl")
-        return Choice("mkl", float("nan"), float("nan"))
+        return Choice("mkl")
     with torch.no_grad():
         error, speed = measure()
     exact = error <= TOLERANCE
@@ -79,3 +104,79 @@ def choose(wish: str = "auto") -> Choice:
     back_end = "onednn" if wish == "onednn" or (exact and speed >= MARGIN) else "mkl"
     use(back_end)
     return Choice(back_end, error, speed)
+
+
+def processor() -> str:
+    """The processor and the torch that a choice holds for."""
+    name = platform.processor() or platform.machine()
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{name}, torch {torch.__version__}"
+
+
+def recall(memory: Path) -> Choice | None:
+    """The choice that was made on this processor; None when there is none."""
+    with suppress(OSError, DataError, ValueError):
+        for line in files.read_lines(memory):
+            name, back_end, error, speed = line.split("\t")
+            if name == processor() and back_end in BACK_ENDS:
+                return Choice(back_end, float(error), float(speed))
+    return None
+
+
+def remember(memory: Path, choice: Choice) -> None:
+    """Add a choice; a run directory that cannot be written to is left as it is."""
+    with suppress(OSError, UserError):
+        lines = list(files.read_lines(memory)) if memory.exists() else []
+        files.write_text(memory, [*lines, f"{processor()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"])
+
+
+PRECISIONS = ("fp32", "bf16", "int8")
+
+
+class Reduced(TorchFunctionMode):
+    """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all else stays fp32.
+
+    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and each row of the matrix by its largest value
+    (symmetric, the input's scales found anew each time), adds in int32.
+    """
+
+    def __init__(self, precision: str, model: nn.Module) -> None:
+        super().__init__()
+        make = {"bf16": bf16_product, "int8": int8_product}[precision]
+        matrices = [p.detach() for p in model.parameters() if p.dim() == 2 and p.dtype == torch.float32]
+        self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
+
+    def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:
+        """x -> x Wᵀ, for a matrix of the model (columns, inner)"""
+        return self.products.get((matrix.data_ptr(), tuple(matrix.shape)))
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function is F.linear and (product := self.product(args[1])):
+            bias = args[2] if len(args) > 2 else None
+            return product(args[0]) if bias is None else product(args[0]).add_(bias)
+        if function in (torch.mm, torch.addmm) and (product := self.product(args[-1].t())):
+            result = product(args[-2])
+            if function is torch.addmm:
+                result += args[0]
+            return kwargs["out"].copy_(result) if "out" in kwargs else result
+        return function(*args, **kwargs)
+
+
+def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    packed = matrix.bfloat16()
+    return lambda x: F.linear(x.bfloat16(), packed).float()
+
+
+def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    pad = -matrix.shape[1] % 8  # the kernel wants whole blocks
+    scales = matrix.abs().amax(1).clamp_(min=1e-30) / 127
+    packed = F.pad((matrix / scales[:, None]).round_().to(torch.int8), (0, pad)).t()
+
+    def product(x: Tensor) -> Tensor:
+        steps = x.abs().amax(1, keepdim=True).clamp_(min=1e-30) / 127
+        rounded = F.pad((x / steps).round_().to(torch.int8), (0, pad))
+        return torch._int_mm(rounded, packed).float().mul_(steps).mul_(scales)
+
+    return product

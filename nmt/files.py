@@ -188,11 +188,12 @@ class Writing:
     `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
+        """`folder`, on the same disk, takes the unfinished file instead, under one name, so that a killed job leaves none behind."""
         self.path = str(path)
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
         self.direct = self.path == "-" or (os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode))
-        self.beside = f"{self.target}.part{os.getpid()}"
+        self.beside = f"{self.target}.part{os.getpid()}" if folder is None else f"{folder}/output"
 
     def __enter__(self) -> Output:
         name = "<stdout>" if self.path == "-" else self.path

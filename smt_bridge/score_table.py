@@ -1,33 +1,107 @@
-"""A phrase table with new score columns: streamed, everything but the score field byte-equal."""
+"""A phrase table with new score columns: streamed, everything but the score field byte-equal.
+
+    check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the table's order
+
+Limits of chunks depend on the table alone, so that shards, workers and resumed jobs all give the same bytes.
+"""
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Protocol
+from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import phrase_table
 from nmt.phrase_table import PhrasePair
+from smt_bridge.features.base import of_phrases
+from smt_bridge.job import Job
+from smt_bridge.reuse import OldTable
+from smt_bridge.workers import Crew, Task
 
-CHUNK = 4096  # pairs in memory at a time
+CHUNK = 4096  # pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000 units
+LONGEST = 4 * CHUNK  # where a source has more options than that, its pairs are cut
 FLOOR = 1e-38  # Moses parses float32 and floors what it cannot hold; 0, negative numbers and nan break it silently
-
-
-class Feature(Protocol):
-    def score(self, pairs: Sequence[PhrasePair]) -> list[float]:
-        """One natural logarithm for each pair."""
-        ...
+CEILING = 3e38  # and what is too large for it becomes infinite
 
 
 def moses_score(log_prob: float) -> bytes:
     """exp(value) as Moses writes numbers, floored at 1e-38: Moses takes the logarithm itself."""
     if math.isnan(log_prob):
         raise ValueError("a feature value is not a number")
-    return b"%.6g" % max(FLOOR, math.exp(min(log_prob, 700.0)))
+    return b"%.6g" % min(CEILING, max(FLOOR, math.exp(min(log_prob, 700.0))))
 
 
-def add_columns(pairs: Iterable[PhrasePair], features: Sequence[Feature]) -> Iterator[bytes]:
-    """The lines of the table, each with one more score for each feature, in their order."""
-    stream = iter(pairs)
-    while chunk := list(islice(stream, CHUNK)):
-        columns = [feature.score(chunk) for feature in features]
-        for pair, *values in zip(chunk, *columns, strict=True):
-            yield pair.line(b" ".join(map(moses_score, values)))
+def chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
+    """A table in pieces of CHUNK pairs or a little more, cut where the source changes."""
+    piece: list[PhrasePair] = []
+    for pair in pairs:
+        if len(piece) >= CHUNK and (pair.source != piece[-1].source or len(piece) >= LONGEST):
+            yield piece
+            piece = []
+        piece.append(pair)
+    if piece:
+        yield piece
+
+
+@dataclass
+class Survey:
+    """What one reading of the whole table tells; nothing is scored before its end has been seen to be sound."""
+
+    pairs: int = 0
+    sources: int = 0
+    chunks: int = 0
+    columns: int = 0
+    sample: list[list[PhrasePair]] = field(default_factory=list)  # chunks from all over the table
+
+
+SAMPLES = 4
+
+
+def survey(path: str, unsorted: bool = False) -> Survey:
+    """Read and check a table. DataError for the first thing in it that is wrong."""
+    found = Survey()
+    every = 1
+    for number, piece in enumerate(chunks(phrase_table.checked(path, unsorted))):
+        found.chunks += 1
+        found.pairs += len(piece)
+        found.sources += len({pair.source for pair in piece})
+        found.columns = len(piece[0].scores.split())
+        if number % every == 0:
+            if len(found.sample) == 2 * SAMPLES:  # keep every other one and go on in steps twice as long
+                del found.sample[1::2]
+                every *= 2
+            if number % every == 0:
+                found.sample.append(piece)
+    return found
+
+
+def score(
+    pieces: Iterable[list[PhrasePair]], crew: Crew, job: Job | None = None, old: OldTable | None = None
+) -> Iterator[tuple[list[PhrasePair], NDArray[np.float64]]]:
+    """Each chunk with its values (pairs, features): those of a resumed job as they were, the others computed."""
+    stream = iter(pieces)
+    if job:
+        for values in job.finished():
+            piece = next(stream)
+            if old:
+                old.find(piece)  # walk on
+            yield piece, values
+    waiting: deque[list[PhrasePair]] = deque()
+
+    def tasks() -> Iterator[Task]:
+        for piece in stream:
+            waiting.append(piece)
+            yield Task(of_phrases(piece), old.find(piece) if old else None)
+
+    for values in crew.map(tasks()):
+        if job:
+            job.add(values)
+        yield waiting.popleft(), values
+
+
+def lines(piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> Iterator[bytes]:
+    """The lines of a chunk, each with one more score for each feature."""
+    for pair, row in zip(piece, values.tolist(), strict=True):
+        yield pair.line(b" ".join(map(moses_score, row)))

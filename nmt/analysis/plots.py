@@ -57,3 +57,19 @@ def by_length(curves: Mapping[str, Sequence[Bucket]], title: str, paths: Sequenc
     for path in paths:
         save(figure, path)
     pyplot.close(figure)
+
+
+def scatter(path: Path, x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str) -> None:
+    """One point a pair, with the diagonal on which both agree (figure 4.3)."""
+    pyplot = load()
+    figure, axes = pyplot.subplots(figsize=(5.5, 5), layout="constrained")
+    axes.plot(x, y, ".", markersize=2, alpha=0.35, color=COLORS["source"], rasterized=True)
+    low, high = min([*x, *y, -1.0]), max([*x, *y, 0.0])
+    axes.plot([low, high], [low, high], color=COLORS["both"], linewidth=0.8)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_title(f"{title} ({len(x):,} pairs)", fontsize=10)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    save(figure, path)
+    pyplot.close(figure)

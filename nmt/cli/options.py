@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__
@@ -154,8 +155,11 @@ def before_torch() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
 
-def set_up_torch(device: str, threads: int | None, matmul: str) -> str:
-    """Import torch, check the device, choose threads and matrix back end; returns a line for the log."""
+def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None = None) -> str:
+    """Import torch, check the device, choose threads and matrix back end; returns a line for the log.
+
+    `run`: a run directory, whose choice of back end on this processor is reused.
+    """
     before_torch()
     import torch
 
@@ -173,4 +177,5 @@ def set_up_torch(device: str, threads: int | None, matmul: str) -> str:
         raise ConfigError(f"device: {device!r} asked for, but this torch finds no GPU; use --device cpu")
     if kind == "cuda":
         return f"device {device}"
-    return f"device cpu, {torch.get_num_threads()} threads, {fastmath.choose(matmul)}"
+    memory = Path(run) / "matmul.tsv" if run and (Path(run) / "version").exists() else None
+    return f"device cpu, {torch.get_num_threads()} threads, {fastmath.choose(matmul, memory)}"

@@ -37,7 +37,7 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("--source - --target -: only one of them can be stdin")
     if args.source != "-" and args.target != "-":
         files.check_parallel(args.source, args.target)  # before the first pair is scored
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul)
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.run)
     from nmt import checkpoint
 
     run = checkpoint.load(args.run, args.checkpoint, args.device)

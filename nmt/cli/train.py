@@ -65,6 +65,8 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
     log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
     pipelines, vocabs = text_of(config, directory)
+    if not fastmath.recall(directory / "matmul.tsv"):
+        fastmath.remember(directory / "matmul.tsv", fastmath.Choice(fastmath.in_use()))
     corpus = make_corpus(config.data, Path(config.data.cache or directory / "data"), pipelines, vocabs)
     dev = make_dev(config.data, pipelines, vocabs)
 

@@ -44,7 +44,7 @@ def command(argv: Sequence[str] | None) -> None:
     if args.n_best and args.n_best > args.beam_size:
         raise ConfigError(f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as large")
     files.check_text(args.input)
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul)
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.run)
     from nmt import checkpoint
     from nmt.search.beam import BeamConfig
 

@@ -1,0 +1,52 @@
+"""`--feature` and what goes with it, for all commands that compute features."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.cli import options
+from smt_bridge.features.base import Settings, Spec
+
+if TYPE_CHECKING:
+    from smt_bridge.features.base import Pairs
+
+
+def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    parser.add_argument(
+        "--feature", "-f", action="append", required=required, default=None if required else [], metavar="TYPE[:NAME]=PATH",
+        help="translation=RUN: p(target | source); inverse=RUN: a run of the other direction; lm=FILE, reverse-lm=FILE: an ARPA or KenLM model "
+        "(of reversed sentences); neural-lm=RUN; unknown-words=RUN: count of words outside its vocabulary; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--unknown", choices=("plain", "split"), default="plain", help="plain: p(UNK) for each unknown word; split: its share by training counts")
+    parser.add_argument("--side", choices=("target", "source"), default="target", help="whose words unknown-words counts")
+    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of a network's matrix products; the error is measured and printed")
+    parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
+    options.add_compute(parser)
+
+
+def set_up(args: argparse.Namespace, specs: Sequence[Spec], back_end: str = "") -> tuple[Settings, str]:
+    """Import torch and choose the back end, or take the given one of a job that goes on; also a line for the log."""
+    run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
+    line = options.set_up_torch(args.device, args.threads or 1, back_end or args.matmul, run)
+    from nmt import fastmath
+
+    settings = Settings(args.checkpoint, args.device, args.threads or 1, fastmath.in_use(), args.precision, args.unknown, args.side)
+    return settings, f"{line}, {args.workers} worker{'s' * (args.workers > 1)}"
+
+
+def precision_error(specs: Sequence[Spec], settings: Settings, features: Sequence[Any], pairs: "Pairs") -> str:
+    """What --precision costs in log p, measured against fp32 on a sample."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from smt_bridge.features.load import load
+
+    parts = []
+    for spec, feature in zip(specs, features, strict=True):
+        if spec.kind in ("translation", "inverse"):
+            exact = load([spec], replace(settings, precision="fp32"))[0].score(pairs)
+            error = np.abs(feature.score(pairs) - exact)
+            parts.append(f"{spec.name}: error in log p {error.mean():.4f} on average, {error.max():.4f} at most (mean log p {exact.mean():.2f})")
+    return f"{settings.precision} against fp32 on {len(pairs):,} pairs: {'; '.join(parts)}" if parts else ""

@@ -1,0 +1,56 @@
+"""From `--feature` to features that compute. The only place that knows all of them."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt import checkpoint
+from nmt.errors import ConfigError, DataError
+from smt_bridge.features.base import Feature, Settings, Spec
+from smt_bridge.features.count_lm import CountLM
+from smt_bridge.features.translation import Translation
+from smt_bridge.features.unknown_words import UnknownWords, load_vocab
+
+
+def load(specs: Sequence[Spec], settings: Settings) -> list[Feature]:
+    """ConfigError, DataError or CheckpointError, in one line, for what cannot be loaded."""
+    return [one(spec, settings) for spec in specs]
+
+
+def one(spec: Spec, settings: Settings) -> Feature:
+    if spec.kind in ("translation", "inverse"):
+        run = checkpoint.load(spec.path, settings.checkpoint, settings.device)
+        return Translation(run, spec.kind == "inverse", settings.unknown, settings.precision)
+    if spec.kind in ("lm", "reverse-lm"):
+        return CountLM(spec.path, spec.kind == "reverse-lm")
+    if spec.kind == "unknown-words":
+        return UnknownWords(load_vocab(spec.path, settings.side), settings.side)
+    raise ConfigError(f"--feature {spec.kind}={spec.path}: this version trains no neural language models, so there is no run of one to score with")
+
+
+def identity(spec: Spec, settings: Settings) -> str:
+    """Changes when the feature would give other numbers: its files, and the settings that bear on it."""
+    digest = hashlib.sha256(spec.kind.encode())
+    for path in files_of(spec, settings):
+        digest.update(path.name.encode())
+        try:
+            with open(path, "rb") as stream:
+                while block := stream.read(1 << 22):
+                    digest.update(block)
+        except OSError as error:
+            raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    if spec.kind in ("translation", "inverse", "neural-lm"):
+        digest.update(f"{settings.precision} {settings.unknown}".encode())
+    if spec.kind == "unknown-words":
+        digest.update(settings.side.encode())
+    return digest.hexdigest()[:32]
+
+
+def files_of(spec: Spec, settings: Settings) -> list[Path]:
+    place = Path(spec.path)
+    if spec.kind in ("lm", "reverse-lm") or not place.is_dir():
+        return [place]
+    texts = sorted(path for path in place.iterdir() if path.suffix in (".vocab", ".codes", ".truecase"))
+    if spec.kind == "unknown-words":
+        return [path for path in texts if path.name == f"{settings.side}.vocab"]
+    return [place / "config.yaml", *texts, checkpoint.weights_path(place, checkpoint.find_step(place, settings.checkpoint))]
