@@ -1,0 +1,206 @@
+"""moses.ini: feature lines and weights that move together, every other byte as it was.
+
+    [feature]
+    PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0 output-factor=0
+    [weight]
+    TranslationModel0= 0.2 0.2 0.2 0.2
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt import files
+from nmt.errors import ConfigError, DataError
+from smt_bridge import weights as weight_lines
+from smt_bridge.weights import Weights
+
+OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "weight-t", "weight-l", "weight-d", "weight-w", "weight-lr", "ttable-limit"}
+UNTUNED = "UnknownWordPenalty"  # weight 1, never printed, never tuned
+
+
+@dataclass
+class FeatureLine:
+    """One line of [feature]."""
+
+    row: int  # index of the line
+    kind: str  # PhraseDictionaryMemory ...
+    name: str  # given, or the kind and a number, as Moses makes it
+    options: dict[str, str]
+
+    @property
+    def scores(self) -> int:
+        return int(self.options.get("num-features", "1"))
+
+
+@dataclass
+class Ini:
+    """A configuration: its lines as they are, and where features and weights stand among them."""
+
+    path: str
+    lines: list[str]
+    features: list[FeatureLine]
+    weight_rows: dict[str, int]
+    weights: Weights
+    weight_end: int  # index after the last weight line
+
+    def feature(self, name: str) -> FeatureLine:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise ConfigError(f"{self.path}: no feature {name}, expected one of {', '.join(feature.name for feature in self.features)}")
+
+
+def read(path: str) -> Ini:
+    """DataError for a file that is no moses.ini, is of the old format, or that Moses itself would refuse to parse."""
+    return parse(path, [files.decode(line, path, number) for number, line in enumerate(files.read_byte_lines(path), 1)])
+
+
+def parse(path: str, lines: list[str]) -> Ini:
+    section = ""
+    features: list[FeatureLine] = []
+    weight_rows: dict[str, int] = {}
+    numbered: list[tuple[int, str]] = []
+    counts: Counter[str] = Counter()
+    weight_end = len(lines)
+    for row, line in enumerate(lines):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if header := re.fullmatch(r"\[(.+)\]", text):
+            section = header[1]
+            if section in OLD_SECTIONS:
+                raise DataError(
+                    f"{path}:{row + 1}: section [{section}] is of the old moses.ini format; convert it first with Moses' "
+                    "scripts/training/convert-moses-ini-to-v2.perl"
+                )
+            weight_end = row + 1 if section == "weight" else weight_end
+        elif section == "feature":
+            features.append(parse_feature(path, row, text, counts))
+        elif section == "weight":
+            numbered.append((row + 1, line))
+            weight_rows[text.split()[0].removesuffix("=")] = row
+            weight_end = row + 1
+    if not features:
+        raise DataError(f"{path}: no section [feature] with features, expected a moses.ini")
+    return Ini(path, lines, features, weight_rows, weight_lines.parse(numbered, path), weight_end)
+
+
+def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
+    kind, *words = text.split()
+    where = f"{path}:{row + 1}"
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise DataError(f"{where}: {word!r} is not of the form key=value; Moses stops at it")
+        if key in options:
+            raise DataError(f"{where}: {key} is given twice; Moses stops at it")
+        options[key] = value
+    if not options.get("num-features", "1").isdigit():
+        raise DataError(f"{where}: num-features={options['num-features']} is not a number")
+    name = options.get("name", f"{kind}{counts[kind]}")
+    counts[kind] += 1
+    return FeatureLine(row, kind, name, options)
+
+
+def to_text(ini: Ini) -> str:
+    return "\n".join(ini.lines) + "\n"
+
+
+def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
+    """`num-features` of a feature and its weights grow together; `path` names the table that has the new columns."""
+    feature = ini.feature(name)
+    before = weights_of(ini, feature)
+    changed = {"num-features": str(feature.scores + len(values))}
+    if path:
+        changed["path"] = path
+    lines = list(ini.lines)
+    lines[feature.row] = with_options(lines[feature.row], changed)
+    set_line(lines, ini, name, [*before, *values])
+    return parse(ini.path, lines)
+
+
+def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> Ini:
+    """One score of a feature less, counted from 1."""
+    feature = ini.feature(name)
+    values = weights_of(ini, feature)
+    if not 1 <= column <= feature.scores:
+        raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}")
+    if feature.scores == 1:
+        raise ConfigError(f"{ini.path}: {name} has only this score; remove the whole feature, without --column")
+    changed = {"num-features": str(feature.scores - 1)}
+    if path:
+        changed["path"] = path
+    lines = list(ini.lines)
+    lines[feature.row] = with_options(lines[feature.row], changed)
+    set_line(lines, ini, name, values[: column - 1] + values[column:])
+    return parse(ini.path, lines)
+
+
+def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
+    """A whole feature function with its weights."""
+    new = parse_feature(ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features))
+    if any(feature.name == new.name for feature in ini.features):
+        raise ConfigError(f"{ini.path}: there is a feature {new.name} already; give another name=")
+    if new.scores != len(values):
+        raise ConfigError(f"{line}: {new.scores} scores, but {len(values)} weights; give as many")
+    lines = list(ini.lines)
+    lines.insert(ini.weight_end, weight_lines.format_line(new.name, values))
+    if not any(line.strip() == "[weight]" for line in ini.lines):
+        lines.insert(ini.weight_end, "[weight]")
+    lines.insert(ini.features[-1].row + 1, line)
+    return parse(ini.path, lines)
+
+
+def remove_feature(ini: Ini, name: str) -> Ini:
+    """A feature function and its weights less."""
+    rows = {ini.feature(name).row, ini.weight_rows.get(name, -1)}
+    return parse(ini.path, [line for row, line in enumerate(ini.lines) if row not in rows])
+
+
+def set_weights(ini: Ini, weights: Weights) -> Ini:
+    """New weights for the features that `weights` names; ConfigError for one that is not there or has another number of scores."""
+    lines = list(ini.lines)
+    for name, values in weights.items():
+        feature = ini.feature(name)
+        if len(values) != feature.scores:
+            raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given")
+        if name in ini.weight_rows:
+            set_line(lines, ini, name, values)
+    for name in weights:
+        if name not in ini.weight_rows:
+            raise ConfigError(f"{ini.path}: no line '{name}=' in [weight]; Moses would use 1 for it. Add the line first")
+    return parse(ini.path, lines)
+
+
+def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
+    values = ini.weights.get(feature.name)
+    if values is None:
+        raise ConfigError(f"{ini.path}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. Add the line first")
+    if len(values) != feature.scores:
+        raise ConfigError(f"{ini.path}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at it. Mend that first")
+    return values
+
+
+def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
+    lines[ini.weight_rows[name]] = weight_lines.format_line(name, values)
+
+
+def with_options(line: str, changed: dict[str, str]) -> str:
+    """A feature line with some values replaced in place, or added at its end."""
+    for key, value in changed.items():
+        pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
+        line = pattern.sub(lambda _, key=key, value=value: f"{key}={value}", line) if pattern.search(line) else f"{line.rstrip()} {key}={value}"
+    return line
+
+
+def find_table(path: str, root: str) -> Path | None:
+    """A table as Moses finds it: the name as given, or with .gz."""
+    for name in (path, f"{path}.gz"):
+        place = Path(root) / name
+        if place.exists():
+            return place
+    return None

@@ -1,0 +1,56 @@
+"""Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a file of their own."""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from nmt import files
+from nmt.errors import DataError
+
+Weights = dict[str, list[float]]
+UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a number
+
+
+def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
+    """Numbered lines of `Name= v v v`; empty lines and comments are passed over. DataError for anything else."""
+    weights: Weights = {}
+    for number, line in lines:
+        words = files.split_words(line)
+        if not words or words[0].startswith("#") or words[-1] == UNTUNEABLE:
+            continue
+        where = f"{name}:{number}"
+        if not words[0].endswith("=") or len(words[0]) < 2:
+            raise DataError(f"{where}: {line.strip()[:60]!r} is not a weight, expected 'Name= value value ...' (with a blank after the =)")
+        feature = words[0][:-1]
+        if feature in weights:
+            raise DataError(f"{where}: {feature} has weights already above")
+        try:
+            weights[feature] = [float(word) for word in words[1:]]
+        except ValueError as error:
+            raise DataError(f"{where}: a weight of {feature} is not a number ({error})") from error
+        if not weights[feature] or not all(map(math.isfinite, weights[feature])):
+            raise DataError(f"{where}: {feature} has no weight, or one that is not finite")
+    return weights
+
+
+def read(path: str | Path) -> Weights:
+    """A weight file, or the [weight] section of a moses.ini. DataError when there are no weights in it."""
+    lines = list(enumerate(files.read_lines(path), 1))
+    headers = [(row, line.strip()) for row, line in lines if line.lstrip().startswith("[")]
+    if headers:
+        start = next((row for row, line in headers if line == "[weight]"), len(lines))
+        end = next((row for row, _ in headers if row > start), len(lines) + 1)
+        lines = lines[start : end - 1]
+    weights = parse(lines, files.name_of(path))
+    if not weights:
+        raise DataError(f"{files.name_of(path)}: no weights, expected lines like 'LM0= 0.1'")
+    return weights
+
+
+def format_line(name: str, values: Iterable[float]) -> str:
+    return f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
+
+
+def write(path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()) -> None:
+    """`header` lines become comments."""
+    files.write_text(path, [*(f"# {line}" for line in header), *(format_line(*item) for item in weights.items())])
