@@ -1,14 +1,19 @@
 """n-best lists in Moses' format: `id ||| words ||| name= v v name= v ||| total`, ids from 0.
 
 Moses writes two blanks before the second `|||`; both forms are read. Fields after the total (segmentation, alignment) are kept.
+A list without labels is read as one feature whose name is empty.
 """
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt import files
 from nmt.errors import DataError
+
+SEGMENTATION = re.compile(r"\d+(-\d+)?=\d+(-\d+)?")
 
 
 @dataclass
@@ -20,17 +25,41 @@ class Hypothesis:
     features: dict[str, list[float]]
     total: float
     rest: list[str] = field(default_factory=list)
+    raw: str = field(default="", compare=False, repr=False)  # the line it was read from
+
+    @property
+    def text(self) -> list[str]:
+        """The words as they stand in the line, Moses' escapes in place."""
+        return files.split_words(self.raw.split("|||", 2)[1]) if self.raw else [escape_bar(word) for word in self.words]
 
 
 def format_number(value: float) -> str:
     return f"{value:.6g}"
 
 
+def escape_bar(word: str) -> str:
+    return word.replace("|", "&#124;")
+
+
+def format_features(features: Mapping[str, Sequence[float]]) -> str:
+    labelled = ((f"{name}= " if name else "") + " ".join(map(format_number, values)) for name, values in features.items())
+    return " ".join(labelled)
+
+
 def write(hypothesis: Hypothesis) -> str:
     """One line, without its end. A `|` inside a word becomes `&#124;`, as Moses' tokenizer does, so that fields stay fields."""
-    words = " ".join(word.replace("|", "&#124;") for word in hypothesis.words)
-    features = " ".join(f"{name}= {' '.join(map(format_number, values))}" for name, values in hypothesis.features.items())
-    return " ||| ".join([str(hypothesis.sentence), words, features, format_number(hypothesis.total), *hypothesis.rest])
+    words = " ".join(map(escape_bar, hypothesis.words))
+    return " ||| ".join([str(hypothesis.sentence), words, format_features(hypothesis.features), format_number(hypothesis.total), *hypothesis.rest])
+
+
+def extended(hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None) -> str:
+    """The line it was read from with more features at the end of its third field, and another total; all other bytes as they were."""
+    parts = hypothesis.raw.split("|||")
+    if features:
+        parts[2] = f"{parts[2].rstrip(' ')} {format_features(features)} "
+    if total is not None:
+        parts[3] = f" {format_number(total)}{' ' if len(parts) > 4 else ''}"
+    return "|||".join(parts)
 
 
 def read(path: str | Path) -> Iterator[Hypothesis]:
@@ -39,7 +68,36 @@ def read(path: str | Path) -> Iterator[Hypothesis]:
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
+def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """The entries of each sentence. DataError where ids do not rise, where features differ from line to line, for an empty file.
+
+    Moses' tuners read dense features by position: one that is missing or elsewhere on some lines would be taken for another.
+    """
+    name = files.name_of(path)
+    group: list[Hypothesis] = []
+    first: dict[str, int] | None = None
+    for number, hypothesis in enumerate(read(path), 1):
+        dense = {name: len(values) for name, values in hypothesis.features.items() if "_" not in name}
+        first = dense if first is None else first
+        if list(dense.items()) != list(first.items()):
+            raise DataError(f"{name}:{number}: features {shown(dense)}, but the lines above have {shown(first)}; Moses' tuners would mix them up")
+        if group and hypothesis.sentence != group[0].sentence:
+            if hypothesis.sentence < group[0].sentence:
+                raise DataError(f"{name}:{number}: id {hypothesis.sentence} after id {group[0].sentence}; entries of a sentence belong together, ids rise")
+            yield group[0].sentence, group
+            group = []
+        group.append(hypothesis)
+    if not group:
+        raise DataError(f"{name}: empty file, expected an n-best list")
+    yield group[0].sentence, group
+
+
+def shown(features: Mapping[str, int]) -> str:
+    return " ".join(f"{name or 'unlabelled'}({count})" for name, count in features.items()) or "none"
+
+
 def parse(line: str, where: str) -> Hypothesis:
+    """DataError when a field is missing or a value is not a finite number."""
     parts = [part.strip(" ") for part in line.split("|||")]
     if len(parts) < 4:
         raise DataError(f"{where}: {len(parts)} fields, expected 4 or more (id ||| words ||| features ||| total)")
@@ -47,18 +105,53 @@ def parse(line: str, where: str) -> Hypothesis:
         sentence, total = int(parts[0]), float(parts[3])
     except ValueError as error:
         raise DataError(f"{where}: id or total is not a number ({error})") from error
+    words = [word.replace("&#124;", "|") for word in files.split_words(parts[1])]
+    return Hypothesis(sentence, words, parse_features(parts[2], where), total, parts[4:], line)
+
+
+def parse_features(text: str, where: str) -> dict[str, list[float]]:
     features: dict[str, list[float]] = {}
     name = ""
-    for token in files.split_words(parts[2]):
-        if token.endswith("="):
+    for token in files.split_words(text):
+        if token[-1] == "=" and len(token) > 1:
             name = token[:-1]
+            if name in features:
+                raise DataError(f"{where}: feature {name} stands twice on the line")
             features[name] = []
-        elif not name:
-            raise DataError(f"{where}: feature value {token!r} without a name; write the list with labels")
-        else:
-            try:
-                features[name].append(float(token))
-            except ValueError as error:
-                raise DataError(f"{where}: {token!r} in feature {name} is not a number") from error
-    words = [word.replace("&#124;", "|") for word in files.split_words(parts[1])]
-    return Hypothesis(sentence, words, features, total, parts[4:])
+            continue
+        try:
+            value = float(token)
+        except ValueError as error:
+            raise DataError(f"{where}: {what_is(token)}") from error
+        if not math.isfinite(value):
+            raise DataError(f"{where}: {token} in feature {name or 'list'}; Moses' tuners drop or misread such a line")
+        features.setdefault(name, []).append(value)
+    return features
+
+
+def what_is(token: str) -> str:
+    """Why a token of the feature field is no number."""
+    if token[-1] == ":":
+        return f"{token!r} is a label of Moses before version 2, which its tuners now read as the number 0; write {token[:-1]}= instead"
+    if re.fullmatch(r"[A-Za-z]\w*=.+", token):
+        return f"{token!r} has no blank after '=': Moses' tuners read it as 0; write {token.replace('=', '= ')!r}"
+    return f"{token!r} is not a number, expected 'name= value value ...'"
+
+
+def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The phrases of a hypothesis: (first and last word of the source), (of the target), from 0, both inclusive.
+
+    DataError for a list that was written without -include-segmentation-in-n-best.
+    """
+    for text in hypothesis.rest:
+        tokens = files.split_words(text)
+        if tokens and all(SEGMENTATION.fullmatch(token) for token in tokens):
+            return [(span(source), span(target)) for source, target in (token.split("=") for token in tokens)]
+    if not hypothesis.words:
+        return []
+    raise DataError(f"{where}: no segmentation field like '0-1=0-1 2=2'; let Moses write it with -include-segmentation-in-n-best")
+
+
+def span(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)

@@ -88,17 +88,29 @@ def score(
             if old:
                 old.find(piece)  # walk on
             yield piece, values
-    waiting: deque[list[PhrasePair]] = deque()
+    waiting: deque[tuple[list[PhrasePair], NDArray[np.float64]]] = deque()
+    features = len(crew.specs)
 
     def tasks() -> Iterator[Task]:
         for piece in stream:
-            waiting.append(piece)
-            yield Task(of_phrases(piece), old.find(piece) if old else None)
+            values = old.find(piece) if old else np.full((len(piece), features), np.nan)
+            waiting.append((piece, values))
+            yield task_of(piece, values)
 
-    for values in crew.map(tasks()):
+    for found in crew.map(tasks()):
+        piece, values = waiting.popleft()
+        for feature in range(features):
+            values[np.isnan(values[:, feature]), feature] = found[feature]
         if job:
             job.add(values)
-        yield waiting.popleft(), values
+        yield piece, values
+
+
+def task_of(piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> Task:
+    """For each feature the pairs whose value is not known yet (nan)."""
+    pairs = of_phrases(piece)
+    unknown = np.isnan(values)
+    return Task([pairs if asked.all() else pairs.take(np.flatnonzero(asked)) for asked in unknown.T])
 
 
 def lines(piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> Iterator[bytes]:

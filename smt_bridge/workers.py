@@ -23,22 +23,16 @@ AHEAD = 2  # chunks that wait for each worker: enough to keep it busy, few enoug
 
 @dataclass
 class Task:
-    """A chunk. `known` (pairs, features) holds values that are known already; nan asks for one. None: all are asked for."""
+    """A chunk: the pairs that each feature is asked for; features may share them."""
 
-    pairs: Pairs
-    known: NDArray[np.float64] | None = None
+    pairs: list[Pairs]
 
 
-def compute(features: Sequence[Feature], task: Task) -> NDArray[np.float64]:
-    """The values of a chunk: (pairs, features)"""
-    if task.known is None:
-        return np.stack([feature.score(task.pairs) for feature in features], 1) if len(task.pairs) else np.zeros((0, len(features)))
-    values = task.known.copy()
-    for column, feature in enumerate(features):
-        rows = np.flatnonzero(np.isnan(values[:, column]))
-        if len(rows):
-            values[rows, column] = feature.score(task.pairs.take(rows))
-    return values
+Values = list[NDArray[np.float64]]  # one array a feature
+
+
+def compute(features: Sequence[Feature], task: Task) -> Values:
+    return [feature.score(pairs) if len(pairs) else np.zeros(0) for feature, pairs in zip(features, task.pairs, strict=True)]
 
 
 class Crew:
@@ -62,12 +56,12 @@ class Crew:
                 process.terminate()
         self.pool.shutdown(wait=kind is None, cancel_futures=True)
 
-    def map(self, tasks: Iterable[Task]) -> Iterator[NDArray[np.float64]]:
+    def map(self, tasks: Iterable[Task]) -> Iterator[Values]:
         """The values of each chunk, in order; only so many tasks are drawn as keep the workers busy."""
         if self.pool is None:
             yield from (compute(self.features, task) for task in tasks)
             return
-        waiting: deque[Future[NDArray[np.float64]]] = deque()
+        waiting: deque[Future[Values]] = deque()
         try:
             for task in tasks:
                 waiting.append(self.pool.submit(work, task))
@@ -111,5 +105,5 @@ def set_up(settings: Settings) -> None:
     fastmath.use(settings.back_end)
 
 
-def work(task: Task) -> NDArray[np.float64]:
+def work(task: Task) -> Values:
     return compute(_features, task)

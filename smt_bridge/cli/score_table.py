@@ -148,7 +148,7 @@ def estimate(found: "Survey", specs: list[Spec], settings: Settings, features: l
 
     clock, count = time.monotonic(), 0
     for piece in found.sample:
-        compute(features, Task(of_phrases(piece)))
+        compute(features, Task([of_phrases(piece)] * len(features)))
         count += len(piece)
         if time.monotonic() - clock > 30:
             break
