@@ -1,0 +1,1 @@
+"""Weights from n-best lists: MERT, batch MIRA, PRO."""
