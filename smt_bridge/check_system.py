@@ -65,7 +65,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
         yield f"{ini.path}: all weights are 0: a tuner found no hypothesis with any BLEU"
 
 
-def columns(path: Path) -> int:
+def columns(path: str | Path) -> int:
     """Scores in the first line of a table."""
     return len(next(iter(phrase_table.checked(path, unsorted=True))).scores.split())
 

@@ -30,9 +30,30 @@ def command(argv: Sequence[str] | None) -> None:
     length.add_argument("--least", type=options.positive, default=1, help="leave out points with fewer sentences")
     length.add_argument("--title", default="", help="title of the figure")
     options.add_quiet(length)
+    compare = kinds.add_parser("compare", description="Paired bootstrap: are systems different from a baseline? TSV with intervals and p-values.")
+    compare.add_argument("--reference", "-r", required=True, nargs="+", metavar="FILE", help="one or more reference translations")
+    compare.add_argument("--baseline", "-b", required=True, metavar="FILE", help="output of the system to compare with")
+    compare.add_argument("--hypothesis", "-t", required=True, nargs="+", metavar="FILE", help="outputs of the other systems")
+    compare.add_argument("--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text")
+    compare.add_argument("--samples", type=options.positive, default=1000, help="draws of the test set")
+    options.add_quiet(compare)
     args = parser.parse_args(argv)
     options.start_log("nmt-analyze", args.quiet)
-    by_length(args)
+    {"by-length": by_length, "compare": compare_systems}[args.kind](args)
+
+
+def compare_systems(args: Any) -> None:
+    from nmt.analysis import significance
+
+    systems = [args.baseline, *args.hypothesis]
+    rows = list(files.parallel(*systems, *args.reference))
+    if not rows:
+        raise DataError(f"{args.baseline}: empty file, expected one sentence a line")
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    texts, references = columns[: len(systems)], columns[len(systems) :]
+    result, signature = significance.paired_bootstrap(systems, texts, references, args.bleu_tokenize, args.samples)
+    files.write_text("-", significance.to_tsv(result))
+    log.info("%s", signature)
 
 
 def by_length(args: Any) -> None:

@@ -55,7 +55,7 @@ def kbmira(pool: Pool, start: Floats, seed: int, config: MiraConfig | None = Non
 
 
 def sentence_bleu(stats: Floats, background: Floats) -> Floats:
-    """BLEU of background plus each row, times the reference length, so that long sentences count for more: (n, 9) -> (n,)"""
+    """BLEU of background plus each row, times its reference length, so that one sentence still counts in it: (n, 9) -> (n,)"""
     sums = stats + background
     logs = (np.log(sums[:, 0 : 2 * ORDER : 2]) - np.log(sums[:, 1 : 2 * ORDER : 2])).mean(1)
-    return np.asarray(np.exp(logs + np.minimum(0.0, 1 - sums[:, -1] / sums[:, 1])) * stats[:, -1])
+    return np.asarray(np.exp(logs + np.minimum(0.0, 1 - sums[:, -1] / sums[:, 1])) * sums[:, -1])
