@@ -10,6 +10,7 @@ import logging
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,10 +21,13 @@ from nmt.errors import DataError, UserError
 
 try:  # unpacks twice as fast as zlib
     from isal.igzip import IGzipFile as GzipReader
-    from isal.isal_zlib import error as UnpackError
+    from isal.isal_zlib import error as isal_error
+
+    UNPACK_ERRORS: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error, isal_error)  # type: ignore[assignment]  # isal's stub says it is an instance
 except ImportError:
     from gzip import GzipFile as GzipReader  # type: ignore[assignment]
-    from zlib import error as UnpackError
+
+    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error)
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +68,7 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
         try:
             for line in stream:
                 yield line[:-1] if line.endswith(b"\n") else line
-        except (EOFError, gzip.BadGzipFile, UnpackError) as error:
+        except (EOFError, *UNPACK_ERRORS) as error:
             raise DataError(f"{name_of(path)}: broken gzip file ({error}); was it copied whole?") from error
         except OSError as error:
             raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error

@@ -27,6 +27,7 @@ PROPERTIES = {
     b"Counts", b"LHS", b"NonTermContext", b"NonTermContextTarget", b"Orientation", b"SourceLabels", b"SpanLength",
     b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences",
 }  # fmt: skip
+LARGEST = 3.4e38  # of float32
 SMALLEST = 3.8e-44  # float32: what is below is read as 0 and floored by Moses at a log of -100
 
 
@@ -98,9 +99,8 @@ def check(pair: PhrasePair, where: str) -> None:
 
 
 def check_scores(scores: bytes, where: str) -> None:
-    if SCORES.fullmatch(scores):
-        if max(map(float, scores.split())) <= 3.4e38:  # float32
-            return
+    if SCORES.fullmatch(scores) and max(map(float, scores.split())) <= LARGEST:
+        return
     for word in scores.split():
         text = word.decode("utf-8", "replace")
         if re.fullmatch(rb"-(?:" + NUMBER + rb"|inf)", word):
@@ -109,11 +109,13 @@ def check_scores(scores: bytes, where: str) -> None:
                 "write exp(log p) instead of log p"
             )
         if re.fullmatch(rb"\d+-\d+", word):
-            raise DataError(f"{where}: {text} where a score is expected: an alignment? Tables phrase-table.half.* have another order of fields; Moses refuses them")
+            raise DataError(
+                f"{where}: {text} where a score is expected: an alignment? Tables phrase-table.half.* have another order of fields; Moses refuses them"
+            )
         if not re.fullmatch(NUMBER, word):
             fate = "prints -nan totals" if word.lstrip(b"+").lower().startswith(b"inf") else "stops with 'Bad score'"
             raise DataError(f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {fate}")
-        if float(word) > 3.4e38:
+        if float(word) > LARGEST:
             raise DataError(f"{where}: score {text} is infinite in single precision; Moses prints -nan totals")
 
 
@@ -179,8 +181,7 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
             floored = True
         if line < before and not unsorted:
             raise DataError(
-                f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort it (zcat TABLE | LC_ALL=C sort), "
-                "or give --unsorted"
+                f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
             )
         if line < before and not told:
             log.warning("%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin aborts on it", where)

@@ -43,6 +43,7 @@ def batches(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[list[int]]:
     for start in range(0, len(order), size):
         yield order[start : start + size]
 
+
 class PrefixModel(Protocol):
     """A model whose decoder can go on from any prefix: see nmt.models.translator."""
 

@@ -37,7 +37,8 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
     for feature, place in [entry for entries in tables.values() for entry in entries]:
         found = columns(place)
         if found != feature.scores:
-            yield f"{ini.path}:{feature.row + 1}: {feature.name} has num-features={feature.scores}, but {place} has {found} scores a line; Moses stops at it"
+            where = f"{ini.path}:{feature.row + 1}"
+            yield f"{where}: {feature.name} has num-features={feature.scores}, but {place} has {found} scores a line; Moses stops at it"
     if thorough:
         yield from row_problems(tables)
 
@@ -55,7 +56,8 @@ def weight_problems(ini: Ini) -> Iterator[str]:
             if feature.kind != UNTUNED:
                 yield f"{where}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of its scores"
         elif len(values) != feature.scores:
-            yield f"{ini.path}:{ini.weight_rows[feature.name] + 1}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; Moses stops at it"
+            where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
+            yield f"{where}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; Moses stops at it"
         elif not any(values) and feature.kind != UNTUNED:
             yield f"{ini.path}:{ini.weight_rows[feature.name] + 1}: all weights of {feature.name} are 0; Moses ignores the feature (remove it, or tune)"
     for name, row in ini.weight_rows.items():
@@ -77,7 +79,8 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]]) -> Iterator[
             for feature, path in tables.get("LexicalReordering", []):
                 found = first_difference(phrases, path)
                 if found:
-                    yield f"{path}:{found}: another phrase pair than in line {found} of {phrases}, for {feature.name}; filter or sort both alike (smt-filter-table)"
+                    hint = "filter or sort both alike (smt-filter-table)"
+                    yield f"{path}:{found}: another phrase pair than in line {found} of {phrases}, for {feature.name}; {hint}"
             if not tables.get("LexicalReordering"):
                 for _ in phrase_table.checked(phrases):
                     pass

@@ -17,7 +17,7 @@ class Occurring:
         self.grams: set[bytes] = set()
         texts = []
         for line in lines:
-            words = line.split()
+            words = split(line)
             for start in range(len(words)):
                 for end in range(start + 1, min(len(words), start + LONGEST) + 1):
                     self.grams.add(b" ".join(words[start:end]))
@@ -26,9 +26,13 @@ class Occurring:
         self.text = b" \n " + b" \n ".join(texts) + b" \n "
 
     def __contains__(self, source: bytes) -> bool:
-        words = source.split()
+        words = split(source)
         phrase = b" ".join(words)
         return phrase in self.grams if len(words) <= LONGEST else b" " + phrase + b" " in self.text
+
+
+def split(line: bytes) -> list[bytes]:
+    return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 
 def read_texts(paths: Iterable[str]) -> Iterator[bytes]:

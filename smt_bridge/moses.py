@@ -129,7 +129,14 @@ def tune(moses: Installation, ini: str, text: str, references: Sequence[str], fo
     reference = references[0]
     if len(references) > 1:
         reference = common_stem(references)
-    command = ["perl", moses.program(TUNE), Path(text).absolute(), Path(reference).absolute(), moses.program("bin/moses"), Path(ini).absolute()]
+    command: list[str | Path] = [
+        "perl",
+        moses.program(TUNE),
+        Path(text).absolute(),
+        Path(reference).absolute(),
+        moses.program("bin/moses"),
+        Path(ini).absolute(),
+    ]
     command += ["--mertdir", moses.bin, "--working-dir", Path(folder).absolute(), "--nbest", str(options.nbest), "--predictable-seeds"]
     command += [f"--decoder-flags=-threads {options.threads} -v 0", "--maximum-iterations", str(options.iterations), *flags]
     run([*command, *([] if options.filter else ["--no-filter-phrase-table"])])
@@ -145,5 +152,3 @@ def common_stem(references: Sequence[str]) -> str:
     if list(references) != [f"{stem}{number}" for number in range(len(references))]:
         raise ConfigError(f"{' '.join(references)}: Moses wants several references named {stem}0 {stem}1 ...")
     return stem
-
-

@@ -1,9 +1,9 @@
 """moses.ini: feature lines and weights that move together, every other byte as it was.
 
-    [feature]
-    PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0 output-factor=0
-    [weight]
-    TranslationModel0= 0.2 0.2 0.2 0.2
+[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0 output-factor=0
+[weight]
+TranslationModel0= 0.2 0.2 0.2 0.2
 """
 
 import re
@@ -193,7 +193,8 @@ def with_options(line: str, changed: dict[str, str]) -> str:
     """A feature line with some values replaced in place, or added at its end."""
     for key, value in changed.items():
         pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
-        line = pattern.sub(lambda _, key=key, value=value: f"{key}={value}", line) if pattern.search(line) else f"{line.rstrip()} {key}={value}"
+        found = pattern.search(line)
+        line = f"{line[: found.start()]}{key}={value}{line[found.end() :]}" if found else f"{line.rstrip()} {key}={value}"
     return line
 
 

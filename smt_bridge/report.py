@@ -1,8 +1,8 @@
 """What a new column says, for people: coverage, scatter against the direct probability, best phrases by each (Table 4.2).
 
-    coverage.tsv        pairs, pairs with an unknown word, words and unknown words of each side
-    scatter-NAME.tsv    source, target, count, ln p(target | source) of the table, ln of the new score; and scatter-NAME.png
-    phrases-NAME.tsv    for long frequent and long rare sources: the best targets by the table and by the new score
+coverage.tsv        pairs, pairs with an unknown word, words and unknown words of each side
+scatter-NAME.tsv    source, target, count, ln p(target | source) of the table, ln of the new score; and scatter-NAME.png
+phrases-NAME.tsv    for long frequent and long rare sources: the best targets by the table and by the new score
 """
 
 import heapq

@@ -145,7 +145,9 @@ def phrases(chunk: Sequence[Sentence], name: str) -> Asked:
     return Asked(Pairs(list(map(list, sources)), [list(target) for _, target in distinct], [source for source, _ in distinct]), rows)
 
 
-def score(chunks: Iterator[list[Sentence]], crew: Crew, by_phrase: bool, name: str, job: Job | None = None) -> Iterator[tuple[list[Sentence], NDArray[np.float64]]]:
+def score(
+    chunks: Iterator[list[Sentence]], crew: Crew, by_phrase: bool, name: str, job: Job | None = None
+) -> Iterator[tuple[list[Sentence], NDArray[np.float64]]]:
     """Each chunk with the values of its hypotheses (hypotheses, features): those of a resumed job as they were."""
     if job:
         for values in job.finished():

@@ -227,8 +227,8 @@ def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -
                 continue
             seen.add(key)
         where = f"{config.phrase_table}:{number}"
-        words, other = phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
-        yield (other, words) if config.inverse else (words, other)
+        sides = phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
+        yield sides[::-1] if config.inverse else sides
 
 
 def read_pairs(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:

@@ -18,9 +18,13 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         help="translation=RUN: p(target | source); inverse=RUN: a run of the other direction; lm=FILE, reverse-lm=FILE: an ARPA or KenLM model "
         "(of reversed sentences); neural-lm=RUN; unknown-words=RUN: count of words outside its vocabulary; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--unknown", choices=("plain", "split"), default="plain", help="plain: p(UNK) for each unknown word; split: its share by training counts")
+    parser.add_argument(
+        "--unknown", choices=("plain", "split"), default="plain", help="plain: p(UNK) for each unknown word; split: its share by training counts"
+    )
     parser.add_argument("--side", choices=("target", "source"), default="target", help="whose words unknown-words counts")
-    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of a network's matrix products; the error is measured and printed")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of a network's matrix products; the error is measured and printed"
+    )
     parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
     options.add_compute(parser)
 

@@ -36,7 +36,9 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("nbest", nargs="+", metavar="NBEST", help="n-best lists of one text, of Moses or nmt-translate; several: their union is rescored")
     parser.add_argument("--source", "-s", required=True, metavar="FILE", help="the text that was translated, tokenized as the decoder read it")
     feature_options.add_features(parser, required=False)
-    parser.add_argument("--by-phrase", action="store_true", help="sum translation and inverse over the phrases of the segmentation field, as a table column would")
+    parser.add_argument(
+        "--by-phrase", action="store_true", help="sum translation and inverse over the phrases of the segmentation field, as a table column would"
+    )
     parser.add_argument("--weights", "-w", metavar="FILE", default=None, help="lines 'Name= v v', or a moses.ini; without them the totals stay")
     parser.add_argument("--decoder-weights", metavar="FILE", default=None, help="weights the decoder used: checks its totals, keeps its -100 for unknown words")
     parser.add_argument("--fill-missing", action="store_true", help="0 for features that one of several lists lacks; the List features tell them apart")
@@ -108,7 +110,9 @@ def run(args: argparse.Namespace, specs: list[Spec], weights: Weights | None, ol
         }  # fmt: skip
         job = open_job(target, stamp, len(specs), args.resume)
     with Crew(specs, settings, args.workers if specs else 1, features) as crew, ExitStack() as stack:
-        outputs = [stack.enter_context(files.Writing(path, job.folder if job and path == target else None)) if path else None for path in (args.output, args.best)]
+        outputs = [
+            stack.enter_context(files.Writing(path, job.folder if job and path == target else None)) if path else None for path in (args.output, args.best)
+        ]
         write(args, rescore_all(args, crew, job), outputs, (specs, weights, old), total)
     if job:
         job.remove()
@@ -139,7 +143,8 @@ def rescore_all(args: argparse.Namespace, crew: object, job: "Job | None") -> "I
     assert isinstance(crew, Crew)
     stream = sentences(args)
     if not crew.specs:
-        yield from ((sentence, [[] for _ in sentence.hypotheses]) for sentence in stream)
+        for sentence in stream:
+            yield sentence, [list[float]() for _ in sentence.hypotheses]
         return
     for chunk, values in rescore.score(blocks(stream, rescore.SENTENCES), crew, args.by_phrase, args.nbest[0], job):
         rows = iter(values.tolist())

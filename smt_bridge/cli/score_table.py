@@ -8,13 +8,13 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt import files, phrase_table
 from nmt.cli import options
 from nmt.errors import ConfigError
-from nmt.phrase_table import PhrasePair
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress, duration
 from smt_bridge.features.base import Settings, Spec, of_phrases, parse
@@ -112,18 +112,20 @@ def run(args: argparse.Namespace, specs: list[Spec], settings: Settings, set_up:
         job = open_job(args.output, stamp, len(specs), args.resume)
     total = found.pairs if found and not args.shard else 0
     columns = 0
-    with Crew(specs, settings, args.workers, features) as crew, files.Writing(args.output, job.folder if job else None) as out:
-        with Progress(total, "pairs", args.quiet) as progress:
-            done = job.count() if job else 0
-            if done:
-                log.info("going on after %d finished chunks", done)
-            for number, (piece, values) in enumerate(score_table.score(pieces, crew, job, old)):
-                columns = columns or len(piece[0].scores.split())
-                for line in score_table.lines(piece, values):
-                    out.write(line + b"\n")
-                (progress.skip if number < done else progress.add)(len(piece))
-                if report:
-                    report.add(piece, values)
+    done = job.count() if job else 0
+    if done:
+        log.info("going on after %d finished chunks", done)
+    with ExitStack() as stack:
+        crew = stack.enter_context(Crew(specs, settings, args.workers, features))
+        out = stack.enter_context(files.Writing(args.output, job.folder if job else None))
+        progress = stack.enter_context(Progress(total, "pairs", args.quiet))
+        for number, (piece, values) in enumerate(score_table.score(pieces, crew, job, old)):
+            columns = columns or len(piece[0].scores.split())
+            for line in score_table.lines(piece, values):
+                out.write(line + b"\n")
+            (progress.skip if number < done else progress.add)(len(piece))
+            if report:
+                report.add(piece, values)
     if args.output != "-":
         write_columns(args.output, [
             {"column": columns + number, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": identity}

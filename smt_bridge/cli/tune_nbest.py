@@ -5,12 +5,17 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import smt_bridge.weights as weight_files
 from nmt import files
 from nmt.cli import options
 from nmt.errors import ConfigError, UserError
 from smt_bridge.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from smt_bridge.tuning.mert import Point
+    from smt_bridge.tuning.pool import Floats, Pool
 
 log = logging.getLogger("nmt.tune")
 
@@ -87,17 +92,15 @@ def tune(args: argparse.Namespace) -> None:
         weight_files.write(args.output, pools.to_weights(pool.names, best.weights), header)
 
 
-def run(args: argparse.Namespace, pool: "object", init: "object", seed: int, progress: Progress) -> "Point":  # type: ignore[name-defined] # noqa: F821
+def run(args: argparse.Namespace, pool: "Pool", init: "Floats | None", seed: int, progress: Progress) -> "Point":
     import numpy as np
 
     from smt_bridge.tuning.kbmira import kbmira
     from smt_bridge.tuning.mert import mert
-    from smt_bridge.tuning.pool import Pool
     from smt_bridge.tuning.pro import pro
 
-    assert isinstance(pool, Pool)
     equal = np.ones(len(pool.names)) / len(pool.names)
-    given = [init] if isinstance(init, np.ndarray) else []
+    given = [] if init is None else [init]
     if args.method == "mert":
         return mert(pool, [*given, equal], seed, args.restarts, args.threads or min(4, os.cpu_count() or 1), progress.add)
     if args.method == "kbmira":
@@ -105,7 +108,7 @@ def run(args: argparse.Namespace, pool: "object", init: "object", seed: int, pro
     return pro(pool, seed)
 
 
-def read_init(path: str, names: Sequence[str]) -> "object":
+def read_init(path: str, names: Sequence[str]) -> "Floats":
     """Weights by name, or one line of numbers by position, as Moses' weights.txt and init.opt have them."""
     import numpy as np
 
@@ -121,7 +124,7 @@ def read_init(path: str, names: Sequence[str]) -> "object":
     return np.array(numbers)
 
 
-def print_spread(names: Sequence[str], points: Sequence["Point"]) -> None:  # type: ignore[name-defined] # noqa: F821
+def print_spread(names: Sequence[str], points: Sequence["Point"]) -> None:
     """How far the runs agree: BLEU and each weight."""
     import numpy as np
 

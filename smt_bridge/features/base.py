@@ -1,6 +1,6 @@
 """What a feature is: named numbers for pairs of source and target words, of phrases and of whole sentences alike.
 
-    --feature translation:RNN0=runs/phrases     kind : name = path
+--feature translation:RNN0=runs/phrases     kind : name = path
 """
 
 import re

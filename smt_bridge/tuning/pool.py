@@ -1,8 +1,8 @@
 """Hypotheses of a development set with their features and BLEU statistics: from n-best lists, or from the files of Moses' tuner.
 
-    FEATURES_TXT_BEGIN_0 id count dense names ...      SCORES_TXT_BEGIN_0 id count 9 BLEU
-    one row of numbers a hypothesis                    match total match total match total match total reference-length
-    FEATURES_TXT_END_0                                 SCORES_TXT_END_0
+FEATURES_TXT_BEGIN_0 id count dense names ...      SCORES_TXT_BEGIN_0 id count 9 BLEU
+one row of numbers a hypothesis                    match total match total match total match total reference-length
+FEATURES_TXT_END_0                                 SCORES_TXT_END_0
 """
 
 import logging
@@ -66,7 +66,9 @@ def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
     count = max(rows, default=-1) + 1 if sentences is None else sentences
     gaps = [number for number in range(count) if number not in rows]
     if gaps:
-        raise DataError(f"no hypotheses for sentence {gaps[0]}{f' and {len(gaps) - 1} others' * (len(gaps) > 1)}; a list for the whole development set is needed")
+        raise DataError(
+            f"no hypotheses for sentence {gaps[0]}{f' and {len(gaps) - 1} others' * (len(gaps) > 1)}; a list for the whole development set is needed"
+        )
     features, stats = [], []
     for number in range(count):
         both = np.unique(np.hstack([np.vstack(rows[number][0]), np.vstack(rows[number][1])]), axis=0)
@@ -164,7 +166,9 @@ def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]
             continue
         match = BEGIN.match(words[0])
         if not match or match[1] != kind or len(words) < 4 or not (words[1] + words[2] + words[3]).isdigit():
-            raise DataError(f"{path}:{number}: {line[:50]!r}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' extractor writes (text, not binary)")
+            raise DataError(
+                f"{path}:{number}: {line[:50]!r}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' extractor writes (text, not binary)"
+            )
         empty = False
         count, width = int(words[2]), int(words[3])
         try:
@@ -172,7 +176,9 @@ def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]
             block = np.array([list(map(float, row.split())) for row in text], np.float64).reshape(count, width)
             end = next(lines)[1]
         except (StopIteration, ValueError) as error:
-            raise DataError(f"{path}:{number}: the block of sentence {words[1]} is not {count} rows of {width} numbers (sparse features are not tuned here)") from error
+            raise DataError(
+                f"{path}:{number}: the block of sentence {words[1]} is not {count} rows of {width} numbers (sparse features are not tuned here)"
+            ) from error
         if not end.startswith(f"{kind}_TXT_END") or not np.isfinite(block).all():
             raise DataError(f"{path}:{number}: the block of sentence {words[1]} does not end after {count} rows, or holds nan or inf")
         yield int(words[1]), words[4:], block
