@@ -23,11 +23,11 @@ try:  # unpacks twice as fast as zlib
     from isal.igzip import IGzipFile as GzipReader
     from isal.isal_zlib import error as isal_error
 
-    UNPACK_ERRORS: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error, isal_error)  # type: ignore[assignment]  # isal's stub says it is an instance
+    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error, cast("type[Exception]", isal_error))  # its stub calls it an instance
 except ImportError:
     from gzip import GzipFile as GzipReader  # type: ignore[assignment]
 
-    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error)
+    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error)  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -35,3 +36,39 @@ def test_an_inexact_back_end_is_refused_even_when_asked_for(monkeypatch: pytest.
         fastmath.choose("onednn")
     with pytest.raises(ConfigError, match="expected auto, mkl or onednn"):
         fastmath.choose("amx")
+
+
+def test_a_choice_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A noisy start must not decide anew: the file of a run holds what was chosen on this processor."""
+    memory = tmp_path / "matmul.tsv"
+    monkeypatch.setattr(fastmath, "measure", lambda: (2.0, 2.0))
+    assert fastmath.choose("auto", memory).back_end == "onednn"
+    monkeypatch.setattr(fastmath, "measure", lambda: (2.0, 1.0))
+    assert fastmath.choose("auto", memory).back_end == "onednn" and fastmath.in_use() == "onednn"
+    assert fastmath.choose("mkl", memory).back_end == "mkl"  # a wish goes before
+    monkeypatch.setattr(fastmath, "processor", lambda: "another")
+    assert fastmath.choose("auto", memory).back_end == "mkl"
+    assert len(memory.read_text().split("\n")) == 3
+
+
+def test_a_damaged_memory_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(b"\xff\n")
+    monkeypatch.setattr(fastmath, "measure", lambda: (2.0, 2.0))
+    assert fastmath.choose("auto", tmp_path / "m").back_end == "onednn"
+
+
+@pytest.mark.parametrize(("precision", "least", "most"), [("bf16", 1e-4, 0.05), ("int8", 1e-4, 0.2)])
+def test_reduced_products_err_a_little_and_only_inside(precision: str, least: float, most: float) -> None:
+    torch.manual_seed(1)
+    layer = torch.nn.Linear(100, 60)
+    x, other = torch.randn(20, 100), torch.randn(100, 60)
+    with torch.no_grad():
+        exact = [torch.nn.functional.linear(x, layer.weight, layer.bias), torch.mm(x, layer.weight.t()), torch.addmm(layer.bias, x, layer.weight.t())]
+        with fastmath.Reduced(precision, layer):
+            out = torch.empty(20, 60)
+            torch.mm(x, layer.weight.t(), out=out)
+            found = [torch.nn.functional.linear(x, layer.weight, layer.bias), out, torch.addmm(layer.bias, x, layer.weight.t())]
+            assert torch.equal(torch.mm(x, other), x @ other)  # not a matrix of the model
+        for a, b in zip(exact, found, strict=True):
+            assert least < float((a - b).abs().max()) < most
+        assert torch.equal(torch.mm(x, layer.weight.t()), exact[1])

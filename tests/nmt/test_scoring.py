@@ -1,0 +1,54 @@
+"""Scores through tries of prefixes are those of one pair at a time."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from nmt import prefixes, scoring
+from nmt.models.encoders import ModelConfig
+from nmt.models.translator import Translator
+from nmt.scoring import pair_scores, word_scores
+from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
+
+
+def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    rng = random.Random(seed)
+    sources = [[rng.randrange(3, SOURCE) for _ in range(rng.randrange(5))] for _ in range(count // 4)]
+    targets = [[rng.randrange(3, 6) for _ in range(rng.randrange(5))] for _ in range(count)]
+    return sources, targets, [rng.randrange(len(sources)) for _ in targets]
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_equal_to_one_pair_at_a_time(options: dict[str, object]) -> None:
+    model = make(**options)
+    sources, targets, source_of = some_pairs(80, 5)
+    expected = [sum(word_scores(model, [(sources[row], target)])[0]) for row, target in zip(source_of, targets, strict=True)]
+    assert np.abs(pair_scores(model, sources, targets, source_of) - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize(("nodes", "rows"), [(1, 1), (7, 3)])
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, nodes: int, rows: int) -> None:
+    model = make(output_rank=3)
+    sources, targets, source_of = some_pairs(60, 6)
+    whole = pair_scores(model, sources, targets, source_of)
+    monkeypatch.setattr(prefixes.blocks, "__defaults__", (nodes,))
+    monkeypatch.setattr(scoring, "SOFTMAX_ROWS", rows)
+    assert np.abs(pair_scores(model, sources, targets, source_of) - whole).max() < 1e-9
+
+
+def test_shared_reading_of_sources() -> None:
+    model = make()
+    sources = some_pairs(80, 7)[0]
+    plain, shared = model.start(sources), model.start_by_prefix(sources)
+    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(plain.cell_context, shared.cell_context, atol=1e-12)
+
+
+def test_single_precision_is_within_1e_4() -> None:
+    """Sizes of which the sums are long; a fresh model."""
+    torch.manual_seed(3)
+    model = Translator(ModelConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET).eval()
+    sources, targets, source_of = some_pairs(300, 8)
+    expected = [sum(word_scores(model, [(sources[row], target)])[0]) for row, target in zip(source_of, targets, strict=True)]
+    assert np.abs(pair_scores(model, sources, targets, source_of) - expected).max() < 1e-4
