@@ -40,10 +40,14 @@ def grammar() -> ModuleType:
 def command() -> Command:
     """Run an installed command: command("nmt-score", "run", ..., input="text") -> completed process with text output."""
 
-    def call(name: str, *args: object, input: str | bytes | None = "", timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+    def call(
+        name: str, *args: object, input: str | bytes | None = "", timeout: float = 120, cwd: Path | None = None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
         assert (BIN / name).exists(), f"{name} is not installed beside {sys.executable}"
         given = input.encode() if isinstance(input, str) else input
-        done = subprocess.run([str(BIN / name), *map(str, args)], input=given, capture_output=True, timeout=timeout, env={**os.environ, **env}, check=False)
+        done = subprocess.run(
+            [str(BIN / name), *map(str, args)], input=given, capture_output=True, timeout=timeout, cwd=cwd, env={**os.environ, **env}, check=False
+        )
         # Decoded by hand: text mode would turn \r into a line end.
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 

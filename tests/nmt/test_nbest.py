@@ -19,7 +19,9 @@ def test_moses_form() -> None:
     assert nbest.write(Hypothesis(3, ["a", "b"], {"NMT0": [-1.77]}, -0.59)) == "3 ||| a b ||| NMT0= -1.77 ||| -0.59"
 
 
-@pytest.mark.parametrize("line", ["0 ||| a ||| b", "x ||| a ||| N= 1 ||| 0", "0 ||| a ||| N= 1 N= 2 ||| 0", "0 ||| a ||| N= nan ||| 0", "0 ||| a ||| N= one ||| 0"])
+@pytest.mark.parametrize(
+    "line", ["0 ||| a ||| b", "x ||| a ||| N= 1 ||| 0", "0 ||| a ||| N= 1 N= 2 ||| 0", "0 ||| a ||| N= nan ||| 0", "0 ||| a ||| N= one ||| 0"]
+)
 def test_malformed_lines_are_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "n").write_text(f"0 ||| a ||| N= 1 ||| 0\n{line}\n")
     with pytest.raises(DataError, match="n:2: "):

@@ -2,22 +2,30 @@
 
 import gzip
 import math
+import random
+import re
+import struct
 import subprocess
+import sys
+import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmt import checkpoint
-from nmt.phrase_table import PhrasePair
-from smt_bridge.features.translation import Translation
-from smt_bridge.score_table import add_columns, moses_score
+from nmt import checkpoint, phrase_table
+from nmt.scoring import word_scores
+from smt_bridge import score_table
+from smt_bridge.features.base import Pairs, of_phrases
+from smt_bridge.features.translation import Shares, Translation
+from smt_bridge.score_table import moses_score
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 TABLE = (
     b"&apos;s dog ||| le chien ||| 0.5 0.25 1 2.718 ||| 0-1 1-0 ||| 1 1 1 ||| |||\n"
+    b"the dog ||| l&apos; un\xc2\xa0x ||| 1e-19 0.25 1 2.718 ||| |||  1 1 ||| s 1 ||| {{Orientation b}}\n"
     b"the dog ||| le chien ||| 0.5 0.25 1 2.718 ||| 0-0 1-1 ||| 1 2 1 ||| |||\n"
-    b"the dog ||| l&apos; un\xc2\xa0x ||| 1e-19 0.25 1 2.718 ||| |||  1 1 ||| s 1 ||| {{A b}}\n"
 )
 
 
@@ -28,7 +36,7 @@ def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_
     lines = gzip.decompress((tmp_path / "o.gz").read_bytes()).split(b"\n")
     assert lines.pop() == b""
     (tmp_path / "s").write_text("'s dog\nthe dog\nthe dog\n")
-    (tmp_path / "f").write_text("le chien\nle chien\nl' un\xa0x\n")
+    (tmp_path / "f").write_text("le chien\nl' un\xa0x\nle chien\n")
     scorer = command("nmt-score", tiny / "run", "-q", "--tokenized", "-s", tmp_path / "s", "-t", tmp_path / "f")
     for old, new, log_prob in zip(TABLE.split(b"\n"), lines, scorer.stdout.split(), strict=False):
         before, scores, after = old.split(b" ||| ")[:2], old.split(b" ||| ")[2], old.split(b" ||| ", 3)[3]
@@ -41,7 +49,7 @@ def test_the_model_sees_no_escapes(tiny: Path) -> None:
     run = checkpoint.load(tiny / "run")
     run.source_words.ids["'s"], run.target_words.ids['"'] = 5, 6  # known words, which the tiny corpus lacks
     pairs = [(b"&apos;s dog", b"x &quot;"), (b"'s dog", b'x "'), (b"unknown dog", b"x &quot;"), (b"&apos;s dog", b"x unknown")]
-    escaped, plain, other_source, other_target = Translation(run).score([PhrasePair(*pair, b"1", b"") for pair in pairs])
+    escaped, plain, other_source, other_target = Translation(run).score(of_phrases([phrase_table.parse(b"%s ||| %s ||| 1" % pair, "t:1") for pair in pairs]))
     assert escaped == pytest.approx(plain, abs=1e-5)
     assert abs(escaped - other_source) > 1e-3 and abs(escaped - other_target) > 1e-3
 
@@ -55,20 +63,204 @@ def test_stream_and_two_features(tiny: Path, command: Command) -> None:
         assert b.split(" ||| ")[2].split() == [*scores, scores[-1]]
 
 
-def test_chunks_do_not_matter(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from smt_bridge import score_table
+def write_table(path: Path, pairs: int = 60) -> bytes:
+    """A sorted table over words that the tiny run knows, and one that it does not."""
+    rng = random.Random(4)
+    words = [b"the", b"dog", b"sees", b"a", b"cat", b"zzz"]
+    phrases = [b" ".join(rng.choices(words, k=rng.randint(1, 4))) for _ in range(2 * pairs)]
+    lines = {b"%s ||| %s ||| 0.5 0.25 1 0.125 ||| ||| 2 3 1 ||| |||" % (phrases[n // 3], phrases[-n]) for n in range(pairs)}
+    text = b"".join(line + b"\n" for line in sorted(lines))
+    path.write_bytes(text)
+    return text
 
-    feature = Translation(checkpoint.load(tiny / "run"))
-    pairs = [PhrasePair(b"the dog" + b" x" * (n % 3), b"le chien" + b" y" * (n % 2), b"1", b"") for n in range(30)]
-    whole = list(add_columns(pairs, [feature]))
+
+def columns_of(text: bytes, first: int = 4) -> list[list[float]]:
+    return [[float(value) for value in line.split(b" ||| ")[2].split()[first:]] for line in text.split(b"\n")[:-1]]
+
+
+def test_chunks_end_at_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [phrase_table.parse(b"s%d ||| t%d ||| 1" % (n // 3, n), "t:1") for n in range(30)]
     monkeypatch.setattr(score_table, "CHUNK", 7)
-    for a, b in zip(whole, add_columns(pairs, [feature]), strict=True):
-        assert float(a.split()[-1]) == pytest.approx(float(b.split()[-1]), rel=1e-4)
+    pieces = list(score_table.chunks(pairs))
+    assert [pair for piece in pieces for pair in piece] == pairs
+    assert [len(piece) for piece in pieces] == [9, 9, 9, 3]
+    monkeypatch.setattr(score_table, "LONGEST", 4)  # a source with more options than that is cut
+    assert [len(piece) for piece in score_table.chunks([*pairs[:3], *[pairs[0]] * 20])] == [7, 7, 7, 2]
+
+
+def test_kinds_of_features(tiny: Path, command: Command, tmp_path: Path) -> None:
+    """Each column is what its model says of the pair alone."""
+    text = write_table(tmp_path / "t")
+    (tmp_path / "lm").write_text(ARPA, encoding="utf-8")
+    features = [f"translation={tiny / 'run'}", f"inverse:Back={tiny / 'run'}", f"lm={tmp_path / 'lm'}", f"unknown-words={tiny / 'run'}"]
+    done = command("smt-score-table", tmp_path / "t", "-q", *[word for feature in features for word in ("-f", feature)])
+    assert done.returncode == 0, done.stderr
+    run = checkpoint.load(tiny / "run")
+    for line, (direct, inverse, lm, unknown) in zip(text.split(b"\n"), columns_of(done.stdout.encode()), strict=False):
+        source, target = (part.decode().split() for part in line.split(b" ||| ")[:2])
+        for value, (one, other) in ((direct, (source, target)), (inverse, (target, source))):
+            expected = sum(word_scores(run.model, [(run.source_words.encode(one), run.target_words.encode(other))])[0])
+            assert math.log(value) == pytest.approx(expected, abs=1e-4)
+        assert math.log(lm) == pytest.approx(math.log(10) * arpa_score(target), abs=1e-4)
+        assert math.log(unknown) == pytest.approx(sum(word not in run.target_words.ids for word in target), abs=1e-4)
+
+
+# A bigram model; numbers are log10.
+ARPA = """\\data\\
+ngram 1=5
+ngram 2=1
+
+\\1-grams:
+-1.0\t<unk>
+-99\t<s>\t-0.3
+-0.9\t</s>
+-0.5\tthe\t-0.25
+-0.75\tdog
+
+\\2-grams:
+-0.125\tthe dog
+
+\\end\\
+"""
+
+
+def arpa_score(words: list[str]) -> float:
+    """By hand, from the numbers above: no sentence ends."""
+    total, before = 0.0, ""
+    for word in words:
+        if before == "the" and word == "dog":
+            total -= 0.125
+        else:
+            total += {"the": -0.5, "dog": -0.75}.get(word, -1.0) - (0.25 if before == "the" else 0.0)
+        before = word
+    return total
+
+
+def test_workers_shards_and_chunks_give_the_same_bytes(tiny: Path, tmp_path: Path) -> None:
+    write_table(tmp_path / "t")
+    feature = ["-q", "-f", f"translation={tiny / 'run'}"]
+    outputs = []
+    for workers in (1, 3):
+        done = in_small_chunks(tmp_path / "t", *feature, "--workers", workers, "-o", tmp_path / "o")
+        assert done.wait() == 0
+        outputs.append((tmp_path / "o").read_bytes())
+    shards = b""
+    for number in (1, 2, 3):
+        assert in_small_chunks(tmp_path / "t", *feature, "--shard", f"{number}/3", "-o", tmp_path / "s").wait() == 0
+        shards += (tmp_path / "s").read_bytes()
+    assert outputs[0] == outputs[1] == shards and len(outputs[0].split(b"\n")) > 50
+    assert outputs[0].split(b"\n") == [*sorted(outputs[0].split(b"\n")[:-1]), b""]  # still in LC_ALL=C order
+
+
+def in_small_chunks(*arguments: object, slow: float = 0.0) -> subprocess.Popen[bytes]:
+    """The command with chunks of 8 pairs, each of which takes `slow` seconds more."""
+    code = (
+        "import sys, time; import smt_bridge.score_table as table, smt_bridge.workers as workers; table.CHUNK = 8; whole = workers.compute\n"
+        f"workers.compute = lambda features, task: (time.sleep({slow}), whole(features, task))[1]\n"
+        "from smt_bridge.cli.score_table import main; sys.exit(main())"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
+
+
+def test_killed_and_resumed(tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path) -> None:
+    """kill -9 in the middle leaves no output; --resume ends with the bytes of a run that was never stopped."""
+    write_table(tmp_path / "t")
+    arguments = [tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o"]
+    process = in_small_chunks(*arguments, slow=0.5)
+    scores = tmp_path / "o.job" / "scores"
+    for _ in range(600):
+        if scores.exists() and scores.stat().st_size > 100:
+            break
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.job", "t"]
+    done = scores.read_bytes()
+    with open(scores, "ab") as stream:
+        stream.write(b"\x08\x00\x00\x00torn")  # a record that was being written
+    assert "unfinished job; --resume goes on" in refused(command("smt-score-table", *arguments))
+    assert "other settings (features" in refused(command("smt-score-table", *arguments, "--resume", "--unknown", "split"))
+    scores.write_bytes(with_first_value(done, math.log(0.75)))  # shows that finished chunks are taken as they are
+    assert in_small_chunks(*arguments, "--resume").wait() == 0
+    assert in_small_chunks(*arguments[:-1], tmp_path / "whole").wait() == 0
+    resumed, whole = (tmp_path / "o").read_bytes().split(b"\n", 1), (tmp_path / "whole").read_bytes().split(b"\n", 1)
+    assert resumed[1] == whole[1] and b" 0.125 0.75 ||| " in resumed[0] and b" 0.125 0.75 ||| " not in whole[0]
+    assert not (tmp_path / "o.job").exists()
+
+
+def with_first_value(records: bytes, value: float) -> bytes:
+    """Records of a job whose first value is another, with the right checksum."""
+    rows, _ = struct.unpack("<II", records[:8])
+    body = struct.pack("<d", value) + records[16 : 8 + 8 * rows]
+    return struct.pack("<II", rows, zlib.crc32(body)) + body + records[8 + 8 * rows :]
+
+
+def test_reuse_copies_and_computes(tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path) -> None:
+    text = write_table(tmp_path / "t")
+    lines = text.split(b"\n")[:-1]
+    (tmp_path / "part").write_bytes(b"".join(line + b"\n" for line in lines[5:30:2]))
+    feature = ["-f", f"translation={tiny / 'run'}"]
+    assert command("smt-score-table", tmp_path / "part", "-q", *feature, "-o", tmp_path / "old").returncode == 0
+    # a recognizable value shows what was copied
+    old = (tmp_path / "old").read_bytes().split(b"\n")
+    (tmp_path / "old").write_bytes(b"\n".join([re.sub(rb"(0.125) \S+ \|\|\|", rb"\1 0.75 |||", old[0]), *old[1:]]))
+    done = command("smt-score-table", tmp_path / "t", *feature, "-f", f"unknown-words={tiny / 'run'}", "--reuse", tmp_path / "old", "-o", tmp_path / "new")
+    assert f"13 of {len(lines)} pairs were found" in done.stderr, done.stderr
+    assert command("smt-score-table", tmp_path / "t", "-q", *feature, "-o", tmp_path / "fresh").returncode == 0
+    new, fresh = (columns_of((tmp_path / name).read_bytes()) for name in ("new", "fresh"))
+    assert new[5][0] == 0.75 and fresh[5][0] != 0.75
+    assert [row[0] for number, row in enumerate(new) if number != 5] == pytest.approx([row[0] for number, row in enumerate(fresh) if number != 5], rel=1e-4)
+    message = refused(command("smt-score-table", tmp_path / "t", "-q", "-f", f"inverse={tiny / 'run'}", "--reuse", tmp_path / "old"))
+    assert "none of its columns was made by these runs" in message
+    assert "smt-score-table writes it beside" in refused(command("smt-score-table", tmp_path / "t", "-q", *feature, "--reuse", tmp_path / "t"))
+
+
+def test_unknown_split_sums_to_one(tiny: Path) -> None:
+    """Over the full vocabulary, the words that the training corpus lacks counted as one."""
+    run = checkpoint.load(tiny / "run")
+    known = dict(list(run.target_words.ids.items())[:10])
+    run.target_words.words, run.target_words.ids = run.target_words.words[: 3 + len(known)], known
+    shares = Shares(run.target_words)
+    unknown = [word for word in run.target_words.counts if word not in known]
+    assert len(unknown) > 5
+    assert sum(math.exp(shares.log([word])) for word in [*unknown, "never seen"]) == pytest.approx(1)
+    assert shares.log(["le", *unknown[:2]]) == pytest.approx(shares.log([unknown[0]]) + shares.log([unknown[1]]))
+    most, least = max(unknown, key=lambda word: run.target_words.counts[word]), min(unknown, key=lambda word: run.target_words.counts[word])
+    assert shares.log([most]) >= shares.log([least]) >= shares.log(["never seen"])
+    pairs = Pairs([["the"]], [["le", "never-seen"], ["le"]], [0, 0])
+    plain, split = (Translation(run, unknown=mode).score(pairs) for mode in ("plain", "split"))
+    assert split[0] == pytest.approx(plain[0] + shares.log(["never-seen"])) and split[1] == plain[1]
+
+
+def test_estimate_and_precision(tiny: Path, command: Command, tmp_path: Path) -> None:
+    write_table(tmp_path / "t")
+    done = command("smt-score-table", tmp_path / "t", "-f", f"translation={tiny / 'run'}", "--estimate", "-o", tmp_path / "o")
+    assert [line.split("\t")[0] for line in done.stdout.split("\n")[:-1]] == ["pairs", "rate", "time", "memory"]
+    assert not (tmp_path / "o").exists() and not (tmp_path / "o.job").exists()
+    done = command("smt-score-table", tmp_path / "t", "-f", f"translation={tiny / 'run'}", "--precision", "int8", "-o", tmp_path / "o")
+    error = re.search(r"int8 against fp32 on \d+ pairs: RNN0: error in log p (\S+) on average", done.stderr)
+    assert error and 0 < float(error[1]) < 0.5, done.stderr
+    assert columns_of((tmp_path / "o").read_bytes())
+
+
+def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
+    lines = [b"the dog sees ||| t%d ||| 0.5 0.5 %g 0.5 ||| ||| 1 %d 1 ||| |||\n" % (n, 0.5**n, 7) for n in range(5)]
+    (tmp_path / "t").write_bytes(b"".join(lines))
+    done = command("smt-score-table", tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "--report", tmp_path / "r", "-o", tmp_path / "o")
+    assert done.returncode == 0, done.stderr
+    scatter = [line.split("\t") for line in (tmp_path / "r" / "scatter-RNN0.tsv").read_text().split("\n")[1:-1]]
+    assert [float(row[3]) for row in scatter] == pytest.approx([n * math.log(0.5) for n in range(5)], rel=1e-4)
+    assert [float(row[4]) for row in scatter] == pytest.approx([math.log(row[0]) for row in columns_of((tmp_path / "o").read_bytes())], abs=1e-4)
+    table = [line.split("\t") for line in (tmp_path / "r" / "phrases-RNN0.tsv").read_text().split("\n")[1:-1]]
+    assert [row[5] for row in table if row[:4] == ["frequent", "the dog sees", "7", "table"]] == ["t0", "t1", "t2"]
+    assert "unknown target words\t5" in (tmp_path / "r" / "coverage.tsv").read_text()
+    assert (tmp_path / "r" / "scatter-RNN0.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_scores_that_moses_can_hold() -> None:
     assert moses_score(math.log(0.25)) == b"0.25"
     assert moses_score(-1000.0) == moses_score(-math.inf) == b"1e-38"
+    assert moses_score(3.0) == b"20.0855" and moses_score(1000.0) == b"3e+38"
     with pytest.raises(ValueError, match="not a number"):
         moses_score(math.nan)
 
@@ -77,7 +269,8 @@ REFUSALS = {
     "two fields": (b"a ||| b ||| 1\na ||| b\n", "<stdin>:2: 2 fields"),
     "another number of scores": (b"a ||| b ||| 1\na ||| c ||| 1 1\n", "<stdin>:2: 2 scores, but the lines above have 1"),
     "empty table": (b"", "empty file"),
-    "empty line": (b"a ||| b ||| 1\n\n", "<stdin>:2: 1 fields"),
+    "empty line": (b"a ||| b ||| 1\n\n", "<stdin>:2: empty line"),
+    "unsorted": (b"b ||| b ||| 1\na ||| b ||| 1\n", "<stdin>:2: not in whole-line LC_ALL=C order"),
     "latin-1": (b"a ||| \xe9 ||| 1\n", "is not UTF-8"),
 }
 
@@ -91,8 +284,15 @@ def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refus
 
 
 def test_bad_features_are_refused(tiny: Path, command: Command, refused: Callable[..., str]) -> None:
-    assert "expected TYPE=PATH" in refused(command("smt-score-table", "-", "-f", "translation"))
-    assert "expected one of translation" in refused(command("smt-score-table", "-", "-f", f"lm={tiny}"))
+    assert "expected TYPE[:NAME]=PATH" in refused(command("smt-score-table", "-", "-f", "translation"))
+    assert "expected one of translation" in refused(command("smt-score-table", "-", "-f", f"nmt={tiny}"))
+    assert "split names at '_'" in refused(command("smt-score-table", "-", "-f", f"translation:R_NN={tiny}"))
+    assert "the name A is taken" in refused(command("smt-score-table", "-", "-f", f"lm:A={tiny}", "-f", f"lm:A={tiny}"))
+    assert "expected an ARPA or KenLM file" in refused(command("smt-score-table", "-", "-q", "-f", f"lm={tiny}"))
+    assert "not an ARPA or KenLM file" in refused(command("smt-score-table", "-", "-q", "-f", f"lm={tiny / 'train.en'}"))
+    assert "trains no neural language models" in refused(command("smt-score-table", "-", "-q", "-f", f"neural-lm={tiny}"))
+    assert "reads the table twice" in refused(command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "1/2"))
+    assert "1 <= I <= N" in refused(command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "3/2"))
     assert "no such run directory" in refused(command("smt-score-table", "-", "-q", "-f", "translation=nosuch"))
     assert "nosuch: cannot read" in refused(command("smt-score-table", "nosuch", "-q", "-f", f"translation={tiny / 'run'}"))
 

@@ -1,0 +1,60 @@
+"""smt-tune-nbest as installed."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smt_bridge import weights
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Path:
+    """Good and bad translations of 30 sentences; only feature B tells which is which, and A misleads."""
+    good = [f"a{n % 3} b{n % 5} c d e{n % 2}" for n in range(30)]
+    lines = []
+    for n, text in enumerate(good):
+        lines += [f"{n} ||| {text} ||| A= {n % 2} 1 B= {2 + n % 3} ||| 0", f"{n} ||| z {text[3:]} ||| A= {1 - n % 2} 1 B= {1 - n % 3} ||| 0"]
+    (tmp_path / "n").write_text("".join(line + "\n" for line in lines))
+    (tmp_path / "r").write_text("".join(line + "\n" for line in good))
+    return tmp_path
+
+
+@pytest.mark.parametrize("method", ["mert", "kbmira", "pro"])
+def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
+    done = command("smt-tune-nbest", "-n", dev / "n", "-r", dev / "r", "--method", method, "-o", dev / "w", "--restarts", 2)
+    assert done.returncode == 0, done.stderr
+    match = re.fullmatch(r"Best point: (\S+) (\S+) (\S+)  => (\S+)\n", done.stdout)
+    assert match and float(match[4]) == 1.0 and float(match[2]) == 0 and float(match[3]) > 0
+    found = weights.read(dev / "w")
+    assert list(found) == ["A", "B"] and [*found["A"], *found["B"]] == [float(match[number]) for number in (1, 2, 3)]
+    assert "30 sentences are few" in done.stderr and "left at weight 0: A_1" in done.stderr
+    # the weights are taken by smt-rescore
+    (dev / "s").write_text("x\n" * 30)
+    assert command("smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "-b", dev / "b").returncode == 0
+    assert (dev / "b").read_text() == (dev / "r").read_text()
+
+
+def test_runs_and_their_spread(dev: Path, command: Command) -> None:
+    line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r", "--restarts", 1]
+    done = command(*line, "--runs", 3)
+    rows = [row.split("\t") for row in done.stdout.split("\n")]
+    assert [row[0] for row in rows[:5]] == ["value", "BLEU", "A_0", "A_1", "B_0"] and rows[1][1] == "1"
+    assert done.stdout == command(*line, "--runs", 3).stdout  # same seeds, same bytes
+
+
+def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:
+    line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r"]
+    assert "give either --nbest" in refused(command("smt-tune-nbest"))
+    assert "--nbest goes with --reference" in refused(command("smt-tune-nbest", "-n", dev / "n"))
+    assert "given twice" in refused(command("smt-tune-nbest", "-n", dev / "n", dev / "n", "-r", dev / "r"))
+    for text, message in (("C= 1\n", "a weight for C, which the pool does not have"), ("1 2\n", "2 numbers, but the pool has 3 features")):
+        (dev / "w").write_text(text)
+        done = command(*line, "--init", dev / "w")  # warnings about the pool come first
+        assert done.returncode == 2 and message in done.stderr.rstrip("\n").split("\n")[-1]
+    (dev / "r").write_text("q\n" * 30)
+    assert "BLEU is 0 whatever the weights" in refused(command(*line))

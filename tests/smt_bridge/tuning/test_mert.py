@@ -1,0 +1,136 @@
+"""Line search = trying every step; MERT on real pools = what Moses' mert found."""
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt import files
+from smt_bridge.tuning import mert
+from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning.bleu import COLUMNS
+from smt_bridge.tuning.kbmira import kbmira
+from smt_bridge.tuning.pool import Pool
+from smt_bridge.tuning.pro import logistic, pro
+
+
+def random_pool(sentences: int = 12, features: int = 3, seed: int = 1, tied: bool = False) -> Pool:
+    """BLEU of a hypothesis depends on its features, so that there is something to find."""
+    rng = np.random.default_rng(seed)
+    rows: pools.Rows = {}
+    best = rng.normal(size=features)
+    for number in range(sentences):
+        count = int(rng.integers(1, 9))
+        values = rng.normal(size=(count, features))
+        if tied:
+            values = np.round(values)
+        quality = np.clip(0.5 + 0.15 * values @ best, 0, 1)
+        length = 10
+        totals = np.array([length - order for order in range(4)])
+        matches = np.floor(quality[:, None] ** np.arange(1, 5) * totals)
+        stats = np.zeros((count, COLUMNS))
+        stats[:, 0:8:2], stats[:, 1:8:2], stats[:, 8] = matches, totals, length
+        rows[number] = ([values], [stats])
+    return pools.make([f"F{number}" for number in range(features)], rows)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_line_search_is_exact(seed: int, tied: bool) -> None:
+    """No step of a fine grid has a higher BLEU, and the step found has the BLEU that was promised."""
+    pool = random_pool(seed=seed, tied=tied)
+    rng = np.random.default_rng(seed)
+    weights, direction = rng.normal(size=3), rng.normal(size=3)
+    step, score = mert.line_search(pool, pool.features @ weights, direction)
+    assert pool.bleu(weights + step * direction) == pytest.approx(score, abs=1e-12)
+    grid = [pool.bleu(weights + at * direction) for at in np.linspace(-20, 20, 4001)]
+    assert score >= max(grid) - 1e-12
+
+
+def test_line_search_along_an_axis_and_where_nothing_changes() -> None:
+    pool = random_pool(seed=3)
+    values = pool.features @ np.ones(3)
+    assert mert.line_search(pool, values, np.array([0, 2.0, 0])) == pytest.approx(mert.line_search(pool, values, np.array([0, 2.0, 1e-300])))
+    assert mert.line_search(pool, values, np.zeros(3)) == (0.0, pytest.approx(pool.bleu(np.ones(3))))
+
+
+def test_envelope_of_one_sentence() -> None:
+    """Lines -x, 0 and x: bends at 0, where all meet, only if the flat one is higher."""
+    first, before, after, steps = mert.envelope(np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
+    assert (first.tolist(), before.tolist(), after.tolist(), steps.tolist()) == ([0], [0, 1], [1, 2], [-1.0, 1.0])
+    first, before, after, steps = mert.envelope(np.array([0.0, 0.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
+    assert (before.tolist(), after.tolist(), steps.tolist()) == ([0], [2], [0.0])
+
+
+def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
+    pool = random_pool(sentences=40, features=2, seed=5)
+    grid = max(pool.bleu(np.array([np.cos(angle), np.sin(angle)])) for angle in np.linspace(0, 2 * np.pi, 2000))
+    found = mert.mert(pool, [np.array([1.0, 0.0])], seed=1, restarts=3)
+    assert found.bleu >= grid - 1e-9
+    assert found.bleu == pytest.approx(pool.bleu(found.weights)) and np.abs(found.weights).sum() == pytest.approx(1)
+    again = mert.mert(pool, [np.array([1.0, 0.0])], seed=1, restarts=3, threads=3)
+    assert (again.weights == found.weights).all()
+
+
+def test_a_new_feature_at_weight_0_is_tried() -> None:
+    """Only the second feature tells good from bad; the start does not know it."""
+    pool = random_pool(sentences=60, features=3, seed=6)
+    blind = mert.climb(pool, np.array([1.0, 0.0, 0.0]), np.array([True, False, False]), [1]).bleu
+    assert mert.mert(pool, [np.array([1.0, 0.0, 0.0])], seed=1, restarts=2).bleu > blind + 0.01
+
+
+def test_constant_features_stay_at_0() -> None:
+    pool = random_pool(sentences=30, features=3, seed=7)
+    pool.features[:, 1] = np.repeat(np.arange(30.0), np.diff(pool.starts))
+    for found in (mert.mert(pool, [np.ones(3)], 1, 2), kbmira(pool, np.ones(3), 1), pro(pool, 1)):
+        assert found.weights[1] == 0 and np.abs(found.weights).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_three_methods_agree_on_an_easy_pool(seed: int) -> None:
+    pool = random_pool(sentences=200, features=4, seed=8)
+    best = mert.mert(pool, [np.ones(4)], seed, 3).bleu
+    for found in (kbmira(pool, np.zeros(4), seed), pro(pool, seed)):
+        assert best - 0.03 < found.bleu <= best + 1e-9
+        assert found.bleu == pytest.approx(pool.bleu(found.weights))
+
+
+def test_logistic_is_at_its_minimum() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(200, 3)) * [1, 10, 0.1] + [0.5, 0, 0.01]
+    scale = np.sqrt((rows**2).mean(0))
+
+    def cost(weights: np.ndarray) -> float:
+        return float(np.log1p(np.exp(-rows @ weights)).sum() + 1e-3 * len(rows) * ((weights * scale) ** 2).sum() / 2)
+
+    found = logistic(rows, 1e-3)
+    for axis in range(3):
+        for step in (-1e-3, 1e-3):
+            assert cost(found + step * np.eye(3)[axis]) > cost(found)
+
+
+def test_regression_test_of_moses(nmt_data: Path) -> None:
+    """mert.basic: 0.304339."""
+    folder = nmt_data / "moses-regression" / "tests" / "mert.basic" / "data"
+    pool = pools.from_moses([str(folder / "FEATSTAT.txt")], [str(folder / "SCORESTAT.txt")])
+    start = np.array([float(word) for word in next(files.read_lines(folder / "INIT")).split()])
+    assert mert.mert(pool, [start], 1).bleu == pytest.approx(0.304339, abs=1e-6)
+
+
+@pytest.mark.parametrize("runs", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
+def test_real_pools(runs: int, nmt_data: Path) -> None:
+    """At least what Moses' mert found on the union of the pools, within 0.001; its own weights give the BLEU it printed."""
+    folder = nmt_data / "moses-multi30k" / "mert"
+    features, scores = ([str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores"))
+    pool = pools.from_moses(features, scores)
+    match = re.search(r"Best point: (.*) => (\S+)", (folder / f"run{runs}.best-point.txt").read_text())
+    assert match
+    theirs = np.array([float(word) for word in match[1].split()])
+    assert pool.bleu(theirs) == pytest.approx(float(match[2]), abs=3e-4)  # printed weights have six digits
+    start = np.array([float(word) for word in next(files.read_lines(folder / f"run{runs}.init.opt")).split()])
+    clock = time.monotonic()
+    found = mert.mert(pool, [start], seed=1, threads=2)
+    assert found.bleu >= float(match[2]) - 0.001
+    assert time.monotonic() - clock < 600  # a hang, not a benchmark

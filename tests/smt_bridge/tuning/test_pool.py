@@ -1,0 +1,117 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt import files, nbest
+from nmt.errors import DataError
+from nmt.metrics import SentenceStatistics
+from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning.bleu import References, bleu
+
+
+def test_statistics_are_sacrebleus() -> None:
+    hypotheses = ["the cat sat on the mat", "a", "the the the the", "x y z w v"]
+    references = [["the cat is on the mat", "a b", "the the cat", "x y z w v"], ["there is a cat on the mat .", "c", "the dog", "q"]]
+    theirs = SentenceStatistics(hypotheses, references, "none").rows
+    for hypothesis, row, *others in zip(hypotheses, theirs, *references, strict=True):
+        ours = References([other.split() for other in others]).statistics(hypothesis.split())
+        assert ours[0:8:2] == row[:4].tolist() and ours[1:8:2] == row[4:8].tolist() and ours[8] == row[9]
+
+
+def test_corpus_bleu_is_sacrebleus() -> None:
+    hypotheses, references = ["the cat sat on the mat today", "a b c d e f"], ["the cat sat on the mat", "a b c d e g h i"]
+    rows = [References([reference.split()]).statistics(hypothesis.split()) for hypothesis, reference in zip(hypotheses, references, strict=True)]
+    expected = SentenceStatistics(hypotheses, [references], "none").bleu().score
+    assert 100 * float(bleu(np.sum(np.array(rows, float), 0))) == pytest.approx(expected, abs=1e-9)
+    assert bleu(np.array([[1, 2, 0, 1, 0, 0, 0, 0, 2.0]]))[0] == 0
+
+
+def write(folder: Path, rows: list[tuple[int, str, str]], references: list[str]) -> tuple[list[str], list[str]]:
+    (folder / "n").write_text("".join(f"{number} ||| {text} ||| {features} ||| 0\n" for number, text, features in rows))
+    (folder / "r").write_text("".join(line + "\n" for line in references))
+    return [str(folder / "n")], [str(folder / "r")]
+
+
+GOOD = [(0, "a b c d", "A= 1 B= 2 3"), (0, "a b", "A= 1 B= 5 6"), (1, "x y z w", "A= 0 B= 1 1")]
+
+
+def test_union_and_names(tmp_path: Path) -> None:
+    lists, references = write(tmp_path, [*GOOD, GOOD[-1]], ["a b c d", "x y z w"])
+    pool = pools.from_nbest(lists, references)
+    assert pool.names == ["A_0", "B_0", "B_1"] and pool.starts.tolist() == [0, 2, 3]  # the repeated entry counts once
+    assert pools.to_weights(pool.names, np.array([1.0, 2.0, 3.0])) == {"A": [1.0], "B": [2.0, 3.0]}
+    assert pools.from_weights(pool.names, {"B": [2.0, 3.0]}).tolist() == [0, 2, 3]
+    assert pool.bleu(np.array([0, -1.0, 0])) == pytest.approx(1.0)
+    assert pool.constant().tolist() == [True, False, False]
+
+
+BAD = {
+    "no reference": ([*GOOD, (2, "q", "A= 1 B= 2 3")], ["a b c d", "x y z w"], "sentence 2, but .*r has 2 lines"),
+    "no hypotheses": (GOOD, ["a b c d", "x y z w", "z"], "no hypotheses for sentence 2"),
+    "no BLEU": (GOOD, ["q q q q", "r r r r"], "BLEU is 0 whatever the weights"),
+    "sparse": ([(0, "a b c d", "A= 1 B_x= 2")], ["a b c d"], "sparse feature B_x"),
+    "other features": ([*GOOD, (1, "x", "A= 1 C= 2 3")], ["a b c d", "x y z w"], "n:4: features A.1. C.2., but the lines above"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_pools_that_cannot_be_tuned(case: str, tmp_path: Path) -> None:
+    rows, references, message = BAD[case]
+    with pytest.raises(DataError, match=message):
+        pools.from_nbest(*write(tmp_path, rows, references))
+
+
+def test_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pools.from_nbest(*write(tmp_path, GOOD, ["a b c d", "x y z w"]))
+    messages = " ".join(record.getMessage() for record in caplog.records)
+    assert "2 sentences are few for 3 weights" in messages and "left at weight 0: A_0" in messages
+
+
+FEATURES = "FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0 \n1 2 \n3 4 \nFEATURES_TXT_END_0\n"
+SCORES = "SCORES_TXT_BEGIN_0 0 2 9 BLEU\n4 4 3 3 2 2 1 1 4 \n1 4 0 3 0 2 0 1 4 \nSCORES_TXT_END_0\n"
+
+
+def test_moses_files(tmp_path: Path) -> None:
+    (tmp_path / "f.gz").write_bytes(gzip.compress(FEATURES.encode()))
+    (tmp_path / "s").write_text(SCORES)
+    pool = pools.from_moses([str(tmp_path / "f.gz")], [str(tmp_path / "s")])
+    assert pool.names == ["A_0", "B_0"] and pool.features.tolist() == [[1, 2], [3, 4]]
+    assert pool.bleu(np.array([-1.0, 0])) == 1 and pool.bleu(np.array([1.0, 0])) == 0
+
+
+@pytest.mark.parametrize(
+    ("features", "scores", "message"),
+    [
+        (FEATURES.replace("3 4 \n", ""), SCORES, "is not 2 rows of 2 numbers"),
+        (FEATURES.replace("3 4", "3 nan"), SCORES, "nan or inf"),
+        (FEATURES, SCORES.replace("0 0 2 9", "0 1 2 9"), "block of sentence 0 is missing"),
+        (FEATURES, SCORES.replace("BLEU", "PER"), "expected 9 BLEU statistics"),
+        ("x\n", SCORES, "as Moses' extractor writes"),
+        ("", SCORES, "empty file"),
+    ],
+)
+def test_damaged_moses_files(features: str, scores: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(features)
+    (tmp_path / "s").write_text(scores)
+    with pytest.raises(DataError, match=message):
+        pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
+
+
+def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
+    """Every row of Moses' regression test mert.extractor-txt: after each of five lists all entries so far, repeated ones once."""
+    folder = nmt_data / "moses-regression" / "tests" / "mert.extractor-txt"
+    truth = [line.partition("=")[2] for line in files.read_lines(folder / "truth" / "results.txt") if line.startswith("STDOUT_")]
+    starts = [row for row, line in enumerate(truth) if line.startswith("SCORES_TXT_BEGIN")]
+    blocks = [[[int(word) for word in line.split()] for line in truth[row + 1 : row + 1 + int(truth[row].split()[2])]] for row in starts]
+    references = [References([line.split()]) for line in files.read_lines(folder / "data" / "reference")]
+    entries: list[dict[str, list[int]]] = [{} for _ in references]  # features and statistics -> statistics, in order
+    ours = []
+    for number in range(1, 6):
+        for hypothesis in nbest.read(folder / "data" / f"nbest.{number}.gz"):
+            row = references[hypothesis.sentence].statistics(hypothesis.text)
+            entries[hypothesis.sentence].setdefault(f"{hypothesis.features} {row}", row)
+        ours += [list(found.values()) for found in entries]
+    assert len(blocks) == 50 and sum(map(len, blocks)) > 14000
+    assert ours == blocks
