@@ -68,6 +68,7 @@ class Job:
 
 def open_job(output: str, settings: dict[str, Any], features: int, resume: bool) -> Job:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or of other settings."""
+    settings = json.loads(json.dumps(settings))  # tuples become lists, as they are read back
     folder = Path(f"{output}.job")
     place = folder / "job.json"
     if place.exists():

@@ -46,6 +46,8 @@ class Crew:
         if self.workers > 1:
             context = multiprocessing.get_context("spawn")  # a forked torch may hang
             self.pool = ProcessPoolExecutor(self.workers, context, begin, (self.specs, self.settings))
+            for _ in range(self.workers):
+                self.pool.submit(os.getpid)  # they load while this process still checks its input
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     "smt_bridge.cli",
-    "smt_bridge.score_table smt_bridge.rescore",
-    "smt_bridge.workers smt_bridge.report smt_bridge.tuning",
+    "smt_bridge.rescore",
+    "smt_bridge.score_table",
+    "smt_bridge.workers smt_bridge.report smt_bridge.check_system smt_bridge.tuning",
     "smt_bridge.features",
     "smt_bridge",
     "nmt.cli",

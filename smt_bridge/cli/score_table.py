@@ -8,7 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,12 @@ from smt_bridge.cli.progress import Progress, duration
 from smt_bridge.features.base import Settings, Spec, of_phrases, parse
 
 if TYPE_CHECKING:
+    from nmt.phrase_table import PhrasePair
+    from smt_bridge.job import Job
+    from smt_bridge.report import Report
+    from smt_bridge.reuse import OldTable
     from smt_bridge.score_table import Survey
+    from smt_bridge.workers import Crew
 
 log = logging.getLogger("nmt.score_table")
 
@@ -51,13 +56,24 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-score-table", args.quiet)
     specs = parse(args.feature)
     check(args)
-    from smt_bridge.features.load import load
+    from smt_bridge.features.load import identity, load
     from smt_bridge.job import settings_of
 
     before = settings_of(args.output) if args.resume else {}
     settings, set_up = feature_options.set_up(args, specs, str(before.get("back_end", "")))
     features = load(specs, settings)
-    run(args, specs, settings, set_up, features)
+    run(args, Plan(specs, settings, features, [identity(spec, settings) for spec in specs], set_up))
+
+
+@dataclass
+class Plan:
+    """The features of a job, loaded, and how they compute."""
+
+    specs: list[Spec]
+    settings: Settings
+    features: list[Any]
+    identities: list[str]
+    set_up: str  # a line for the log
 
 
 def check(args: argparse.Namespace) -> None:
@@ -73,52 +89,84 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError(f"{args.output}: is the table itself; name another output")
 
 
-def run(args: argparse.Namespace, specs: list[Spec], settings: Settings, set_up: str, features: list[Any]) -> None:
-    from smt_bridge import score_table
-    from smt_bridge.features.load import identity
-    from smt_bridge.job import open_job
+def run(args: argparse.Namespace, plan: Plan) -> None:
+    """Check the table, then score it chunk by chunk."""
     from smt_bridge.report import Report
-    from smt_bridge.reuse import OldTable, write_columns
+    from smt_bridge.reuse import OldTable
     from smt_bridge.workers import Crew
 
-    identities = [identity(spec, settings) for spec in specs]
-    old = OldTable(args.reuse, identities) if args.reuse else None
-    report = Report(args.report, specs, features) if args.report else None
-    regular = args.table != "-" and Path(args.table).is_file()
-    found = score_table.survey(args.table, args.unsorted) if regular else None
-    if found:
-        log.info("%s: %s pairs, %s sources, %d scores a line", args.table, f"{found.pairs:,}", f"{found.sources:,}", found.columns)
-    if report and found and found.columns < 3:
+    old = OldTable(args.reuse, plan.identities) if args.reuse else None
+    report = Report(args.report, plan.specs, plan.features) if args.report else None
+    with Crew(plan.specs, plan.settings, 1 if args.estimate else args.workers, plan.features) as crew:
+        found = survey(args)
+        log.info("%s", plan.set_up)
+        pieces = select(args, found)
+        if plan.settings.precision != "fp32":
+            sample = found.sample[len(found.sample) // 2] if found else next(pieces, [])
+            pieces = pieces if found else itertools.chain([sample], pieces)
+            log.info("%s", feature_options.precision_error(plan.specs, plan.settings, plan.features, of_phrases(sample[:SAMPLE])))
+        if args.estimate and found:
+            print("\n".join(estimate(found, plan, args.workers)))
+            return
+        write(args, plan, crew, pieces, (old, report), found.pairs if found and not args.shard else 0)
+    if old:
+        log.info("%s of %s pairs were found in %s", f"{old.found:,}", f"{old.asked:,}", args.reuse)
+    if report:
+        report.write()
+        log.info("report: %s", args.report)
+
+
+def survey(args: argparse.Namespace) -> "Survey | None":
+    """One reading of the whole table; None where it can be read only once."""
+    from smt_bridge import score_table
+
+    if args.table == "-" or not Path(args.table).is_file():
+        return None
+    found = score_table.survey(args.table, args.unsorted)
+    if args.report and found.columns < 3:
         raise ConfigError(f"--report: {args.table} has {found.columns} scores, but p(target | source) is Moses' third; leave --report out")
-    log.info("%s", set_up)
+    log.info("%s: %s pairs, %s sources, %d scores a line", args.table, f"{found.pairs:,}", f"{found.sources:,}", found.columns)
+    return found
+
+
+def select(args: argparse.Namespace, found: "Survey | None") -> "Iterator[list[PhrasePair]]":
+    """The chunks of the table, or those of its shard."""
+    from smt_bridge import score_table
+
     pieces = score_table.chunks(phrase_table.checked(args.table, args.unsorted))
     first, last = part(args.shard, found.chunks) if found and args.shard else (0, None)
-    pieces = itertools.islice(pieces, first, last)
-    if settings.precision != "fp32":
-        sample = found.sample[len(found.sample) // 2] if found else next(pieces, [])
-        log.info("%s", feature_options.precision_error(specs, settings, features, of_phrases(sample[:SAMPLE])))
-        if not found:
-            pieces = itertools.chain([sample], pieces)
-    if args.estimate and found:
-        print("\n".join(estimate(found, specs, settings, features, args.workers)))
-        return
-    place = Path(args.table).stat() if regular else None
-    job = None
-    if place and args.output != "-":
-        stamp = {
-            "table": [os.path.realpath(args.table), place.st_size, place.st_mtime_ns], "features": identities, "shard": args.shard,
-            "back_end": settings.back_end, "threads": settings.threads, "reuse": args.reuse, "chunk": score_table.CHUNK,
-        }  # fmt: skip
-        job = open_job(args.output, stamp, len(specs), args.resume)
-    total = found.pairs if found and not args.shard else 0
-    columns = 0
+    return itertools.islice(pieces, first, last)
+
+
+def start_job(args: argparse.Namespace, plan: Plan) -> "Job | None":
+    """The job folder; none for a table or an output that passes by once."""
+    from smt_bridge.job import open_job
+    from smt_bridge.score_table import CHUNK
+
+    if args.output == "-" or args.table == "-" or not Path(args.table).is_file():
+        return None
+    place = Path(args.table).stat()
+    settings = {
+        "table": [os.path.realpath(args.table), place.st_size, place.st_mtime_ns], "features": plan.identities, "shard": args.shard,
+        "back_end": plan.settings.back_end, "threads": plan.settings.threads, "reuse": args.reuse, "chunk": CHUNK,
+    }  # fmt: skip
+    return open_job(args.output, settings, len(plan.specs), args.resume)
+
+
+def write(
+    args: argparse.Namespace, plan: Plan, crew: "Crew", pieces: "Iterator[list[PhrasePair]]", extras: "tuple[OldTable | None, Report | None]", total: int
+) -> None:
+    """Score the chunks into the output, and tell beside it what the new columns are."""
+    from smt_bridge import score_table
+    from smt_bridge.reuse import write_columns
+
+    old, report = extras
+    job = start_job(args, plan)
     done = job.count() if job else 0
     if done:
         log.info("going on after %d finished chunks", done)
-    with ExitStack() as stack:
-        crew = stack.enter_context(Crew(specs, settings, args.workers, features))
-        out = stack.enter_context(files.Writing(args.output, job.folder if job else None))
-        progress = stack.enter_context(Progress(total, "pairs", args.quiet))
+    columns = 0
+    with files.Writing(args.output, job.folder if job else None) as out, Progress(total, "pairs", args.quiet) as progress:
         for number, (piece, values) in enumerate(score_table.score(pieces, crew, job, old)):
             columns = columns or len(piece[0].scores.split())
             for line in score_table.lines(piece, values):
@@ -127,30 +175,24 @@ def run(args: argparse.Namespace, specs: list[Spec], settings: Settings, set_up:
             if report:
                 report.add(piece, values)
     if args.output != "-":
-        write_columns(args.output, [
-            {"column": columns + number, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": identity}
-            for number, (spec, identity) in enumerate(zip(specs, identities, strict=True), 1)
-        ])  # fmt: skip
+        rows = enumerate(zip(plan.specs, plan.identities, strict=True), columns + 1)
+        write_columns(args.output, [{"column": n, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": key} for n, (spec, key) in rows])
     if job:
         job.remove()
-    if old:
-        log.info("%s of %s pairs were found in %s", f"{old.found:,}", f"{old.asked:,}", args.reuse)
-    if report:
-        report.write()
-        log.info("report: %s", args.report)
     log.info(
         "%s phrase pairs scored, %s a second; moses.ini: num-features=%d and as many weights (smt-ini add-feature)",
-        f"{progress.done:,}", f"{progress.rate:,.0f}", columns + len(specs),
+        f"{progress.done:,}", f"{progress.rate:,.0f}", columns + len(plan.specs),
     )  # fmt: skip
 
 
-def estimate(found: "Survey", specs: list[Spec], settings: Settings, features: list[Any], workers: int) -> Iterator[str]:
+def estimate(found: "Survey", plan: Plan, workers: int) -> Iterator[str]:
     """Pairs, rate, time and memory, from a few chunks from all over the table."""
-    from smt_bridge.workers import Task, compute
+    from smt_bridge.workers import Task, compute, set_up
 
+    set_up(plan.settings)
     clock, count = time.monotonic(), 0
     for piece in found.sample:
-        compute(features, Task([of_phrases(piece)] * len(features)))
+        compute(plan.features, Task([of_phrases(piece)] * len(plan.features)))
         count += len(piece)
         if time.monotonic() - clock > 30:
             break

