@@ -18,7 +18,7 @@ LAYERS = [
     "nmt.training",
     "nmt.search nmt.scoring",
     "nmt.checkpoint",
-    "nmt.models",
+    "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",
     "nmt",

@@ -37,6 +37,7 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("--scores", nargs="+", default=[], metavar="FILE", help="and its score files, pairwise")
     parser.add_argument("--method", choices=METHODS, default="mert", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
     parser.add_argument("--init", metavar="W", default=None, help="weights to start from: 'Name= v v' lines, a moses.ini, or one line of numbers")
+    parser.add_argument("--drop", nargs="+", default=[], metavar="NAME", help="features left at weight 0, for the control without them")
     parser.add_argument("--seed", type=int, default=1, help="random starts and orders")
     parser.add_argument("--runs", type=options.positive, default=1, help="tune this often, with the following seeds; prints the spread, keeps the best")
     parser.add_argument("--restarts", type=int, default=20, help="random starts of mert besides --init and equal weights")
@@ -70,6 +71,7 @@ def tune(args: argparse.Namespace) -> None:
     from smt_bridge.tuning import pool as pools
 
     pool = pools.from_nbest(args.nbest, args.reference) if args.nbest else pools.from_moses(args.features, args.scores)
+    pools.drop(pool, args.drop)
     log.info("%s sentences, %s distinct hypotheses, %d weights", f"{pool.sentences:,}", f"{len(pool.features):,}", len(pool.names))
     init = read_init(args.init, pool.names) if args.init else None
     start = pools.normalize(np.ones(len(pool.names)) if init is None else init)

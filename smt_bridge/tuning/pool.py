@@ -186,6 +186,15 @@ def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]
         raise DataError(f"{path}: empty file, expected what Moses' extractor writes")
 
 
+def drop(pool: Pool, features: Sequence[str]) -> None:
+    """Make features constant, so that their weights stay 0. DataError for one that the pool does not have."""
+    heads = {name: next(iter(to_weights([name], np.zeros(1)))) for name in pool.names}
+    for feature in features:
+        if feature not in heads.values():
+            raise DataError(f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(heads.values()))}")
+    pool.features[:, [heads[name] in features for name in pool.names]] = 0.0
+
+
 def to_weights(names: Sequence[str], values: Floats) -> Weights:
     """LM0_0 0.1, TM0_0 0.2, TM0_1 0.3 -> {LM0: [0.1], TM0: [0.2, 0.3]}"""
     weights: Weights = {}

@@ -47,6 +47,13 @@ def test_runs_and_their_spread(dev: Path, command: Command) -> None:
     assert done.stdout == command(*line, "--runs", 3).stdout  # same seeds, same bytes
 
 
+def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
+    line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r", "--restarts", 1]
+    assert command(*line, "--drop", "B", "-o", dev / "w").returncode == 0
+    assert weights.read(dev / "w")["B"] == [0.0] and weights.read(dev / "w")["A"][0] != 0
+    assert "no feature C to drop" in command(*line, "--drop", "C").stderr
+
+
 def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:
     line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r"]
     assert "give either --nbest" in refused(command("smt-tune-nbest"))

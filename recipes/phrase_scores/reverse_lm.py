@@ -1,0 +1,10 @@
+"""A 5-gram model of text read from its end, the control of this recipe: reverse_lm.py TEXT > ARPA"""
+
+import sys
+
+from nmt import files
+from nmt.lm import kneser_ney
+
+if __name__ == "__main__":
+    for line in kneser_ney.estimate((files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1])), 5):
+        print(line)
