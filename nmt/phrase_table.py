@@ -27,6 +27,7 @@ PROPERTIES = {
     b"Counts", b"LHS", b"NonTermContext", b"NonTermContextTarget", b"Orientation", b"SourceLabels", b"SpanLength",
     b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences",
 }  # fmt: skip
+BINARY = {".minphr", ".binphr", ".minlexr"}  # of Moses' compact and on-disk tables
 LARGEST = 3.4e38  # of float32
 SMALLEST = 3.8e-44  # float32: what is below is read as 0 and floored by Moses at a log of -100
 
@@ -164,8 +165,8 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
     error too. `unsorted` accepts any order, with one warning.
     """
     name = files.name_of(path)
-    if str(path) != "-" and Path(path).is_dir():
-        raise DataError(f"{path}: a directory; give the text table (plain or gzip) that a binary table was made from")
+    if str(path) != "-" and (Path(path).is_dir() or Path(path).suffix in BINARY):
+        raise DataError(f"{path}: a binary table, or a directory; give the text table (plain or gzip) that it was made from")
     expected, before = 0, b""
     floored = told = False
     for number, line in enumerate(files.read_byte_lines(path), 1):

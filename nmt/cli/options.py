@@ -81,10 +81,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add_compute(parser)
 
 
-def add_compute(parser: argparse.ArgumentParser) -> None:
+def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides unless given") -> None:
     parser.add_argument("--checkpoint", default="best", metavar="STEP", help="best, last or the number of an update")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ...")
-    parser.add_argument("--threads", type=positive, default=None, help="CPU threads; torch decides unless given")
+    parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument("--matmul", choices=("auto", "mkl", "onednn"), default="auto", help="back end of matrix products on the CPU")
 
 

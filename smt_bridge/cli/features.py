@@ -26,7 +26,7 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of a network's matrix products; the error is measured and printed"
     )
     parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
-    options.add_compute(parser)
+    options.add_compute(parser, "1 for each worker unless given")
 
 
 def set_up(args: argparse.Namespace, specs: Sequence[Spec], back_end: str = "") -> tuple[Settings, str]:

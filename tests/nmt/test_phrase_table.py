@@ -114,8 +114,9 @@ def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def test_directories_and_empty_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a directory; give the text table"):
-        list(phrase_table.checked(tmp_path))
+    for path in (tmp_path, tmp_path / "pt.minphr"):
+        with pytest.raises(DataError, match="a binary table, or a directory; give the text table"):
+            list(phrase_table.checked(path))
     (tmp_path / "t").write_bytes(b"")
     with pytest.raises(DataError, match="empty file"):
         list(phrase_table.checked(tmp_path / "t"))

@@ -1,12 +1,15 @@
 """Scores through tries of prefixes are those of one pair at a time."""
 
+import itertools
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from nmt import prefixes, scoring
+from nmt import checkpoint, phrase_table, prefixes, scoring
+from nmt.data.vocab import UNK
 from nmt.models.encoders import ModelConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
@@ -52,3 +55,33 @@ def test_single_precision_is_within_1e_4() -> None:
     sources, targets, source_of = some_pairs(300, 8)
     expected = [sum(word_scores(model, [(sources[row], target)])[0]) for row, target in zip(source_of, targets, strict=True)]
     assert np.abs(pair_scores(model, sources, targets, source_of) - expected).max() < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trained", [False, True])
+def test_ten_thousand_real_pairs(trained: bool, nmt_data: Path, tiny: Path) -> None:
+    """One pair at a time against tries, single precision: 1e-4. A fresh model far from uniform, and a trained one."""
+    vocabs: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+    if trained:
+        run = checkpoint.load(tiny / "run")
+        model = run.model
+        vocabs = tuple({word.encode(): number for word, number in vocab.ids.items()} for vocab in (run.source_words, run.target_words))  # type: ignore[assignment]
+    else:
+        torch.manual_seed(1)
+        model = Translator(ModelConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000).eval()
+        with torch.no_grad():
+            model.decoder.output.words.normal_(0, 0.5)
+            model.encoder.embedding.weight.normal_(0, 1)
+            model.decoder.embedding.weight.normal_(0, 1)
+
+    def encode(phrase: bytes, ids: dict[bytes, int]) -> list[int]:
+        return [ids.get(word, UNK) if trained else ids.setdefault(word, 3 + len(ids)) for word in phrase.split()]
+
+    table = phrase_table.read(nmt_data / "moses-multi30k" / "phrase-table.gz")
+    pairs = [(encode(pair.source, vocabs[0]), encode(pair.target, vocabs[1])) for pair in itertools.islice(table, 300000, 310000)]
+    sources: dict[tuple[int, ...], int] = {}
+    source_of = [sources.setdefault(tuple(source), len(sources)) for source, _ in pairs]
+    found = pair_scores(model, list(sources), [target for _, target in pairs], source_of)
+    expected = np.array([sum(word_scores(model, [pair])[0]) for pair in pairs])
+    assert expected.std() > 2
+    assert np.abs(found - expected).max() < 1e-4
