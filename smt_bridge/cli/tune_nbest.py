@@ -76,7 +76,8 @@ def tune(args: argparse.Namespace) -> None:
     init = read_init(args.init, pool.names) if args.init else None
     start = pools.normalize(np.ones(len(pool.names)) if init is None else init)
     log.info("BLEU %.6f with the weights of %s", pool.bleu(start), args.init or "1 for each feature")
-    steps = {"mert": args.restarts + (2 if init is not None else 1), "kbmira": 60, "pro": 1}[args.method]
+    starts = args.restarts + (2 if init is not None else 1)
+    steps = {"mert": starts + min(3, starts), "kbmira": 60, "pro": 1}[args.method]
     points = []
     with Progress(steps * args.runs, "steps", args.quiet) as progress:
         for seed in range(args.seed, args.seed + args.runs):

@@ -17,6 +17,8 @@ from smt_bridge.tuning.pool import Floats, Pool, normalize
 
 RESTARTS = 20  # random starts besides the given ones, as Moses' mert
 RANDOM_DIRECTIONS = 10  # in each pass, besides one for each feature
+POLISHED = 3  # of the points found, the best: climbed on from with more directions
+POLISH_DIRECTIONS = 60
 GAIN = 1e-5  # BLEU that a pass has to gain to be followed by another
 PASSES = 30
 
@@ -92,7 +94,7 @@ def line_search(pool: Pool, values: Floats, direction: Floats) -> tuple[float, f
     return float((low + high) / 2), float(scores[best])
 
 
-def climb(pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int]) -> Point:
+def climb(pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int], extra: int = RANDOM_DIRECTIONS) -> Point:
     """From one start: pass after pass over the features and some random directions, a step wherever BLEU rises."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
@@ -100,7 +102,7 @@ def climb(pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int
     score = pool.bleu(weights)
     for _ in range(PASSES):
         before = score
-        directions = [np.eye(len(weights))[axis] for axis in axes] + [random_direction(rng, free) for _ in range(RANDOM_DIRECTIONS)]
+        directions = [np.eye(len(weights))[axis] for axis in axes] + [random_direction(rng, free) for _ in range(extra)]
         for place in rng.permutation(len(directions)):
             step, found = line_search(pool, values, directions[place])
             if found > score + 1e-9:
@@ -123,16 +125,21 @@ def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Float
 def mert(
     pool: Pool, starts: Sequence[Floats], seed: int, restarts: int = RESTARTS, threads: int = 1, tell: Callable[[int], None] = lambda count: None
 ) -> Point:
-    """The best point of all starts: the given ones, and random ones. Features that are constant keep weight 0."""
+    """The best point of all starts: the given ones, and random ones; the best few are climbed on from. Constant features keep weight 0."""
     free = ~pool.constant()
     rng = np.random.default_rng(seed)
     points = [np.where(free, normalize(start), 0.0) for start in starts]
     points += [normalize(random_direction(rng, free)) for _ in range(restarts)]
-    best: Point | None = None
     with ThreadPoolExecutor(threads) as crew:
-        for found in crew.map(lambda item: climb(pool, item[1], free, [seed, item[0]]), enumerate(points)):
-            tell(1)
-            if best is None or found.bleu > best.bleu:
-                best = found
-    assert best is not None, "no start"
+
+        def climb_all(points: Sequence[Floats], first: int, extra: int) -> list[Point]:
+            found = []
+            for point in crew.map(lambda item: climb(pool, item[1], free, [seed, item[0]], extra), enumerate(points, first)):
+                tell(1)
+                found.append(point)
+            return sorted(found, key=lambda point: -point.bleu)  # stable: of equals the first
+
+        found = climb_all(points, 0, RANDOM_DIRECTIONS)
+        found += climb_all([point.weights for point in found[:POLISHED]], len(points), POLISH_DIRECTIONS)
+    best = max(found, key=lambda point: point.bleu)
     return Point(normalize(best.weights), best.bleu)

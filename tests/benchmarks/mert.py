@@ -1,0 +1,40 @@
+"""MERT on the real pools of Moses' tuner, two threads, wall: NMT_DATA=... python tests/benchmarks/mert.py
+
+Moses' own `mert` took 57 s for the pool of all eight rounds on its machine (2 threads).
+"""
+
+from timing import report  # first: it sets the thread policy
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from smt_bridge.tuning import mert
+from smt_bridge.tuning import pool as pools
+
+
+def main() -> None:
+    folder = Path(os.environ["NMT_DATA"]) / "moses-multi30k" / "mert"
+    for runs in (1, 2, 8):
+        features, scores = ([str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores"))
+        pool = pools.from_moses(features, scores)
+        start = np.array((folder / f"run{runs}.init.opt").read_text().split("\n")[0].split(), float)
+        theirs = (folder / f"run{runs}.best-point.txt").read_text().split("=>")[1].strip()
+        clock = time.monotonic()
+        found = mert.mert(pool, [start, np.ones(len(start))], seed=1, threads=2)
+        print(f"rounds 1 to {runs}: {len(pool.features):,} hypotheses, BLEU {found.bleu:.6f}, Moses {theirs}, {time.monotonic() - clock:.1f} s wall")
+    values = pool.features @ start
+    clock = time.process_time()
+    for axis in range(len(start)):
+        mert.line_search(pool, values, np.eye(len(start))[axis])
+    exact = (time.process_time() - clock) / len(start)
+    clock = time.process_time()
+    for step in np.linspace(-1, 1, 50):
+        pool.bleu(start + step * np.eye(len(start))[0])
+    report("one direction", {"50 steps of a grid, each scored": time.process_time() - clock, "exact line search": exact}, "exact, and faster than a grid")
+
+
+if __name__ == "__main__":
+    main()
