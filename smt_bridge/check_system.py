@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt import phrase_table
 from nmt.errors import DataError
-from smt_bridge.features.base import NAME, NOT_A_NAME
+from smt_bridge.features.spec import NAME, NOT_A_NAME
 from smt_bridge.moses_ini import UNTUNED, FeatureLine, Ini, find_table
 
 PHRASES = ("PhraseDictionaryMemory", "PhraseDictionaryCompact", "ProbingPT")

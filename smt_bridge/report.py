@@ -22,7 +22,7 @@ from nmt.analysis import plots
 from nmt.data.vocab import Vocab
 from nmt.errors import UserError
 from nmt.phrase_table import PhrasePair
-from smt_bridge.features.base import Spec
+from smt_bridge.features.spec import Spec
 
 POINTS = 5000  # of the scatter
 SOURCES = 10  # frequent ones, and as many rare ones

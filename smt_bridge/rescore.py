@@ -17,7 +17,8 @@ from nmt import files, nbest
 from nmt.errors import ConfigError, DataError
 from nmt.nbest import Hypothesis
 from nmt.phrase_table import ESCAPES, unescape
-from smt_bridge.features.base import Pairs, Spec
+from smt_bridge.features.base import Pairs
+from smt_bridge.features.spec import Spec
 from smt_bridge.job import Job
 from smt_bridge.score_table import FLOOR
 from smt_bridge.weights import Weights

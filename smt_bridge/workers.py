@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import UserError
-from smt_bridge.features.base import Feature, Pairs, Settings, Spec
+from smt_bridge.features.base import Feature, Pairs
+from smt_bridge.features.spec import Settings, Spec
 
 AHEAD = 2  # chunks that wait for each worker: enough to keep it busy, few enough for memory
 

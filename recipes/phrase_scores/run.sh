@@ -38,6 +38,8 @@ for variant in short full; do
             -f reverse-lm=$out/reverse.arpa --decoder-weights "$data/moses.tuned.ini" -o $out/$part.$variant.all
     done
     recipes/phrase_scores/tune.sh $variant
-    nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" -b $out/$variant.control.test -t $out/$variant.{rnn,rnn-inverse,reverse-lm,all}.test \
+    systems=(rnn rnn-inverse reverse-lm all)
+    [ $variant = short ] && systems+=(rnn-inverse-wp)
+    nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" -b $out/$variant.control.test -t $(printf "$out/$variant.%s.test " "${systems[@]}") \
         --bleu-tokenize none | tee $out/$variant.tsv
 done

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
-from smt_bridge.features.base import Settings, Spec
+from smt_bridge.features.spec import Settings, Spec
 
 if TYPE_CHECKING:
     from smt_bridge.features.base import Pairs

@@ -17,7 +17,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.nbest import Hypothesis
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress
-from smt_bridge.features.base import Settings, Spec, parse
+from smt_bridge.features.spec import Settings, Spec, parse
 from smt_bridge.weights import Weights
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from nmt.cli import options
 from nmt.errors import ConfigError
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress, duration
-from smt_bridge.features.base import Settings, Spec, of_phrases, parse
+from smt_bridge.features.spec import Settings, Spec, parse
 
 if TYPE_CHECKING:
     from nmt.phrase_table import PhrasePair
@@ -91,6 +91,7 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, plan: Plan) -> None:
     """Check the table, then score it chunk by chunk."""
+    from smt_bridge.features.base import of_phrases
     from smt_bridge.report import Report
     from smt_bridge.reuse import OldTable
     from smt_bridge.workers import Crew
@@ -187,6 +188,7 @@ def write(
 
 def estimate(found: "Survey", plan: Plan, workers: int) -> Iterator[str]:
     """Pairs, rate, time and memory, from a few chunks from all over the table."""
+    from smt_bridge.features.base import of_phrases
     from smt_bridge.workers import Task, compute, set_up
 
     set_up(plan.settings)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from nmt import checkpoint
 from nmt.errors import ConfigError, DataError
-from smt_bridge.features.base import Feature, Settings, Spec
+from smt_bridge.features.base import Feature
 from smt_bridge.features.count_lm import CountLM
+from smt_bridge.features.spec import Settings, Spec
 from smt_bridge.features.translation import Translation
 from smt_bridge.features.unknown_words import UnknownWords, load_vocab
 

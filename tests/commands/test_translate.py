@@ -223,7 +223,11 @@ def test_score_refuses_unequal_files(tiny: Path, command: Command, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["nmt-train", "nmt-translate", "nmt-score", "nmt-analyze", "nmt-vocab", "nmt-subword", "nmt-tokenize", "smt-score-table"])
+COMMANDS = [f"nmt-{name}" for name in ("train", "translate", "score", "analyze", "vocab", "subword", "tokenize")]
+COMMANDS += [f"smt-{name}" for name in ("score-table", "filter-table", "rescore", "tune-nbest", "ini", "moses")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_loads_no_torch(name: str, command: Command) -> None:
     done = command(name, "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0 and "usage" in done.stdout
