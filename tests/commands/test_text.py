@@ -44,6 +44,12 @@ def test_vocab_counts_and_reports_coverage(command: Command, tmp_path: Path) -> 
     assert "1 of 3 words kept; they cover 60.00% of 5 running words" in done.stderr
 
 
+def test_vocab_unescapes(command: Command) -> None:
+    text = "l&apos; a &amp; &#124;\n"
+    assert command("nmt-vocab", "--unescape", input=text).stdout.split("\n")[1:-1] == ["&\t1", "a\t1", "l'\t1", "|\t1"]
+    assert "l&apos;\t1" in command("nmt-vocab", input=text).stdout
+
+
 def test_text_commands_refuse(command: Command, tmp_path: Path, refused: Callable[..., str]) -> None:
     (tmp_path / "codes").write_text("one two three\n")
     assert "codes:1:" in refused(command("nmt-subword", "apply", tmp_path / "codes", input="a\n"))

@@ -54,6 +54,8 @@ BAD = {
     "alignment in brackets": (b"a ||| b ||| 1 ||| (0) (0)", "Error parsing alignment"),
     "alignment with colons": (b"a ||| b ||| 1 ||| 0:0", "Error parsing alignment"),
     "alignment out of range": (b"a ||| b ||| 1 ||| 0-0 9-9", "points outside the phrases .1 and 1 words"),
+    "alignment one too far": (b"a a ||| b ||| 1 ||| 0-0 1-1", "points outside the phrases"),
+    "source one too far": (b"a ||| b b ||| 1 ||| 1-1", "points outside the phrases"),
     "bar in a word": (b"a ||| ho|mme ||| 1", "'|' in the target phrase 'ho|mme'.*factor"),
     "factored": (b"the|DET ||| le ||| 1", "'|' in the source phrase"),
     "hierarchical": (b"a [X] ||| b [X] ||| 1", "Hiero"),

@@ -110,6 +110,8 @@ def test_check_of_rows(system: Path, command: Command) -> None:
     done = command("smt-ini", "check", "moses.ini", cwd=system)
     assert done.returncode == 2 and "r:2: another phrase pair than in line 2 of t" in done.stdout
     assert command("smt-ini", "check", "moses.ini", "--quick", cwd=system).returncode == 0
+    (system / "r").write_text(REORDERING + REORDERING.replace("||| b", "||| d"))  # as many rows, another target
+    assert "r:2: another phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
 
 
 def test_show(system: Path, command: Command) -> None:

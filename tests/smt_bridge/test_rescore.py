@@ -99,7 +99,7 @@ def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Call
     assert found[0, "la voiture"] == {"LM0": 0, "WordPenalty0": 0, "NMT0": -2, "List0": 0, "List1": 1}
     assert found[2, "le &apos; chat"] == {"LM0": -5, "WordPenalty0": -3, "NMT0": -3, "List0": 1, "List1": 1}
     assert found[2, "un chat"] == {"LM0": -6, "WordPenalty0": -2, "NMT0": 0, "List0": 1, "List1": 0}
-    assert len(found) == 6 and len({tuple(features) for features in found.values()}) == 1
+    assert len(found) == 6 == len(features_of(lists / "o")) and len({tuple(features) for features in found.values()}) == 1
     assert all("RNN0" in features for features in features_of(lists / "o"))
 
 

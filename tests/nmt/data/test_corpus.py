@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import BinarizeReport, DataConfig, binarize, id_type, make_stamp, open_corpus, read_stamp, read_words
+from nmt.data.corpus import BinarizeReport, DataConfig, binarize, check_config, id_type, make_stamp, open_corpus, read_stamp, read_words
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 
 PAIRS = [(["a", "b"], ["x"]), (["a"] * 4, ["x"]), ([], ["x"]), (["b"], ["y", "y", "x"]), (["b"], [])]
 
@@ -82,6 +82,17 @@ def test_phrase_pairs_are_unique_whatever_their_counts(tmp_path: Path) -> None:
     )
     pairs = list(read_words(DataConfig(phrase_table=str(table)), plain(), plain()))
     assert pairs == [(["a"], ["x"]), (["a"], ["y"]), (["b"], ["'x"]), (["b"], ["y"])]
+
+
+def test_inverse_swaps_the_sides_of_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    table.write_bytes(b"a b ||| x ||| 1\na b ||| y z ||| 1\n")
+    pairs = list(read_words(DataConfig(phrase_table=str(table), inverse=True), plain(), plain()))
+    assert pairs == [(["x"], ["a", "b"]), (["y", "z"], ["a", "b"])]
+    vocab = Vocab({"a": 1}, 5)
+    assert make_stamp(DataConfig(phrase_table=str(table), inverse=True), vocab, vocab) != make_stamp(DataConfig(phrase_table=str(table)), vocab, vocab)
+    with pytest.raises(ConfigError, match=r"data\.inverse belongs to phrase_table"):
+        check_config(DataConfig(train_source="a", train_target="b", inverse=True))
 
 
 def test_phrase_pairs_are_sampled_uniformly(tmp_path: Path) -> None:
