@@ -208,3 +208,12 @@ def unescape(word: str) -> str:
     for escaped, plain in ESCAPES:
         word = word.replace(escaped, plain)
     return word
+
+
+def escape(word: str) -> str:
+    """As Moses' tokenizer escapes it; what is escaped already stays."""
+    if unescape(word) != word:
+        return word
+    for escaped, plain in reversed(ESCAPES):
+        word = word.replace(plain, escaped)
+    return word

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nmt import files, nbest
 from nmt.errors import ConfigError, DataError
 from nmt.nbest import Hypothesis
-from nmt.phrase_table import ESCAPES, unescape
+from nmt.phrase_table import unescape
 from smt_bridge.features.base import Pairs
 from smt_bridge.features.spec import Spec
 from smt_bridge.job import Job
@@ -83,15 +83,6 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
 def key(hypothesis: Hypothesis) -> tuple[str, ...]:
     """The text as a reader sees it: nmt-translate writes no escapes, Moses does."""
     return tuple(map(unescape, hypothesis.text))
-
-
-def escape(word: str) -> str:
-    """As Moses' tokenizer escapes it; what is escaped already stays."""
-    if unescape(word) != word:
-        return word
-    for escaped, plain in reversed(ESCAPES):
-        word = word.replace(plain, escaped)
-    return word
 
 
 def missing(sentence: Sentence) -> tuple[int, list[str]]:

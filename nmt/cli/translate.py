@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nmt import files, nbest
 from nmt.cli import options
 from nmt.errors import ConfigError
+from nmt.phrase_table import escape, unescape
 
 if TYPE_CHECKING:
     from nmt.checkpoint import Run
@@ -35,6 +36,7 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("--max-length-factor", type=float, default=3.0, metavar="F", help="at most F words for each source word")
     parser.add_argument("--min-length-factor", type=float, default=0.0, metavar="F", help="at least F words for each source word")
     parser.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
+    parser.add_argument("--escaped", action="store_true", help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too")
     parser.add_argument(
         "--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once"
     )
@@ -55,12 +57,15 @@ def command(argv: Sequence[str] | None) -> None:
         log.info("%s", set_up)
         first = 0
         for lines in blocks(files.read_lines(args.input), args.read_ahead):
-            found = translate(run, lines, config, args.tokenized, f"{files.name_of(args.input)}:", first)
+            if args.escaped:
+                lines = [" ".join(map(unescape, files.split_words(line))) for line in lines]
+            found = translate(run, lines, config, args.tokenized or args.escaped, f"{files.name_of(args.input)}:", first)
             for number, candidates in enumerate(found, first):
                 if args.n_best:
-                    out.write_lines(map(nbest.write, hypotheses(run, number, candidates[: args.n_best])))
+                    out.write_lines(map(nbest.write, hypotheses(run, number, candidates[: args.n_best], args.escaped)))
                 else:
-                    out.write(best_text(run, candidates, args.tokenized) + "\n")
+                    text = best_text(run, candidates, args.tokenized or args.escaped)
+                    out.write((" ".join(map(escape, files.split_words(text))) if args.escaped else text) + "\n")
             out.flush()
             first += len(lines)
 
@@ -92,10 +97,11 @@ def best_text(run: "Run", candidates: "list[Candidate]", tokenized: bool) -> str
     return run.target.text(run.target_words.decode(candidates[0].words), tokenized)
 
 
-def hypotheses(run: "Run", sentence: int, candidates: "list[Candidate]") -> Iterator[nbest.Hypothesis]:
+def hypotheses(run: "Run", sentence: int, candidates: "list[Candidate]", escaped: bool) -> Iterator[nbest.Hypothesis]:
     """NMT0 is log p, the total what the list is ordered by."""
     for candidate in candidates:
         words = run.target.join(run.target_words.decode(candidate.words))
+        words = list(map(escape, words)) if escaped else words
         yield nbest.Hypothesis(sentence, words, {"NMT0": [candidate.log_prob]}, candidate.score)
 
 

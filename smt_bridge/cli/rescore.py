@@ -15,6 +15,7 @@ from nmt import files, nbest
 from nmt.cli import options
 from nmt.errors import ConfigError, UserError
 from nmt.nbest import Hypothesis
+from nmt.phrase_table import escape
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress
 from smt_bridge.features.spec import Settings, Spec, parse
@@ -130,7 +131,7 @@ def sentences(args: argparse.Namespace) -> "Iterator[Sentence]":
         if args.escape:
             for hypothesis in sentence.hypotheses:
                 parts = hypothesis.raw.split("|||")
-                parts[1] = f" {' '.join(map(rescore.escape, hypothesis.text))} "
+                parts[1] = f" {' '.join(map(escape, hypothesis.text))} "
                 hypothesis.raw = "|||".join(parts)
         yield sentence
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt import nbest
+from nmt.phrase_table import escape
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LINES = ["The man sees the dog.", "She does not buy a red hat.", "A nurse sings.", "I know the old king of the island."]
@@ -81,6 +82,17 @@ def test_nbest_is_moses_format_and_agrees_with_everything(tiny: Path, command: C
     done = command("nmt-score", tiny / "run", "-q", "--tokenized", "-s", tmp_path / "s", "-t", tmp_path / "t")
     scores = [float(line) for line in done.stdout.split()]
     assert scores == pytest.approx([entry.features["NMT0"][0] for entry in full], abs=1e-4)
+
+
+def test_escaped_is_tokenized_with_moses_escapes(tiny: Path, command: Command) -> None:
+    """On both ways: what the model reads and says is the same, in 1-best and n-best output."""
+    text = "the 's [ dog | sees & a man\n\nthe dog 's sees\n" + "".join(f"{line.lower().rstrip('.')} .\n" for line in LINES)
+    escaped = "\n".join(" ".join(map(escape, line.split(" "))) for line in text.split("\n"))
+    assert "&apos;s &#91; dog &#124; sees &amp;" in escaped
+    for more in ([], ["--n-best", 3, "-b", 3]):
+        plain = command("nmt-translate", tiny / "run", "-q", "--tokenized", *more, input=text).stdout
+        assert command("nmt-translate", tiny / "run", "-q", "--escaped", *more, input=escaped).stdout == plain.replace("'", "&apos;")
+        assert "'" in plain
 
 
 def test_normalize_none_ranks_by_log_prob(tiny: Path, command: Command) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nmt import checkpoint, files, nbest
+from nmt.phrase_table import escape
 from nmt.scoring import word_scores
 from smt_bridge import rescore, weights
-from smt_bridge.rescore import escape
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LIST = """0 ||| le chien voit  ||| LM0= -3 WordPenalty0= -3 ||| -2.1 ||| 0-1=0-1 2=2 ||| 0-0 1-1 2-2\x20
