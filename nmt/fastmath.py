@@ -156,6 +156,8 @@ class Reduced(TorchFunctionMode):
         if function is F.linear and (product := self.product(args[1])):
             bias = args[2] if len(args) > 2 else None
             return product(args[0]) if bias is None else product(args[0]).add_(bias)
+        if function is Tensor.addmm_ and (product := self.product(args[2].t())):
+            return args[0].add_(product(args[1]))
         if function in (torch.mm, torch.addmm) and (product := self.product(args[-1].t())):
             result = product(args[-2])
             if function is torch.addmm:
