@@ -7,7 +7,7 @@ A chunk is a number of sentences; nothing of it depends on the number of workers
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from smt_bridge.weights import Weights
 from smt_bridge.workers import Crew, Task
 
 SENTENCES = 40  # of a chunk: some thousand hypotheses
+WORD_PENALTY = "WordPenalty"
 BY_PHRASE = ("translation", "inverse")  # kinds that a segmentation can be summed over
 UNKNOWN_WORD = -100.0  # what Moses adds for each, with weight 1, and does not print (UnknownWordPenalty0)
 CLOSE = 0.01  # printed totals have six digits
@@ -85,11 +86,22 @@ def key(hypothesis: Hypothesis) -> tuple[str, ...]:
     return tuple(map(unescape, hypothesis.text))
 
 
-def missing(sentence: Sentence) -> tuple[int, list[str]]:
-    """A list of which some entries lack features that other entries have, and those features; (0, []) when all have all."""
+def add_word_penalty(sentence: Sentence) -> None:
+    """The one feature of Moses that the text alone tells: minus the number of words, for entries of lists that lack it."""
+    names = {name for hypothesis in sentence.hypotheses for name in hypothesis.features if name.startswith(WORD_PENALTY)}
+    for hypothesis in sentence.hypotheses:
+        for name in names:
+            hypothesis.features.setdefault(name, [-float(len(hypothesis.text))])
+
+
+def missing(sentence: Sentence, computed: Collection[str]) -> tuple[int, list[str]]:
+    """A list of which some entries lack features that other entries have, and those features; (0, []) when all have all.
+
+    `computed` are not missed: a --feature of that name fills them in.
+    """
     names = list(dict.fromkeys(name for hypothesis in sentence.hypotheses for name in hypothesis.features if "_" not in name))
     for hypothesis, lists in zip(sentence.hypotheses, sentence.lists, strict=True):
-        lacking = [name for name in names if name not in hypothesis.features]
+        lacking = [name for name in names if name not in hypothesis.features and name not in computed]
         if lacking:
             return min(lists), lacking
     return 0, []

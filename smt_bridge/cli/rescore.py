@@ -4,7 +4,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -50,17 +50,17 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-rescore", args.quiet)
-    names = check(args)
-    specs = parse(args.feature, names)
+    taken, sizes = check(args)
+    specs = parse(args.feature, taken)
     if args.by_phrase and not any(spec.kind in ("translation", "inverse") for spec in specs):
         raise ConfigError("--by-phrase needs a --feature of type translation or inverse")
     weights = weight_files.read(args.weights) if args.weights else None
     old = weight_files.read(args.decoder_weights) if args.decoder_weights else None
-    run(args, specs, weights, old)
+    run(args, specs, (weights, old), sizes)
 
 
-def check(args: argparse.Namespace) -> list[str]:
-    """Whatever contradicts itself or is not there; returns the names of the lists' own features."""
+def check(args: argparse.Namespace) -> tuple[list[str], dict[str, int]]:
+    """Whatever contradicts itself or is not there; returns the names that every list has already, and all features with their sizes."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
     if args.output == "-" and args.best == "-":
@@ -71,21 +71,27 @@ def check(args: argparse.Namespace) -> list[str]:
             raise ConfigError(f"{path}: is one of the inputs; name another output")
     if "-" in args.nbest:
         raise ConfigError("n-best lists are read twice; give files, not -")
-    names: list[str] = []
+    lists: list[set[str]] = []
+    sizes: dict[str, int] = {}
     for path in args.nbest:
         count = 0
+        names: set[str] = set()
         for _, group in nbest.by_sentence(path):
             count += len(group)
-            names += [name for name in group[0].features if name not in names]
+            names |= set(group[0].features)
+            for name, values in group[0].features.items():
+                sizes.setdefault(name, len(values))
+        lists.append(names)
         if "" in names:
             raise ConfigError(f"{path}: features without names; let Moses write them (-labeled-n-best-list true)")
         log.info("%s: %s entries", path, f"{count:,}")
-    if len(args.nbest) > 1:
-        names += [f"List{number}" for number in range(len(args.nbest))]
-    return names
+    indicators = [f"List{number}" for number in range(len(args.nbest))] if len(args.nbest) > 1 else []
+    wide = [name for name, size in sizes.items() if size > 1]
+    taken = {*set.intersection(*lists), *wide, *indicators}  # a name that only some lists have may be computed for the others
+    return sorted(taken), sizes
 
 
-def run(args: argparse.Namespace, specs: list[Spec], weights: Weights | None, old: Weights | None) -> None:
+def run(args: argparse.Namespace, specs: list[Spec], weights: tuple[Weights | None, Weights | None], sizes: dict[str, int]) -> None:
     from smt_bridge import rescore
     from smt_bridge.features.load import identity, load
     from smt_bridge.job import open_job, settings_of
@@ -97,9 +103,10 @@ def run(args: argparse.Namespace, specs: list[Spec], weights: Weights | None, ol
         settings, set_up = feature_options.set_up(args, specs, str(before.get("back_end", "")))
         features = load(specs, settings)
         log.info("%s", set_up)
-    total = sum(1 for _ in sentences(args))
+    computed = [spec.name for spec in specs]
+    total = sum(1 for _ in sentences(args, computed))
     if specs and settings.precision != "fp32":
-        sample = rescore.ask(list(islice(sentences(args), 8)), specs, args.by_phrase, args.nbest[0])[0].pairs
+        sample = rescore.ask(list(islice(sentences(args, computed), 8)), specs, args.by_phrase, args.nbest[0])[0].pairs
         log.info("%s", feature_options.precision_error(specs, settings, features, sample))
     job = None
     if specs and target != "-":
@@ -114,19 +121,21 @@ def run(args: argparse.Namespace, specs: list[Spec], weights: Weights | None, ol
         outputs = [
             stack.enter_context(files.Writing(path, job.folder if job and path == target else None)) if path else None for path in (args.output, args.best)
         ]
-        write(args, rescore_all(args, crew, job), outputs, (specs, weights, old), total)
+        write(args, rescore_all(args, crew, job), outputs, (specs, *weights), sizes, total)
     if job:
         job.remove()
 
 
-def sentences(args: argparse.Namespace) -> "Iterator[Sentence]":
+def sentences(args: argparse.Namespace, computed: Collection[str]) -> "Iterator[Sentence]":
     from smt_bridge import rescore
 
     for sentence in rescore.sentences(args.nbest, args.source):
-        if not args.fill_missing and (lack := rescore.missing(sentence))[1]:
+        if len(args.nbest) > 1:
+            rescore.add_word_penalty(sentence)
+        if not args.fill_missing and (lack := rescore.missing(sentence, computed))[1]:
             raise UserError(
                 f"{args.nbest[lack[0]]}: sentence {sentence.number} has hypotheses without {', '.join(lack[1])}, which are not computed from the text; "
-                "leave the lists apart, or give --fill-missing (0, told apart by the List features)"
+                "give a --feature of that name, e.g. lm:LM0=FILE, or --fill-missing (0, told apart by the List features)"
             )
         if args.escape:
             for hypothesis in sentence.hypotheses:
@@ -142,7 +151,7 @@ def rescore_all(args: argparse.Namespace, crew: object, job: "Job | None") -> "I
     from smt_bridge.workers import Crew
 
     assert isinstance(crew, Crew)
-    stream = sentences(args)
+    stream = sentences(args, [spec.name for spec in crew.specs])
     if not crew.specs:
         for sentence in stream:
             yield sentence, [list[float]() for _ in sentence.hypotheses]
@@ -163,22 +172,24 @@ def write(
     scored: "Iterator[tuple[Sentence, list[list[float]]]]",
     outputs: Sequence[files.Output | None],
     plan: tuple[list[Spec], Weights | None, Weights | None],
+    sizes: dict[str, int],
     total: int,
 ) -> None:
     from smt_bridge import rescore
 
     specs, weights, old = plan
-    order: list[str] = []
+    several = len(args.nbest) > 1
     with Progress(total, "sentences", args.quiet) as progress:
         for sentence, values in scored:
             entries = []
-            order = order or feature_order(args, sentence)
             for hypothesis, lists, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):
-                unknown = rescore.unknown_words(hypothesis, old) if old else 0.0
+                unknown = rescore.unknown_words(hypothesis, old) if old and set(hypothesis.features) >= tuned(old) else 0.0
                 new = {spec.name: [value] for spec, value in zip(specs, row, strict=True)}
-                several = len(args.nbest) > 1
                 if several:
-                    complete(hypothesis, order, {f"List{number}": [float(number in lists)] for number in range(len(args.nbest))}, sentence)
+                    unknown = 0.0  # entries of other lists do not have it, so that it would decide between lists
+                    for name in [name for name in new if name in sizes]:  # fills in for the lists that lack it
+                        hypothesis.features.setdefault(name, new.pop(name))
+                    complete(hypothesis, sizes, {f"List{number}": [float(number in lists)] for number in range(len(args.nbest))})
                 features = {**hypothesis.features, **new}
                 score = hypothesis.total
                 if weights is not None:
@@ -195,16 +206,16 @@ def write(
     log.info("%s sentences rescored with %d new features", f"{progress.done:,}", len(specs))
 
 
-def feature_order(args: argparse.Namespace, sentence: "Sentence") -> list[str]:
-    return list(dict.fromkeys(name for hypothesis in sentence.hypotheses for name in hypothesis.features)) if len(args.nbest) > 1 else []
+def tuned(weights: Weights) -> set[str]:
+    """The features that a decoder with these weights prints."""
+    return {name for name in weights if not name.startswith("UnknownWordPenalty")}
 
 
-def complete(hypothesis: Hypothesis, order: Sequence[str], lists: dict[str, list[float]], sentence: "Sentence") -> None:
+def complete(hypothesis: Hypothesis, sizes: dict[str, int], lists: dict[str, list[float]]) -> None:
     """All features of all lists in one order, 0 for those it lacks, and which lists held it."""
-    sizes = {name: len(values) for other in sentence.hypotheses for name, values in other.features.items()}
-    names = dict.fromkeys([*order, *sizes])
-    features = {name: hypothesis.features.get(name, [0.0] * sizes.get(name, 1)) for name in names if name not in lists}
-    hypothesis.features = {**features, **lists}
+    features = {name: hypothesis.features.get(name, [0.0] * size) for name, size in sizes.items()}
+    sparse = {name: values for name, values in hypothesis.features.items() if name not in sizes}
+    hypothesis.features = {**features, **sparse, **lists}
     parts = hypothesis.raw.split("|||")
     parts[2] = f" {nbest.format_features(hypothesis.features)} "
     hypothesis.raw = "|||".join(parts)

@@ -13,6 +13,7 @@ from nmt import checkpoint, files, nbest
 from nmt.phrase_table import escape
 from nmt.scoring import word_scores
 from smt_bridge import rescore, weights
+from tests.smt_bridge.test_score_table import ARPA
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LIST = """0 ||| le chien voit  ||| LM0= -3 WordPenalty0= -3 ||| -2.1 ||| 0-1=0-1 2=2 ||| 0-0 1-1 2-2\x20
@@ -92,15 +93,34 @@ def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Call
     line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o"]
     message = refused(command(*line))
     assert "sentence 0 has hypotheses without NMT0, which are not computed from the text" in message
+    (lists / "lm").write_text(ARPA)
+    message = refused(command(*line, "--escape", "-f", f"lm:LM0={lists / 'lm'}"))
+    assert "hypotheses without NMT0, which" in message  # LM0 is computed, the word penalty counted
     done = command(*line, "--fill-missing", "--escape", "-f", f"translation={tiny / 'run'}")
     assert done.returncode == 0, done.stderr
     found = {(h.sentence, " ".join(h.text)): {name: value for name, (value,) in h.features.items() if name != "RNN0"} for h in nbest.read(lists / "o")}
     assert found[0, "un chien"] == {"LM0": -2, "WordPenalty0": -2, "NMT0": -1, "List0": 1, "List1": 1}
-    assert found[0, "la voiture"] == {"LM0": 0, "WordPenalty0": 0, "NMT0": -2, "List0": 0, "List1": 1}
+    assert found[0, "la voiture"] == {"LM0": 0, "WordPenalty0": -2, "NMT0": -2, "List0": 0, "List1": 1}
     assert found[2, "le &apos; chat"] == {"LM0": -5, "WordPenalty0": -3, "NMT0": -3, "List0": 1, "List1": 1}
     assert found[2, "un chat"] == {"LM0": -6, "WordPenalty0": -2, "NMT0": 0, "List0": 1, "List1": 0}
     assert len(found) == 6 == len(features_of(lists / "o")) and len({tuple(features) for features in found.values()}) == 1
     assert all("RNN0" in features for features in features_of(lists / "o"))
+
+
+def test_a_missing_feature_is_computed(lists: Path, command: Command) -> None:
+    """The list of nmt-translate gets a language model score; entries that have one keep theirs; all have the same order of features."""
+    pytest.importorskip("kenlm")
+    (lists / "lm").write_text(ARPA)
+    (lists / "m").write_text("1 |||  ||| NMT0= -1 ||| -1\n2 ||| the dog ||| NMT0= -3 ||| -1\n")  # nothing for sentence 0
+    line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o", "-f", f"lm:LM0={lists / 'lm'}", "--fill-missing"]
+    done = command(*line)
+    assert done.returncode == 0, done.stderr
+    hypotheses = list(nbest.read(lists / "o"))
+    assert {tuple(h.features) for h in hypotheses} == {("LM0", "WordPenalty0", "NMT0", "List0", "List1")}
+    (new,) = (h for h in hypotheses if h.text == ["the", "dog"])
+    # <s> the: back-off -0.3, -0.5; the dog: -0.125; dog </s>: back-off 0, -0.9
+    assert new.features["LM0"][0] == pytest.approx(math.log(10) * (-0.3 - 0.5 - 0.125 - 0.9), rel=1e-5) and new.features["WordPenalty0"] == [-2]
+    assert [h.features["LM0"][0] for h in hypotheses if h.sentence == 0] == [-3, -2]
 
 
 def test_escape() -> None:
