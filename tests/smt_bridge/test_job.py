@@ -7,7 +7,7 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from smt_bridge.job import Job, open_job, settings_of
 
-BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0]]), np.zeros((0, 2))]
+BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.zeros((0, 2))]
 
 
 def filled(folder: Path) -> Job:
@@ -30,7 +30,7 @@ def test_a_torn_record_is_cut_off_and_written_over(tmp_path: Path, keep: int) ->
     filled(tmp_path)
     place = tmp_path / "scores"
     whole = place.read_bytes()
-    place.write_bytes(whole[:40] + whole[40:64][: keep // 2] if keep > 8 else whole[: 40 + keep])
+    place.write_bytes(whole[:40] + whole[40:80][: keep // 2] if keep > 8 else whole[: 40 + keep])
     job = Job(tmp_path, 2)
     assert same(list(job.finished()), BLOCKS[:1])
     for block in BLOCKS[1:]:
@@ -44,7 +44,10 @@ def test_a_damaged_record_ends_what_is_finished(tmp_path: Path) -> None:
     data = bytearray(place.read_bytes())
     data[50] ^= 1  # inside the second block
     place.write_bytes(data)
-    assert same(list(Job(tmp_path, 2).finished()), BLOCKS[:1])
+    job = Job(tmp_path, 2)
+    assert same(list(job.finished()), BLOCKS[:1])
+    job.add(BLOCKS[0])
+    assert same(list(Job(tmp_path, 2).finished()), [BLOCKS[0], BLOCKS[0]])  # what followed the damage is gone
 
 
 def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
