@@ -134,7 +134,8 @@ def select(args: argparse.Namespace, found: "Survey | None") -> "Iterator[list[P
     """The chunks of the table, or those of its shard."""
     from smt_bridge import score_table
 
-    pieces = score_table.chunks(phrase_table.checked(args.table, args.unsorted))
+    pairs = phrase_table.read(args.table) if found else phrase_table.checked(args.table, args.unsorted)  # checked once
+    pieces = score_table.chunks(pairs)
     first, last = part(args.shard, found.chunks) if found and args.shard else (0, None)
     return itertools.islice(pieces, first, last)
 

@@ -54,6 +54,15 @@ def test_the_model_sees_no_escapes(tiny: Path) -> None:
     assert abs(escaped - other_source) > 1e-3 and abs(escaped - other_target) > 1e-3
 
 
+def test_unsorted_is_told_once(tiny: Path, command: Command, tmp_path: Path) -> None:
+    lines = [b"b ||| x ||| 0.5", b"a ||| x ||| 0.5", b"c ||| x ||| 0.5", b"b ||| x ||| 0.5"]
+    (tmp_path / "t").write_bytes(b"".join(line + b"\n" for line in lines))
+    for table, text in ((tmp_path / "t", b""), ("-", (tmp_path / "t").read_bytes())):
+        done = command("smt-score-table", table, "-q", "--unsorted", "-f", f"unknown-words={tiny / 'run'}", input=text)
+        assert done.returncode == 0 and done.stderr.count("\n") == 1 and "t:2: not in" in done.stderr.replace("<stdin>", "t"), done.stderr
+        assert [line.rpartition(" ")[0].encode() for line in done.stdout.split("\n")[:-1]] == lines
+
+
 def test_stream_and_two_features(tiny: Path, command: Command) -> None:
     feature = ["--feature", f"translation={tiny / 'run'}"]
     one = command("smt-score-table", "-", "-q", *feature, input=TABLE).stdout
