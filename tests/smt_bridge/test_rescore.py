@@ -89,6 +89,7 @@ def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
 
 def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
     """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell where it is from."""
+    pytest.importorskip("kenlm")
     (lists / "m").write_text("0 ||| un chien ||| NMT0= -1 ||| -1\n0 ||| la voiture ||| NMT0= -2 ||| -1\n2 ||| le ' chat ||| NMT0= -3 ||| -1\n")
     line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o"]
     message = refused(command(*line))
