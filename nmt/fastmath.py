@@ -131,9 +131,6 @@ def remember(memory: Path, choice: Choice) -> None:
         files.write_text(memory, [*lines, f"{processor()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"])
 
 
-PRECISIONS = ("fp32", "bf16", "int8")
-
-
 class Reduced(TorchFunctionMode):
     """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all else stays fp32.
 

@@ -62,6 +62,13 @@ def extended(hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], to
     return "|||".join(parts)
 
 
+def with_field(line: str, place: int, text: str) -> str:
+    """The line with another text in one of its fields, counted from 0."""
+    parts = line.split("|||")
+    parts[place] = f" {text} "
+    return "|||".join(parts)
+
+
 def read(path: str | Path) -> Iterator[Hypothesis]:
     """The entries of a file, in its order. DataError with the line number for a malformed line."""
     for number, line in enumerate(files.read_lines(path), 1):

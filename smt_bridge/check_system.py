@@ -7,9 +7,9 @@ from pathlib import Path
 from nmt import phrase_table
 from nmt.errors import DataError
 from smt_bridge.features.spec import NAME, NOT_A_NAME
-from smt_bridge.moses_ini import UNTUNED, FeatureLine, Ini, find_table
-
-PHRASES = ("PhraseDictionaryMemory", "PhraseDictionaryCompact", "ProbingPT")
+from smt_bridge.filter_table import differ
+from smt_bridge.moses_ini import FeatureLine, Ini, find_table
+from smt_bridge.weights import UNTUNED, tuned
 
 
 def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
@@ -24,10 +24,8 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
         if path is None:
             continue
         where = f"{ini.path}:{feature.row + 1}"
-        endings = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ""}
-        place = find_table(path + endings.get(feature.kind, ""), root) or find_table(path, root)
-        if place is None and feature.kind == "LexicalReordering":
-            place = find_table(f"{path}.minlexr", root)
+        ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}.get(feature.kind, "")
+        place = find_table(path, root) or find_table(path + ending, root)
         if place is None:
             nearby = find_table(path, str(Path(ini.path).parent))
             hint = f"; it is there relative to {Path(ini.path).parent}: start Moses in that folder, or write the whole path" if nearby else ""
@@ -63,7 +61,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
     for name, row in ini.weight_rows.items():
         if name not in names:
             yield f"{ini.path}:{row + 1}: weights of {name}, but there is no such feature"
-    if ini.weights and not any(any(values) for name, values in ini.weights.items() if not name.startswith(UNTUNED)):
+    if ini.weights and not any(any(ini.weights[name]) for name in tuned(ini.weights)):
         yield f"{ini.path}: all weights are 0: a tuner found no hypothesis with any BLEU"
 
 
@@ -91,6 +89,6 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]]) -> Iterator[
 def first_difference(phrases: Path, reordering: Path) -> int:
     """The number of the first line in which two tables hold different pairs; 0: none."""
     for number, (one, other) in enumerate(zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1):
-        if one is None or other is None or (one.source, one.target) != (other.source, other.target):
+        if one is None or other is None or differ(one, other):
             return number
     return 0

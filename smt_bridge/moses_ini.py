@@ -18,7 +18,6 @@ from smt_bridge import weights as weight_lines
 from smt_bridge.weights import Weights
 
 OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "weight-t", "weight-l", "weight-d", "weight-w", "weight-lr", "ttable-limit"}
-UNTUNED = "UnknownWordPenalty"  # weight 1, never printed, never tuned
 
 
 @dataclass

@@ -18,15 +18,14 @@ from nmt.errors import ConfigError, DataError
 from nmt.nbest import Hypothesis
 from nmt.phrase_table import unescape
 from smt_bridge.features.base import Pairs
-from smt_bridge.features.spec import Spec
+from smt_bridge.features.spec import NETWORKS, Spec
 from smt_bridge.job import Job
 from smt_bridge.score_table import FLOOR
-from smt_bridge.weights import Weights
+from smt_bridge.weights import Weights, tuned
 from smt_bridge.workers import Crew, Task
 
 SENTENCES = 40  # of a chunk: some thousand hypotheses
 WORD_PENALTY = "WordPenalty"
-BY_PHRASE = ("translation", "inverse")  # kinds that a segmentation can be summed over
 UNKNOWN_WORD = -100.0  # what Moses adds for each, with weight 1, and does not print (UnknownWordPenalty0)
 CLOSE = 0.01  # printed totals have six digits
 
@@ -166,7 +165,7 @@ def score(
 
     for found in crew.map(tasks()):
         chunk, asked = waiting.popleft()
-        values = np.stack([sums(one, scores, by_phrase and spec.kind in BY_PHRASE) for one, scores, spec in zip(asked, found, crew.specs, strict=True)], 1)
+        values = np.stack([sums(one, scores, by_phrase and spec.kind in NETWORKS) for one, scores, spec in zip(asked, found, crew.specs, strict=True)], 1)
         if job:
             job.add(values)
         yield chunk, values
@@ -175,8 +174,8 @@ def score(
 def ask(chunk: Sequence[Sentence], specs: Sequence[Spec], by_phrase: bool, name: str) -> list[Asked]:
     """What each feature has to score; features of like needs share it."""
     whole = whole_sentences(chunk)
-    parts = phrases(chunk, name) if by_phrase and any(spec.kind in BY_PHRASE for spec in specs) else whole
-    return [parts if spec.kind in BY_PHRASE else whole for spec in specs]
+    parts = phrases(chunk, name) if by_phrase and any(spec.kind in NETWORKS for spec in specs) else whole
+    return [parts if spec.kind in NETWORKS else whole for spec in specs]
 
 
 def sums(asked: Asked, scores: NDArray[np.float64], floor: bool) -> NDArray[np.float64]:
@@ -216,6 +215,6 @@ def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
             raise ConfigError(f"no weight for feature {name}; tune with it (smt-tune-nbest), or write '{name}= {'0 ' * len(values)}'")
         if len(weights[name]) != len(values):
             raise ConfigError(f"feature {name} has {len(values)} values, but {len(weights[name])} weights")
-    for name in weights:
-        if name not in features and not name.startswith("UnknownWordPenalty"):
+    for name in sorted(tuned(weights)):
+        if name not in features:
             raise ConfigError(f"a weight for {name}, which no list has and no --feature computes")

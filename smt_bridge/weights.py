@@ -8,6 +8,7 @@ from nmt import files
 from nmt.errors import DataError
 
 Weights = dict[str, list[float]]
+UNTUNED = "UnknownWordPenalty"  # weight 1, never printed, never tuned
 UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a number
 
 
@@ -45,6 +46,11 @@ def read(path: str | Path) -> Weights:
     if not weights:
         raise DataError(f"{files.name_of(path)}: no weights, expected lines like 'LM0= 0.1'")
     return weights
+
+
+def tuned(weights: Weights) -> set[str]:
+    """The features that a decoder with these weights prints."""
+    return {name for name in weights if not name.startswith(UNTUNED)}
 
 
 def format_line(name: str, values: Iterable[float]) -> str:

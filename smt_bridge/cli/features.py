@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
-from smt_bridge.features.spec import Settings, Spec
+from smt_bridge.features.spec import NETWORKS, PRECISIONS, Settings, Spec
 
 if TYPE_CHECKING:
     from smt_bridge.features.base import Pairs
@@ -19,12 +19,10 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         "(of reversed sentences); neural-lm=RUN; unknown-words=RUN: count of words outside its vocabulary; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--unknown", choices=("plain", "split"), default="plain", help="plain: p(UNK) for each unknown word; split: its share by training counts"
+        "--unknown", choices=("plain", "split"), default=Settings.unknown, help="plain: p(UNK) for each unknown word; split: its share by training counts"
     )
-    parser.add_argument("--side", choices=("target", "source"), default="target", help="whose words unknown-words counts")
-    parser.add_argument(
-        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of a network's matrix products; the error is measured and printed"
-    )
+    parser.add_argument("--side", choices=("target", "source"), default=Settings.side, help="whose words unknown-words counts")
+    parser.add_argument("--precision", choices=PRECISIONS, default=Settings.precision, help="of a network's matrix products; the error is measured and printed")
     parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
     options.add_compute(parser, "1 for each worker unless given")
 
@@ -49,7 +47,7 @@ def precision_error(specs: Sequence[Spec], settings: Settings, features: Sequenc
 
     parts = []
     for spec, feature in zip(specs, features, strict=True):
-        if spec.kind in ("translation", "inverse"):
+        if spec.kind in NETWORKS:
             exact = load([spec], replace(settings, precision="fp32"))[0].score(pairs)
             error = np.abs(feature.score(pairs) - exact)
             parts.append(f"{spec.name}: error in log p {error.mean():.4f} on average, {error.max():.4f} at most (mean log p {exact.mean():.2f})")

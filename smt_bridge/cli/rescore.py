@@ -18,12 +18,13 @@ from nmt.nbest import Hypothesis
 from nmt.phrase_table import escape
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress
-from smt_bridge.features.spec import Settings, Spec, parse
+from smt_bridge.features.spec import NETWORKS, Settings, Spec, parse
 from smt_bridge.weights import Weights
 
 if TYPE_CHECKING:
     from smt_bridge.job import Job
     from smt_bridge.rescore import Sentence
+    from smt_bridge.workers import Crew
 
 log = logging.getLogger("nmt.rescore")
 
@@ -52,7 +53,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-rescore", args.quiet)
     taken, sizes = check(args)
     specs = parse(args.feature, taken)
-    if args.by_phrase and not any(spec.kind in ("translation", "inverse") for spec in specs):
+    if args.by_phrase and not any(spec.kind in NETWORKS for spec in specs):
         raise ConfigError("--by-phrase needs a --feature of type translation or inverse")
     weights = weight_files.read(args.weights) if args.weights else None
     old = weight_files.read(args.decoder_weights) if args.decoder_weights else None
@@ -139,18 +140,14 @@ def sentences(args: argparse.Namespace, computed: Collection[str]) -> "Iterator[
             )
         if args.escape:
             for hypothesis in sentence.hypotheses:
-                parts = hypothesis.raw.split("|||")
-                parts[1] = f" {' '.join(map(escape, hypothesis.text))} "
-                hypothesis.raw = "|||".join(parts)
+                hypothesis.raw = nbest.with_field(hypothesis.raw, 1, " ".join(map(escape, hypothesis.text)))
         yield sentence
 
 
-def rescore_all(args: argparse.Namespace, crew: object, job: "Job | None") -> "Iterator[tuple[Sentence, list[list[float]]]]":
+def rescore_all(args: argparse.Namespace, crew: "Crew", job: "Job | None") -> "Iterator[tuple[Sentence, list[list[float]]]]":
     """Each sentence with the new values of its hypotheses."""
     from smt_bridge import rescore
-    from smt_bridge.workers import Crew
 
-    assert isinstance(crew, Crew)
     stream = sentences(args, [spec.name for spec in crew.specs])
     if not crew.specs:
         for sentence in stream:
@@ -183,7 +180,7 @@ def write(
         for sentence, values in scored:
             entries = []
             for hypothesis, lists, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):
-                unknown = rescore.unknown_words(hypothesis, old) if old and set(hypothesis.features) >= tuned(old) else 0.0
+                unknown = rescore.unknown_words(hypothesis, old) if old and set(hypothesis.features) >= weight_files.tuned(old) else 0.0
                 new = {spec.name: [value] for spec, value in zip(specs, row, strict=True)}
                 if several:
                     unknown = 0.0  # entries of other lists do not have it, so that it would decide between lists
@@ -206,19 +203,12 @@ def write(
     log.info("%s sentences rescored with %d new features", f"{progress.done:,}", len(specs))
 
 
-def tuned(weights: Weights) -> set[str]:
-    """The features that a decoder with these weights prints."""
-    return {name for name in weights if not name.startswith("UnknownWordPenalty")}
-
-
 def complete(hypothesis: Hypothesis, sizes: dict[str, int], lists: dict[str, list[float]]) -> None:
     """All features of all lists in one order, 0 for those it lacks, and which lists held it."""
     features = {name: hypothesis.features.get(name, [0.0] * size) for name, size in sizes.items()}
     sparse = {name: values for name, values in hypothesis.features.items() if name not in sizes}
     hypothesis.features = {**features, **sparse, **lists}
-    parts = hypothesis.raw.split("|||")
-    parts[2] = f" {nbest.format_features(hypothesis.features)} "
-    hypothesis.raw = "|||".join(parts)
+    hypothesis.raw = nbest.with_field(hypothesis.raw, 2, nbest.format_features(hypothesis.features))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from nmt import files
 from nmt.cli import options
 from nmt.errors import ConfigError, UserError
 from smt_bridge.cli.progress import Progress
+from smt_bridge.tuning import RESTARTS
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.mert import Point
@@ -40,7 +41,7 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("--drop", nargs="+", default=[], metavar="NAME", help="features left at weight 0, for the control without them")
     parser.add_argument("--seed", type=int, default=1, help="random starts and orders")
     parser.add_argument("--runs", type=options.positive, default=1, help="tune this often, with the following seeds; prints the spread, keeps the best")
-    parser.add_argument("--restarts", type=int, default=20, help="random starts of mert besides --init and equal weights")
+    parser.add_argument("--restarts", type=int, default=RESTARTS, help="random starts of mert besides --init and equal weights")
     parser.add_argument("--threads", type=options.positive, default=None, help="of mert; the result does not depend on it")
     parser.add_argument("--output", "-o", metavar="W", default=None, help="weight file, 'Name= v v' lines, for smt-rescore, smt-ini set-weights and moses.ini")
     options.add_quiet(parser)
@@ -69,6 +70,8 @@ def tune(args: argparse.Namespace) -> None:
     import numpy as np
 
     from smt_bridge.tuning import pool as pools
+    from smt_bridge.tuning.kbmira import MiraConfig
+    from smt_bridge.tuning.mert import POLISHED
 
     pool = pools.from_nbest(args.nbest, args.reference) if args.nbest else pools.from_moses(args.features, args.scores)
     pools.drop(pool, args.drop)
@@ -77,7 +80,7 @@ def tune(args: argparse.Namespace) -> None:
     start = pools.normalize(np.ones(len(pool.names)) if init is None else init)
     log.info("BLEU %.6f with the weights of %s", pool.bleu(start), args.init or "1 for each feature")
     starts = args.restarts + (2 if init is not None else 1)
-    steps = {"mert": starts + min(3, starts), "kbmira": 60, "pro": 1}[args.method]
+    steps = {"mert": starts + min(POLISHED, starts), "kbmira": MiraConfig().passes, "pro": 1}[args.method]
     points = []
     with Progress(steps * args.runs, "steps", args.quiet) as progress:
         for seed in range(args.seed, args.seed + args.runs):

@@ -8,7 +8,7 @@ from nmt import checkpoint
 from nmt.errors import ConfigError, DataError
 from smt_bridge.features.base import Feature
 from smt_bridge.features.count_lm import CountLM
-from smt_bridge.features.spec import Settings, Spec
+from smt_bridge.features.spec import NETWORKS, Settings, Spec
 from smt_bridge.features.translation import Translation
 from smt_bridge.features.unknown_words import UnknownWords, load_vocab
 
@@ -19,7 +19,7 @@ def load(specs: Sequence[Spec], settings: Settings) -> list[Feature]:
 
 
 def one(spec: Spec, settings: Settings) -> Feature:
-    if spec.kind in ("translation", "inverse"):
+    if spec.kind in NETWORKS:
         run = checkpoint.load(spec.path, settings.checkpoint, settings.device)
         return Translation(run, spec.kind == "inverse", settings.unknown, settings.precision)
     if spec.kind in ("lm", "reverse-lm"):
@@ -40,7 +40,7 @@ def identity(spec: Spec, settings: Settings) -> str:
                     digest.update(block)
         except OSError as error:
             raise DataError(f"{path}: cannot read: {error.strerror}") from error
-    if spec.kind in ("translation", "inverse", "neural-lm"):
+    if spec.kind in (*NETWORKS, "neural-lm"):
         digest.update(f"{settings.precision} {settings.unknown}".encode())
     if spec.kind == "unknown-words":
         digest.update(settings.side.encode())

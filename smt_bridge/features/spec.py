@@ -16,6 +16,8 @@ KINDS = {
     "neural-lm": "NeuralLM",
     "unknown-words": "UnknownWords",
 }
+NETWORKS = ("translation", "inverse")  # encoder-decoders: precision and --by-phrase are theirs
+PRECISIONS = ("fp32", "bf16", "int8")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 NOT_A_NAME = "expected a letter followed by letters and digits: Moses' tuners split names at '_' and misread others without a word"
 

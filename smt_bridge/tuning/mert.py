@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from smt_bridge.tuning import RESTARTS
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.pool import Floats, Pool, normalize
 
-RESTARTS = 20  # random starts besides the given ones, as Moses' mert
 RANDOM_DIRECTIONS = 10  # in each pass, besides one for each feature
 POLISHED = 3  # of the points found, the best: climbed on from with more directions
 POLISH_DIRECTIONS = 60

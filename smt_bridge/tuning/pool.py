@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nmt import files, nbest
 from nmt.errors import DataError
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
-from smt_bridge.weights import Weights
+from smt_bridge.weights import Weights, tuned
 
 log = logging.getLogger("nmt.tune")
 
@@ -210,7 +210,7 @@ def from_weights(names: Sequence[str], weights: Weights) -> Floats:
     for name, values in weights.items():
         if name in sizes and sizes[name] != len(values):
             raise DataError(f"{len(values)} weights for {name}, which has {sizes[name]} values in the pool")
-        if name not in sizes and not name.startswith("UnknownWordPenalty"):
+        if name not in sizes and name in tuned(weights):
             raise DataError(f"a weight for {name}, which the pool does not have (it has {', '.join(sizes)})")
     return np.array([value for name, size in sizes.items() for value in weights.get(name, [0.0] * size)])
 
