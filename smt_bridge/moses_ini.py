@@ -39,7 +39,7 @@ class Ini:
     """A configuration: its lines as they are, and where features and weights stand among them."""
 
     path: str
-    lines: list[str]
+    lines: list[str]  # joined by \n they are the file: the last is empty where it ends in one
     features: list[FeatureLine]
     weight_rows: dict[str, int]
     weights: Weights
@@ -54,7 +54,9 @@ class Ini:
 
 def read(path: str) -> Ini:
     """DataError for a file that is no moses.ini, is of the old format, or that Moses itself would refuse to parse."""
-    return parse(path, [files.decode(line, path, number) for number, line in enumerate(files.read_byte_lines(path), 1)])
+    with files.open_bytes(path) as stream:
+        text = stream.read()
+    return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
 
 
 def parse(path: str, lines: list[str]) -> Ini:
@@ -63,7 +65,7 @@ def parse(path: str, lines: list[str]) -> Ini:
     weight_rows: dict[str, int] = {}
     numbered: list[tuple[int, str]] = []
     counts: Counter[str] = Counter()
-    weight_end = len(lines)
+    weight_end = len(lines) - (lines[-1] == "")
     for row, line in enumerate(lines):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -103,10 +105,6 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
     name = options.get("name", f"{kind}{counts[kind]}")
     counts[kind] += 1
     return FeatureLine(row, kind, name, options)
-
-
-def to_text(ini: Ini) -> str:
-    return "\n".join(ini.lines) + "\n"
 
 
 def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
@@ -185,7 +183,8 @@ def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
 
 
 def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
-    lines[ini.weight_rows[name]] = weight_lines.format_line(name, values)
+    row = ini.weight_rows[name]
+    lines[row] = weight_lines.format_line(name, values) + "\r" * lines[row].endswith("\r")
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:

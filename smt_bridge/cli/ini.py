@@ -51,7 +51,7 @@ def command(argv: Sequence[str] | None) -> None:
             raise UserError(f"{args.ini}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
     else:
         with files.Writing(args.output) as out:
-            out.write("\n".join(changed(args, ini).lines) + "\n")
+            out.write("\n".join(changed(args, ini).lines))
 
 
 def edit(actions: "argparse._SubParsersAction[options.Action]", name: str, what: str) -> argparse.ArgumentParser:

@@ -68,6 +68,13 @@ def test_add_and_remove_a_whole_feature(system: Path, command: Command) -> None:
     assert command("smt-ini", "remove-feature", system / "new.ini", "--name", "LM1").stdout == INI
 
 
+@pytest.mark.parametrize("change", [lambda text: text.removesuffix("\n"), lambda text: text.replace("\n", "\r\n"), lambda text: text + "\n\n"])
+def test_ends_of_lines_stay(change: Callable[[str], str], system: Path, command: Command) -> None:
+    (system / "moses.ini").write_bytes(change(INI).encode())
+    text = command("smt-ini", "add-feature", system / "moses.ini", "--name", "TM0", "--weight", "0.05").stdout
+    assert text == change(INI.replace("num-features=2", "num-features=3").replace("TM0= 0.2  0.3", "TM0= 0.2 0.3 0.05"))
+
+
 def test_set_weights(system: Path, command: Command, refused: Callable[..., str]) -> None:
     (system / "w").write_text("# BLEU 0.5\nTM0= 0.125 -0.25\nLM0= 1e-05\n")
     text = command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w").stdout
