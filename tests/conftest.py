@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -75,6 +76,16 @@ def nmt_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs real corpora: set NMT_DATA to their folder")
     return Path(folder)
+
+
+def kill_once_written(process: subprocess.Popen[bytes], path: Path) -> None:
+    """kill -9 as soon as a file holds something, in the middle of the work."""
+    for _ in range(600):
+        if path.exists() and path.stat().st_size > 100:
+            break
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
 
 
 def write_corpus(folder: Path, grammar: ModuleType, count: int, seed: int) -> None:

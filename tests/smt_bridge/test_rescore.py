@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from nmt import checkpoint, files, nbest
 from nmt.phrase_table import escape
 from nmt.scoring import word_scores
 from smt_bridge import rescore, weights
+from tests.conftest import kill_once_written
 from tests.smt_bridge.test_score_table import ARPA
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -171,12 +171,7 @@ def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> Non
 
     process = start(0.5, str(tmp_path / "o"))
     scores = tmp_path / "o.job" / "scores"
-    for _ in range(600):
-        if scores.exists() and scores.stat().st_size > 100:
-            break
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
+    kill_once_written(process, scores)
     assert not (tmp_path / "o").exists() and scores.exists()
     assert start(0, str(tmp_path / "o"), "--resume").wait() == 0
     assert start(0, str(tmp_path / "whole")).wait() == 0

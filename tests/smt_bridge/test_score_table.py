@@ -8,7 +8,6 @@ import re
 import struct
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from smt_bridge import score_table
 from smt_bridge.features.base import Pairs, of_phrases
 from smt_bridge.features.translation import Shares, Translation
 from smt_bridge.score_table import moses_score
+from tests.conftest import kill_once_written
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 TABLE = (
@@ -179,12 +179,7 @@ def test_killed_and_resumed(tiny: Path, command: Command, refused: Callable[...,
     arguments = [tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o"]
     process = in_small_chunks(*arguments, slow=0.5)
     scores = tmp_path / "o.job" / "scores"
-    for _ in range(600):
-        if scores.exists() and scores.stat().st_size > 100:
-            break
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
+    kill_once_written(process, scores)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.job", "t"]
     done = scores.read_bytes()
     with open(scores, "ab") as stream:
