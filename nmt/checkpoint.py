@@ -25,7 +25,7 @@ from nmt.data.corpus import DataConfig
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 
 VERSION = "nmt-run 1"

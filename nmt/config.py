@@ -16,7 +16,7 @@ from yaml import YAMLError
 from nmt import files
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.training.loop import TrainingConfig
 
 

@@ -1,6 +1,7 @@
 """log p(target | source) of given pairs: natural logarithm, the end symbol included, many pairs at a time."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -117,9 +118,7 @@ def edge_scores(model: PrefixModel, features: Tensor, nodes: NDArray[np.int64], 
 
 def join(states: Sequence[DecoderState]) -> DecoderState:
     """The states of the blocks of a level as one."""
-    first = states[0]
-    hidden, sentence = torch.cat([state.hidden for state in states]), torch.cat([state.sentence for state in states])
-    return DecoderState(hidden, sentence, first.cell_context, first.output_context)
+    return replace(states[0], hidden=torch.cat([state.hidden for state in states]), sentence=torch.cat([state.sentence for state in states]), weights=None)
 
 
 def tensor(values: NDArray[np.int64], model: PrefixModel) -> Tensor:

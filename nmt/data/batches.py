@@ -40,6 +40,32 @@ class Packed:
         ids, order, rows, last = tensors
         return Packed(ids, self.sizes, order, rows, last)
 
+    @property
+    def steps(self) -> Tensor:
+        """The step at which each token stands: (N,)"""
+        return torch.arange(len(self.sizes), device=self.ids.device).repeat_interleave(torch.tensor(self.sizes, device=self.ids.device))
+
+    @property
+    def lengths(self) -> Tensor:
+        """Tokens of each row, never rising: (B,)"""
+        return torch.bincount(self.rows, minlength=len(self.order))
+
+    def turned(self, fixed: int = 0) -> Tensor:
+        """Where the token stands that takes each place when every sentence is read backwards, its last `fixed` tokens staying: (N,)"""
+        steps, last = self.steps, (self.lengths - 1 - fixed)[self.rows]
+        starts = torch.tensor([0, *self.sizes[:-1]], device=self.ids.device).cumsum(0)
+        return starts[torch.where(steps <= last, last - steps, steps)] + self.rows
+
+    def grid(self, values: Tensor, places: Tensor | None = None) -> Tensor:
+        """Values of the tokens, (N, K), a sentence beside the other, zeros behind its end: (B, T, K)
+
+        Row i is sentence i of the batch, or stands at places[i].
+        """
+        B, T = len(self.order), len(self.sizes)
+        place = self.order if places is None else places[self.order]
+        empty = values.new_zeros(B * T, values.shape[1])
+        return empty.index_copy(0, place[self.rows] * T + self.steps, values).view(B, T, -1)
+
     def split(self, values: Tensor) -> list[Tensor]:
         """Values of the tokens, (N, ...), as one tensor a sentence, in the order of the batch."""
         count = len(self.order)

@@ -14,10 +14,13 @@ BLOCK = 256  # rows of V scores at a time: memory does not grow with the batch, 
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is formed at once, so no (N, V) matrix ever exists."""
+    """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is formed at once, so no (N, V) matrix ever exists.
+
+    With smoothing ε the answer is not y alone but (1 - ε) y + ε / V of every word (Szegedy et al. 2016).
+    """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float) -> Tensor:
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
         d_bias = None if bias is None else torch.zeros_like(bias)
         total = features.new_zeros((), dtype=torch.float64)
@@ -25,8 +28,12 @@ class _CrossEntropy(torch.autograd.Function):
             rows = features[start : start + BLOCK]
             answers = targets[start : start + BLOCK, None]
             scores = torch.log_softmax(F.linear(rows, matrix, bias), 1)
-            total -= scores.gather(1, answers).sum(dtype=torch.float64)
-            scores.exp_().scatter_add_(1, answers, scores.new_full(answers.shape, -1))  # softmax minus one-hot
+            total -= (1 - smoothing) * scores.gather(1, answers).sum(dtype=torch.float64)
+            if smoothing:
+                total -= smoothing * scores.mean(1, dtype=torch.float64).sum()
+            scores.exp_().scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))  # softmax minus the answer
+            if smoothing:
+                scores -= smoothing / len(matrix)
             torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
             d_matrix.addmm_(scores.t(), rows)
             if d_bias is not None:
@@ -38,7 +45,7 @@ class _CrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         d_features, d_matrix, *rest = ctx.saved_tensors
-        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None
+        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None
 
 
 class DeepOutput(nn.Module):
@@ -90,9 +97,9 @@ class DeepOutput(nn.Module):
             torch.addmm(self.words_bias, features, self.words.t(), out=out)
         return torch.log_softmax(out, 1, out=out)
 
-    def cross_entropy(self, features: Tensor, targets: Tensor) -> Tensor:
+    def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Σ -log p(target), natural logarithm: (N, K), (N,) -> ()"""
-        return _CrossEntropy.apply(features, self.words, self.words_bias, targets)
+        return _CrossEntropy.apply(features, self.words, self.words_bias, targets, smoothing)
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
         """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""

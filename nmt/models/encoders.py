@@ -1,4 +1,4 @@
-"""Encoders: packed source words -> one vector a sentence."""
+"""Encoders: packed source words -> one vector a sentence and, for attention, one vector (annotation) a word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,82 +9,90 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt import prefixes
-from nmt.data.batches import Ids, Packed
+from nmt.data.batches import Ids, Packed, pack_source
 from nmt.data.vocab import EOS
-from nmt.errors import ConfigError
-from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
+from nmt.layers.cells import Cell
+from nmt.layers.characters import CharacterWords
+from nmt.layers.grconv import GatedConvolution
+from nmt.models.config import ModelConfig
 
 
 @dataclass
-class ModelConfig:
-    """Defaults are chapter 6 of the document (RNNenc); chapter 4 uses embedding 100, output_rank 100."""
+class Encoded:
+    """What an encoder makes of B sentences."""
 
-    cell: str = "gru"  # gru (eqs. 4.5-4.8) | lstm
-    embedding: int = 620  # the rank of the input matrices
-    hidden: int = 1000  # units of encoder and decoder
-    maxout: int = 500  # maxout units of the output layer, each the larger of two sums
-    output_rank: int = 0  # rank of the output matrix; 0: not factored
-    dropout: float = 0.0  # on embeddings and maxout units, never on recurrent links; the papers use none
-    bias: bool = False  # the document prints no biases; the authors' code has some
-    init: str = "paper"  # paper: N(0, init_scale²), recurrent matrices orthogonal | glorot
-    init_scale: float = 0.01
-    gate: str = "keep_old"  # what the update gate z does with the old state: keep_old (document) | take_new (authors' code)
-    reset: str = "before"  # reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)
-    summary: str = "state"  # c is the last encoder state (document) | tanh: tanh(V h) (supplement)
-    first_word: str = "step"  # y_1 is read off h_1 = f(h_0, -, c) (document) | initial: off h_0 itself (authors' code)
-
-    def check(self) -> None:
-        """ConfigError for a value outside its choices."""
-        choices = {
-            "cell": ("gru", "lstm"),
-            "init": ("paper", "glorot"),
-            "gate": GATES,
-            "reset": RESETS,
-            "summary": ("state", "tanh"),
-            "first_word": ("step", "initial"),
-        }
-        for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                raise ConfigError(f"model.{key}: {getattr(self, key)!r} is unknown, expected one of {', '.join(allowed)}")
-        for key in ("embedding", "hidden", "maxout"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"model.{key}: {getattr(self, key)} is too small, expected 1 or more")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"model.dropout: {self.dropout} is out of range, expected 0 <= dropout < 1")
-        if self.cell == "lstm" and (self.gate != "keep_old" or self.reset != "before"):
-            raise ConfigError("model.gate and model.reset belong to cell gru; an lstm has neither")
+    summary: Tensor  # (B, C) in the order of the batch: c, or with attention what the decoder starts from
+    states: Tensor | None = None  # (N, D) annotations in packed order; None: this encoder has none
+    source: Packed | None = None  # the layout of the annotations
 
 
-def make_cell(config: ModelConfig, context: int = 0) -> Cell:
-    if config.cell == "lstm":
-        return LSTM(config.embedding, config.hidden, context)
-    return GRU(config.embedding, config.hidden, context, config.bias, config.gate, config.reset)
+def word_vectors(config: ModelConfig, words: int, spelling: Sequence[str] | None) -> nn.Module:
+    """A table of word vectors, or vectors made from the spelling of the words."""
+    if config.source_words == "table":
+        return nn.Embedding(words, config.embedding)
+    assert spelling is not None and len(spelling) == words, "a character encoder needs the words of the vocabulary"
+    return CharacterWords(spelling, config.embedding)
 
 
 class RNNEncoder(nn.Module):
-    """Reads the source up to and including its end symbol; c is the state after it (section 4.2.1)."""
+    """Reads the source up to and including its end symbol; c is the state after it (section 4.2.1).
 
-    def __init__(self, config: ModelConfig, words: int) -> None:
+    With `birnn` a second network reads from the end: an annotation is both states at a word, c both last states; with attention
+    the decoder starts from the backward state at the first word alone, which has read that word last (RNNsearch). Upper layers
+    read the annotations of the layer below.
+    """
+
+    def __init__(self, config: ModelConfig, words: int, spelling: Sequence[str] | None = None) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(words, config.embedding)
-        self.cell = make_cell(config)
-        self.summary = nn.Parameter(torch.empty(config.hidden, config.hidden)) if config.summary == "tanh" else None  # V
-        self.dropout = config.dropout
+        H, wide = config.encoder_units, config.context
+        self.embedding = word_vectors(config, words, spelling)
+        self.cell = config.cell_of(config.embedding, H)
+        self.upper = nn.ModuleList(config.cell_of(wide, H) for _ in range(1, config.encoder_layers))
+        both = config.encoder == "birnn"
+        self.backward_cells = nn.ModuleList(config.cell_of(wide if layer else config.embedding, H) for layer in range(config.encoder_layers)) if both else None
+        size = config.context
+        self.summary = nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None  # V
+        self.dropout, self.reverse = config.dropout, config.reverse
+        self.from_backward = both and bool(config.attention)
 
-    def forward(self, source: Packed) -> Tensor:
-        """B sentences -> c (B, H), in the order of the batch"""
-        words = F.dropout(self.embedding(source.ids), self.dropout, self.training)
-        start = words.new_zeros(len(source.order), self.cell.state_size)
-        states = self.cell.unroll(words, source.sizes, start)
-        last = states[source.last]  # (B, H), longest sentence first
-        return self._summarize(torch.empty_like(last).index_copy(0, source.order, last))
+    def forward(self, source: Packed) -> Encoded:
+        """B sentences; end symbols are part of them."""
+        ids = source.ids[source.turned(fixed=1)] if self.reverse else source.ids
+        states = F.dropout(self.embedding(ids), self.dropout, self.training)
+        for layer, cell in enumerate([self.cell, *self.upper]):
+            if layer:
+                states = F.dropout(states, self.dropout, self.training)
+            states = self._layer(cell, self.backward_cells[layer] if self.backward_cells else None, states, source)  # type: ignore[arg-type]
+        H = self.cell.hidden
+        last = states[source.last]  # (B, C), longest sentence first
+        if self.backward_cells:
+            first = states[: len(source.order), H:]  # what the backward network says at the first word
+            last = first if self.from_backward else torch.cat([last[:, :H], first], 1)
+        return Encoded(self._summarize(torch.empty_like(last).index_copy(0, source.order, last)), states, source)
+
+    @staticmethod
+    def _layer(cell: Cell, backward: Cell | None, words: Tensor, source: Packed) -> Tensor:
+        """One layer over all words: (N, E) -> (N, H), or (N, 2H) for both directions"""
+        start = words.new_zeros(len(source.order), cell.state_size)
+        states = cell.unroll(words, source.sizes, start)
+        if backward is None:
+            return states
+        turned = source.turned()
+        read_back = backward.unroll(words.index_select(0, turned), source.sizes, start)
+        return torch.cat([states, read_back.index_select(0, turned)], 1)
 
     def _summarize(self, c: Tensor) -> Tensor:
         return c if self.summary is None else torch.tanh(F.linear(c, self.summary))
 
+    @property
+    def shares_prefixes(self) -> bool:
+        """Whether what is made of a beginning does not depend on what follows, and c is all that is wanted."""
+        return not (self.backward_cells or self.upper or self.reverse)
+
     def by_prefix(self, sources: Sequence[Ids]) -> Tensor:
-        """As `forward`, of B sequences of ids, where what begins alike is read once: -> (B, H)"""
-        device = self.embedding.weight.device
+        """As `forward`, of B sequences of ids, where what begins alike is read once: -> c (B, H)"""
+        assert self.shares_prefixes
+        device = self.cell.inputs.device
         levels = prefixes.levels([[*source, EOS] for source in sources])
         words, index = np.unique(np.concatenate([level.words for level in levels[1:]]), return_inverse=True)
         table = self.cell.project(self.embedding(torch.from_numpy(words).to(device)))
@@ -98,3 +106,48 @@ class RNNEncoder(nn.Module):
             if len(level.ended):
                 c[torch.from_numpy(level.ended).to(device)] = self.cell.output(state[torch.from_numpy(level.nodes).to(device)])
         return self._summarize(c)
+
+
+class GrConvEncoder(nn.Module):
+    """The gated recursive convolutional network of section 6.2.2: words are merged pairwise, level by level, into one vector c.
+
+    The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no word.
+    """
+
+    shares_prefixes = False
+
+    def __init__(self, config: ModelConfig, words: int, spelling: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.embedding = word_vectors(config, words, spelling)
+        self.layer = GatedConvolution(config.embedding, config.encoder_units, config.bias)
+        self.summary = nn.Parameter(torch.empty(config.encoder_units, config.encoder_units)) if config.summary == "tanh" else None
+        self.dropout, self.reverse = config.dropout, config.reverse
+
+    def forward(self, source: Packed) -> Encoded:
+        leaves, sizes = self.leaves(source)
+        c = self.layer(F.dropout(self.embedding(leaves), self.dropout, self.training), sizes)
+        c = torch.empty_like(c).index_copy(0, source.order, c)
+        return Encoded(c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
+
+    def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
+        """Ids without end symbols, longest sentence first, and how many sentences have a word at each step"""
+        ids = source.ids[source.turned(fixed=1)] if self.reverse else source.ids
+        kept = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+        kept[source.last] = source.lengths == 1
+        sizes = torch.bincount(source.steps[kept], minlength=1).tolist()
+        return ids[kept], sizes
+
+    def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
+        """For each sentence of T words the weights (new, left, right) of its T (T - 1) / 2 merges, level by level: (nodes, 3)"""
+        source = pack_source(sources).to(self.layer.leaf.device)
+        leaves, sizes = self.leaves(source)
+        with torch.no_grad():
+            by_row = self.layer.gates_of(self.embedding(leaves), sizes)
+        result: list[Tensor] = [leaves.new_zeros(0)] * len(sources)
+        for gates, sentence in zip(by_row, source.order.tolist(), strict=True):
+            result[sentence] = gates
+        return result
+
+
+Encoder = RNNEncoder | GrConvEncoder
+ENCODER_CLASSES: dict[str, type[Encoder]] = {"rnn": RNNEncoder, "birnn": RNNEncoder, "grconv": GrConvEncoder}

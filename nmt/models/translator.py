@@ -6,20 +6,29 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, pack_source
+from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
+from nmt.models.config import ModelConfig
 from nmt.models.decoder import DecoderState, RNNDecoder
-from nmt.models.encoders import ModelConfig, RNNEncoder
+from nmt.models.encoders import ENCODER_CLASSES, Encoded, RNNEncoder
 
 
 class Translator(nn.Module):
-    """The RNN encoder-decoder of Cho et al. 2014. Logarithms are natural; the end symbol is part of a target."""
+    """Encoder and decoder of Cho et al. 2014, with or without attention. Logarithms are natural; the end symbol is part of a target."""
 
-    def __init__(self, config: ModelConfig, source_words: int, target_words: int, fill: bool = True) -> None:
-        """`fill=False` leaves the parameters as they are, for weights that are about to be loaded: singular vectors take time."""
+    def __init__(self, config: ModelConfig, source_words: int, target_words: int, fill: bool = True, spelling: Sequence[str] | None = None) -> None:
+        """`fill=False` leaves the parameters as they are, for weights that are about to be loaded: singular vectors take time.
+
+        `spelling` are the source words by id; only source_words: characters reads them.
+        """
         super().__init__()
         config.check()
-        self.encoder = RNNEncoder(config, source_words)
+        self.encoder = ENCODER_CLASSES[config.encoder](config, source_words, spelling)
         self.decoder = RNNDecoder(config, target_words)
+        if config.tied == "all":
+            if source_words != target_words:
+                raise ConfigError("model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary")
+            self.encoder.embedding.weight = self.decoder.embedding.weight
         if fill:
             initialize(self, config.init, config.init_scale)
 
@@ -27,10 +36,10 @@ class Translator(nn.Module):
     def device(self) -> torch.device:
         return self.decoder.initial.device
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Σ -log p(target | source) over the batch: ()"""
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Σ -log p(target | source) over the batch: (). With `smoothing` that share of each word's weight is spread over all words."""
         features = self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
-        return self.decoder.output.cross_entropy(features, batch.target.ids)
+        return self.decoder.output.cross_entropy(features, batch.target.ids, smoothing)
 
     def score(self, batch: Batch) -> Tensor:
         """log p of each target word, in packed order: (N,)"""
@@ -47,9 +56,12 @@ class Translator(nn.Module):
         return self.decoder.step(state, words)
 
     def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
-        """As `start`, where sources that begin alike share the reading of their beginnings."""
-        return self.decoder.start(self.encoder.by_prefix(sources))
+        """As `start`, where sources that begin alike share the reading of their beginnings, if the encoder allows it."""
+        if not self.encoder.shares_prefixes or self.decoder.attention:
+            return self.start(sources)
+        assert isinstance(self.encoder, RNNEncoder)
+        return self.decoder.start(Encoded(self.encoder.by_prefix(sources)))
 
     def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
         """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
-        return DecoderState(state.hidden.index_select(0, rows), state.sentence[rows], state.cell_context, state.output_context)
+        return state.rows(rows)

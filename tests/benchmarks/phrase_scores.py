@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 from nmt import fastmath, files, phrase_table
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 from smt_bridge import score_table

@@ -7,7 +7,7 @@ import random
 import torch
 
 from nmt import fastmath
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.search.beam import BeamConfig, search
 

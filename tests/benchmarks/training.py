@@ -13,7 +13,7 @@ from nmt import fastmath
 from nmt.data.batches import Batch, make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.training.optimizers import Adadelta, clip, make_optimizer
 

@@ -10,7 +10,7 @@ import torch
 
 from nmt import checkpoint, phrase_table, prefixes, scoring
 from nmt.data.vocab import UNK
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
@@ -45,7 +45,7 @@ def test_shared_reading_of_sources() -> None:
     model = make()
     sources = some_pairs(80, 7)[0]
     plain, shared = model.start(sources), model.start_by_prefix(sources)
-    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(plain.cell_context, shared.cell_context, atol=1e-12)
+    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(plain.sources.cell, shared.sources.cell, atol=1e-12)
 
 
 def test_single_precision_is_within_1e_4() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.data.vocab import BOS, EOS, UNK
 from nmt.errors import ConfigError
-from nmt.models.encoders import ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties

@@ -1,0 +1,142 @@
+"""Additive attention (Bahdanau et al. 2015, RNNsearch): e_ij = v·tanh(K h_j + Q s_{i-1}), a = softmax over j, context = Σ a_j h_j.
+
+S sentences of at most L source words, D width of an annotation, A attention units, R rows (hypotheses, or sentences of a batch).
+tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed as 2v·σ(2(K h + Q s)), torch's σ being six times as
+fast as its tanh.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nmt.layers.cells import GRU
+
+
+@dataclass
+class Memory:
+    """What there is to look at: S sentences side by side, padded to the longest."""
+
+    keys: Tensor  # (S, L, A) K h_j, once a sentence
+    values: Tensor  # (S, L, D) the annotations h_j
+    mask: Tensor  # (S, L) 0 at words, -inf behind the end of a sentence
+
+    def rows(self, rows: Tensor) -> "Memory":
+        return Memory(self.keys.index_select(0, rows), self.values.index_select(0, rows), self.mask.index_select(0, rows))
+
+
+class AdditiveAttention(nn.Module):
+    def __init__(self, annotation: int, hidden: int, units: int) -> None:
+        super().__init__()
+        self.keys = nn.Parameter(torch.empty(units, annotation))  # K
+        self.query = nn.Parameter(torch.empty(units, hidden))  # Q
+        self.energy = nn.Parameter(torch.empty(1, units))  # v
+
+    def memory(self, values: Tensor, lengths: Tensor) -> Memory:
+        """Annotations (S, L, D), zeros behind the lengths (S,) -> keys and mask beside them"""
+        outside = torch.arange(values.shape[1], device=values.device) >= lengths[:, None]
+        mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
+        return Memory(F.linear(values, self.keys), values, mask)
+
+    def forward(self, hidden: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """s_{i-1} (R, H), a memory of R rows -> context (R, D), weights (R, L)"""
+        squashed = (memory.keys + F.linear(hidden, self.query)[:, None]).mul_(2).sigmoid_()  # (R, L, A)
+        energies = F.linear(squashed, 2 * self.energy)[:, :, 0] + memory.mask
+        weights = torch.softmax(energies, 1)
+        return torch.bmm(weights[:, None], memory.values)[:, 0], weights
+
+
+class _AttentiveGRUFunction(torch.autograd.Function):
+    """The GRU of cells.py whose context is the weighted mean chosen by its own state before the step.
+
+    Weight gradients are one product after the loop; the (rows, L, A) energies are computed again in the backward pass rather than
+    kept, so that memory does not grow with the target's length times the source's.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, context_matrix: Tensor,
+        keys: Tensor, values: Tensor, mask: Tensor, query: Tensor, energy: Tensor, sizes: list[int],
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D) -> states (N, H), contexts (N, D)"""
+        (N, _), H, (_, L, D) = x.shape, start.shape[1], values.shape
+        gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
+        reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
+        contexts, weights = x.new_empty(N, D), x.new_empty(N, L)
+        keys, query, energy = 2 * keys, 2 * query, 2 * energy
+        room = torch.empty_like(keys)
+        gates_t, matrix_t, context_t, query_t = gates_matrix.t(), matrix.t(), context_matrix.t(), query.t()
+        h, end = start, 0
+        for rows in sizes:
+            now = slice(end, end + rows)
+            h = h[:rows]
+            previous[now] = h
+            squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
+            energies = (squashed.view(rows * L, -1) @ energy[0]).view(rows, L).add_(mask[:rows])
+            a = torch.softmax(energies, 1, out=weights[now])
+            context = torch.bmm(a[:, None], values[:rows], out=contexts[now, None])[:, 0]
+            inputs = torch.addmm(x[now], context, context_t)
+            zr = torch.addmm(inputs[:, : 2 * H], h, gates_t, out=gates[now]).sigmoid_()
+            rh = torch.mul(zr[:, H:], h, out=reset[now])
+            c = torch.addmm(inputs[:, 2 * H :], rh, matrix_t, out=candidate[now]).tanh_()
+            h = torch.lerp(c, h, zr[:, :H], out=states[now])
+            end += rows
+        ctx.save_for_backward(gates_matrix, matrix, context_matrix, keys, values, query, energy, gates, previous, reset, candidate, contexts, weights)
+        ctx.sizes = sizes
+        return states, contexts
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_states: Tensor, d_contexts: Tensor) -> tuple[Tensor | None, ...]:
+        gates_matrix, matrix, context_matrix, keys, values, query, energy, gates, previous, reset, candidate, contexts, weights = ctx.saved_tensors
+        (N, H), (B, L, D), sizes = candidate.shape, values.shape, ctx.sizes
+        dx, d_query_rows, d_context = d_states.new_empty(N, 3 * H), d_states.new_empty(N, keys.shape[2]), torch.empty_like(contexts)
+        d_keys, d_energy = torch.zeros_like(keys), torch.zeros_like(energy[0])
+        room, slope = torch.empty_like(keys), torch.empty_like(keys)
+        dh, end, query_t = d_states.new_zeros(0, H), N, query.t()
+        for rows in reversed(sizes):
+            now = slice(end - rows, end)
+            d = d_states[now].clone()
+            d[: len(dh)] += dh
+            z, r, c, h = gates[now, :H], gates[now, H:], candidate[now], previous[now]
+            dzr, dc = dx[now, : 2 * H], dx[now, 2 * H :]
+            torch.mul(torch.addcmul(d, d, z, value=-1), 1 - c * c, out=dc)
+            drh = dc @ matrix
+            torch.mul(d * (h - c), z * (1 - z), out=dzr[:, :H])
+            torch.mul(drh * h, r * (1 - r), out=dzr[:, H:])
+            dh = torch.addmm(d.mul_(z), dzr, gates_matrix).addcmul_(drh, r)
+            # through the weighted mean, the softmax and the energies
+            d_mean = torch.addmm(d_contexts[now], dx[now], context_matrix, out=d_context[now])
+            a, da = weights[now], torch.bmm(values[:rows], d_mean[:, :, None])[:, :, 0]
+            de = a * (da - (a * da).sum(1, keepdim=True))
+            squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
+            d_energy.addmv_(squashed.view(rows * L, -1).t(), de.view(-1))
+            change = torch.addcmul(squashed, squashed, squashed, value=-1, out=slope[:rows]).mul_(de[:, :, None])  # σ' de, short of v
+            d_keys[:rows] += change
+            dq = torch.mul(change.sum(1), energy, out=d_query_rows[now])
+            dh.addmm_(dq, query)
+            end -= rows
+        # Each annotation's own part, Σ_i a_ij d_i, is one product a sentence over all its steps.
+        steps = torch.arange(len(sizes), device=dx.device).repeat_interleave(torch.tensor(sizes, device=dx.device))
+        row = torch.cat([torch.arange(rows, device=dx.device) for rows in sizes])
+        place = row * len(sizes) + steps
+        grid_a = dx.new_zeros(B * len(sizes), L).index_copy_(0, place, weights).view(B, -1, L)
+        grid_d = dx.new_zeros(B * len(sizes), D).index_copy_(0, place, d_context).view(B, -1, D)
+        d_values = torch.bmm(grid_a.transpose(1, 2), grid_d)
+        d_keys *= 2 * energy
+        return (
+            dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, dx.t() @ contexts,
+            d_keys, d_values, None, 2 * (d_query_rows.t() @ previous), 2 * d_energy[None], None,
+        )  # fmt: skip
+
+
+def attend(attention: AdditiveAttention, cell: GRU, x: Tensor, start: Tensor, memory: Memory, sizes: list[int]) -> tuple[Tensor, Tensor]:
+    """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and memory of B rows, longest
+    target first -> states (N, H), contexts (N, D)"""
+    assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
+    return _AttentiveGRUFunction.apply(
+        x, start, cell.recurrent_gates, cell.recurrent, cell.context, memory.keys, memory.values, memory.mask, attention.query, attention.energy, sizes
+    )
