@@ -32,8 +32,8 @@ VERSION = "nmt-run 1"
 
 
 @dataclass
-class Run:
-    """A trained model with its text pipeline."""
+class SavedRun:
+    """A trained model with its text pipeline. nmt.run.Run translates and scores with one or more of them."""
 
     directory: Path
     model: Translator
@@ -136,7 +136,7 @@ def read_config(directory: Path) -> tuple[DataConfig, ModelConfig]:
     return result  # type: ignore[return-value]
 
 
-def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Run:
+def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
     """A run ready to translate or score. CheckpointError says in one line what is wrong with the directory."""
     directory = Path(directory)
     check_version(directory)
@@ -148,10 +148,10 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Run
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
     step = find_step(directory, which)
-    model = Translator(model_config, len(source_words), len(target_words), fill=False)
+    model = Translator(model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words)
     load_weights(model, weights_path(directory, step))
     model.eval()
-    return Run(directory, model.to(device), source, target, source_words, target_words, data, step)
+    return SavedRun(directory, model.to(device), source, target, source_words, target_words, data, step)
 
 
 def load_weights(model: Translator, path: Path) -> None:

@@ -126,7 +126,7 @@ def to_yaml(config: RunConfig) -> str:
 
 def differences(config: RunConfig, directory: Path) -> list[str]:
     """Keys in which a configuration differs from the one a run was started with, less those that may."""
-    before: Any = OmegaConf.load(directory / "config.yaml")
+    before: Any = OmegaConf.merge(OmegaConf.structured(RunConfig), OmegaConf.load(directory / "config.yaml"))  # a newer key had its default
     now = OmegaConf.structured(config)
     names = [key for key in all_keys() if not is_section(key)]
     return [

@@ -2,16 +2,12 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
 from nmt.errors import ConfigError
-
-if TYPE_CHECKING:
-    from nmt.checkpoint import Run
 
 log = logging.getLogger("nmt.score")
 
@@ -24,7 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-score", "Natural log p(target | source), the end of the sentence included, one line for each pair.")
-    options.add_model(parser)
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN_DIR", help="run directories made by nmt-train; several are an ensemble, the mean of their probabilities"
+    )
+    options.add_compute(parser)
     parser.add_argument("--source", "-s", required=True, metavar="FILE", help="source text; plain, gzip, or -")
     parser.add_argument("--target", "-t", required=True, metavar="FILE", help="target text, line by line")
     options.add_output(parser)
@@ -37,16 +36,16 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("--source - --target -: only one of them can be stdin")
     if args.source != "-" and args.target != "-":
         files.check_parallel(args.source, args.target)  # before the first pair is scored
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.run)
-    from nmt import checkpoint
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
+    from nmt.run import Run
 
-    run = checkpoint.load(args.run, args.checkpoint, args.device)
+    run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     total, words, lines = 0.0, 0, 0
     with files.Writing(args.output) as out:
         log.info("%s", set_up)
         pairs = files.parallel(args.source, args.target)
         while block := list(islice(pairs, READ_AHEAD)):
-            for scores in score(run, block, args.tokenized):
+            for scores in run.word_scores(block, args.tokenized):
                 text = f"{sum(scores):.6f}"
                 out.write(text + (" ||| " + " ".join(f"{value:.6f}" for value in scores) if args.word_scores else "") + "\n")
                 total, words, lines = total + sum(scores), words + len(scores), lines + 1
@@ -55,15 +54,6 @@ def command(argv: Sequence[str] | None) -> None:
         from math import exp
 
         log.info("%s pairs, mean log p %.4f, a word %.4f, perplexity %.2f (%s)", f"{lines:,}", total / lines, total / words, exp(-total / words), run.name)
-
-
-def score(run: "Run", block: Sequence[tuple[str, ...]], tokenized: bool) -> Iterator[list[float]]:
-    from nmt.scoring import word_scores
-
-    encoded = [
-        (run.source_words.encode(run.source.units(source, tokenized)), run.target_words.encode(run.target.units(target, tokenized))) for source, target in block
-    ]
-    yield from word_scores(run.model, encoded)
 
 
 if __name__ == "__main__":

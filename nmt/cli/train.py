@@ -71,7 +71,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     dev = make_dev(config.data, pipelines, vocabs)
 
     torch.manual_seed(config.seed)
-    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=state is None).to(config.device)
+    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=state is None, spelling=vocabs[0].words).to(config.device)
     log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
     training = config.training
     optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)

@@ -1,10 +1,12 @@
 """nmt-translate: raw text in, detokenized text out, line for line, as a filter."""
 
+import argparse
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt import files, nbest
 from nmt.cli import options
@@ -12,97 +14,164 @@ from nmt.errors import ConfigError
 from nmt.phrase_table import escape, unescape
 
 if TYPE_CHECKING:
-    from nmt.checkpoint import Run
-    from nmt.search.beam import BeamConfig, Candidate
+    from nmt.run import Run, Translation
+    from nmt.search.beam import Candidate
 
 log = logging.getLogger("nmt.translate")
 
-READ_AHEAD = 100  # lines sorted by length and searched together
+READ_AHEAD = 200  # lines sorted by length and searched together
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-translate", "Translate text with a trained run: one line in, one line out, in order.")
-    options.add_model(parser)
+def make_parser() -> options.Parser:
+    parser = options.Parser("nmt-translate", "Translate text with a trained run, or with several as an ensemble: one line in, one line out, in order.")
+    parser.add_argument("runs", nargs="+", metavar="RUN_DIR", help="run directories made by nmt-train; an ensemble shares its target vocabulary")
+    options.add_compute(parser)
     options.add_input_output(parser, "source text")
-    parser.add_argument("--beam-size", "-b", type=options.positive, default=10, metavar="N", help="hypotheses kept at each word")
-    parser.add_argument("--n-best", type=options.positive, default=None, metavar="K", help="write the K best in Moses' format, as tokenized words")
-    parser.add_argument(
+    text = parser.add_argument_group("text")
+    text.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
+    text.add_argument("--escaped", action="store_true", help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too")
+    text.add_argument("--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once")
+    search = parser.add_argument_group("search")
+    search.add_argument("--beam-size", "-b", type=options.positive, default=10, metavar="N", help="hypotheses kept at each word")
+    search.add_argument("--n-best", type=options.positive, default=None, metavar="K", help="write the K best in Moses' format, as tokenized words")
+    search.add_argument(
         "--normalize", choices=("length", "none", "gnmt"), default="length", help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
     )
-    parser.add_argument("--max-length-factor", type=float, default=3.0, metavar="F", help="at most F words for each source word")
-    parser.add_argument("--min-length-factor", type=float, default=0.0, metavar="F", help="at least F words for each source word")
-    parser.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
-    parser.add_argument("--escaped", action="store_true", help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too")
-    parser.add_argument(
-        "--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once"
+    search.add_argument("--max-length-factor", type=float, default=3.0, metavar="F", help="at most F words for each source word")
+    search.add_argument("--min-length-factor", type=float, default=0.0, metavar="F", help="at least F words for each source word")
+    search.add_argument("--max-length", type=options.positive, default=None, metavar="N", help="at most N words")
+    search.add_argument("--min-length", type=options.positive, default=None, metavar="N", help="at least N words")
+    search.add_argument("--prefix", default=None, metavar="FILE", help="text that the translation of each line has to begin with, line by line")
+    search.add_argument(
+        "--shortlist", default=None, metavar="LEX", help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, other results"
     )
+    search.add_argument("--shortlist-frequent", type=options.positive, default=100, metavar="N", help="and the N most frequent words")
+    sampling = parser.add_argument_group("sampling")
+    sampling.add_argument(
+        "--sample", type=options.positive, default=None, metavar="N", help="draw N translations instead of searching; n-best format where N > 1"
+    )
+    sampling.add_argument("--temperature", type=float, default=1.0, metavar="T", help="draw from p^(1/T)")
+    sampling.add_argument("--seed", type=int, default=1, help="of the draws")
+    unknown = parser.add_argument_group("unknown words and alignment (models with attention)")
+    unknown.add_argument("--replace-unknown", action="store_true", help="let UNK be produced, then put the source word there that the model looked at")
+    unknown.add_argument(
+        "--lexicon", default=None, metavar="LEX", help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one"
+    )
+    unknown.add_argument("--alignments", default=None, metavar="FILE", help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention")
     options.add_quiet(parser)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    parser = make_parser()
     args = parser.parse_args(argv)
     options.start_log("nmt-translate", args.quiet)
-    if args.n_best and args.n_best > args.beam_size:
-        raise ConfigError(f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as large")
-    files.check_text(args.input)
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.run)
-    from nmt import checkpoint
-    from nmt.search.beam import BeamConfig
+    check(args)
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
+    from nmt.run import Run
 
-    run = checkpoint.load(args.run, args.checkpoint, args.device)
-    config = BeamConfig(args.beam_size, args.normalize, args.max_length_factor, args.min_length_factor)
-    config.check()
-    with files.Writing(args.output) as out:
+    run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
+    work = Work(args, run)
+    with ExitStack() as stack:
+        out = stack.enter_context(files.Writing(args.output))
+        alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
         log.info("%s", set_up)
         first = 0
-        for lines in blocks(files.read_lines(args.input), args.read_ahead):
-            if args.escaped:
-                lines = [" ".join(map(unescape, files.split_words(line))) for line in lines]
-            found = translate(run, lines, config, args.tokenized or args.escaped, f"{files.name_of(args.input)}:", first)
-            for number, candidates in enumerate(found, first):
-                if args.n_best:
-                    out.write_lines(map(nbest.write, hypotheses(run, number, candidates[: args.n_best], args.escaped)))
+        for lines, prefixes in blocks(args):
+            for number, translations in enumerate(work.translate(lines, prefixes, first), first):
+                if args.n_best or (args.sample or 0) > 1:
+                    out.write_lines(map(nbest.write, hypotheses(number, translations, args.escaped)))
                 else:
-                    text = best_text(run, candidates, args.tokenized or args.escaped)
+                    text = run.text(translations[0], args.tokenized or args.escaped)
                     out.write((" ".join(map(escape, files.split_words(text))) if args.escaped else text) + "\n")
+                if alignments:
+                    chosen = translations if args.n_best else translations[:1]
+                    alignments.write_lines(" ".join(f"{source}-{target}" for source, target in found.alignment) for found in chosen)
             out.flush()
             first += len(lines)
 
 
-def blocks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    while block := list(islice(lines, size)):
-        yield block
+def check(args: argparse.Namespace) -> None:
+    """ConfigError for options that exclude each other, DataError for text that cannot be read, before any work."""
+    if args.n_best and args.n_best > args.beam_size:
+        raise ConfigError(f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as large")
+    if args.sample and (args.n_best or args.prefix or args.shortlist or args.replace_unknown):
+        raise ConfigError("--sample goes with none of --n-best, --prefix, --shortlist, --replace-unknown")
+    if args.lexicon and not args.replace_unknown:
+        raise ConfigError("--lexicon goes with --replace-unknown; for a short-list give --shortlist LEX")
+    files.check_text(args.input)
+    if args.prefix:
+        if args.prefix == args.input == "-":
+            raise ConfigError("--input - --prefix -: only one of them can be stdin")
+        if "-" not in (args.prefix, args.input):
+            files.check_parallel(args.input, args.prefix)
 
 
-def translate(run: "Run", lines: list[str], config: "BeamConfig", tokenized: bool, where: str, first: int) -> "list[list[Candidate]]":
-    """The finished hypotheses of each line, best first. A line without words has one: empty, of probability 1."""
-    from nmt.search.beam import Candidate, search
-
-    units = [run.source.units(line, tokenized) for line in lines]
-    for number, words in enumerate(units, first + 1):
-        if len(words) > 10 * run.data.max_length:
-            log.warning(
-                "%s%d: %s words, but the run has seen no more than %d in a sentence; expect a poor translation, or split the line",
-                where, number, f"{len(words):,}", run.data.max_length,
-            )  # fmt: skip
-    full = [index for index, words in enumerate(units) if words]
-    results = [[Candidate([], 0.0, 0.0)] for _ in lines]
-    for index, candidates in zip(full, search(run.model, [run.source_words.encode(units[i]) for i in full], config), strict=True):
-        results[index] = candidates
-    return results
+def blocks(args: argparse.Namespace) -> Iterator[tuple[list[str], list[str] | None]]:
+    """Lines that are translated together, and their prefixes."""
+    rows = files.parallel(args.input, args.prefix) if args.prefix else ((line,) for line in files.read_lines(args.input))
+    while block := list(islice(rows, args.read_ahead)):
+        columns = [list(column) for column in zip(*block, strict=True)]
+        if args.escaped:
+            columns = [[" ".join(map(unescape, files.split_words(line))) for line in column] for column in columns]
+        yield columns[0], columns[1] if args.prefix else None
 
 
-def best_text(run: "Run", candidates: "list[Candidate]", tokenized: bool) -> str:
-    return run.target.text(run.target_words.decode(candidates[0].words), tokenized)
+class Work:
+    """A run with the options of one call."""
+
+    def __init__(self, args: argparse.Namespace, run: "Run") -> None:
+        from nmt.data.lexicon import Lexicon
+        from nmt.search.beam import BeamConfig
+        from nmt.search.sampling import SamplingConfig
+
+        self.args, self.run = args, run
+        self.tokenized = args.tokenized or args.escaped
+        if (args.replace_unknown or args.alignments) and not run.members[0].model.decoder.attention:
+            raise ConfigError(f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; train with model.attention")
+        self.beam = BeamConfig(
+            args.beam_size, args.normalize, args.max_length_factor, args.min_length_factor, args.max_length or 0, args.min_length or 0, args.replace_unknown
+        )
+        self.beam.check()
+        self.sampling = SamplingConfig(args.sample or 1, args.temperature, args.seed, args.max_length_factor)
+        self.sampling.check()
+        self.unknown = None if not args.replace_unknown else Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
+        self.model: Any = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent) if args.shortlist else run.model
+
+    def translate(self, lines: list[str], prefixes: list[str] | None, first: int) -> "Iterator[list[Translation]]":
+        """For each line its translations, the best (of draws: the likeliest) first."""
+        self.warn_of_long_lines(lines, first)
+        for line, candidates in zip(lines, self.candidates(lines, prefixes, first), strict=True):
+            yield [self.run.translation(line, candidate, self.tokenized, self.unknown) for candidate in candidates]
+
+    def candidates(self, lines: list[str], prefixes: list[str] | None, first: int) -> "list[list[Candidate]]":
+        if self.args.sample:
+            drawn = self.run.sample(lines, self.sampling, self.tokenized, first)
+            return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in drawn]
+        found = self.run.search(lines, self.beam, self.tokenized, prefixes, self.model)
+        return [candidates[: self.args.n_best or 1] for candidates in found]
+
+    def warn_of_long_lines(self, lines: list[str], first: int) -> None:
+        for number, line in enumerate(lines, first + 1):
+            if len(line) < 10 * self.run.max_length:
+                continue
+            words = len(self.run.read(line, self.tokenized))
+            if words > 10 * self.run.max_length:
+                log.warning(
+                    "%s:%d: %s words, but the run has seen no more than %d in a sentence; expect a poor translation, or split the line",
+                    files.name_of(self.args.input), number, f"{words:,}", self.run.max_length,
+                )  # fmt: skip
 
 
-def hypotheses(run: "Run", sentence: int, candidates: "list[Candidate]", escaped: bool) -> Iterator[nbest.Hypothesis]:
+def hypotheses(sentence: int, translations: "list[Translation]", escaped: bool) -> Iterator[nbest.Hypothesis]:
     """NMT0 is log p, the total what the list is ordered by."""
-    for candidate in candidates:
-        words = run.target.join(run.target_words.decode(candidate.words))
-        words = list(map(escape, words)) if escaped else words
-        yield nbest.Hypothesis(sentence, words, {"NMT0": [candidate.log_prob]}, candidate.score)
+    for found in translations:
+        words = list(map(escape, found.words)) if escaped else found.words
+        yield nbest.Hypothesis(sentence, words, {"NMT0": [found.log_prob]}, found.score)
 
 
 if __name__ == "__main__":

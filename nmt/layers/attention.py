@@ -5,6 +5,7 @@ tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed a
 fast as its tanh.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,14 @@ class Memory:
 
     def rows(self, rows: Tensor) -> "Memory":
         return Memory(self.keys.index_select(0, rows), self.values.index_select(0, rows), self.mask.index_select(0, rows))
+
+    @staticmethod
+    def join(parts: "Sequence[Memory]") -> "Memory":
+        """All sentences, padded to the longest of them."""
+        L = max(part.keys.shape[1] for part in parts)
+        keys, values = ([F.pad(getattr(part, name), (0, 0, 0, L - part.keys.shape[1])) for part in parts] for name in ("keys", "values"))
+        masks = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
+        return Memory(torch.cat(keys), torch.cat(values), torch.cat(masks))
 
 
 class AdditiveAttention(nn.Module):

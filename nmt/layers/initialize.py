@@ -14,7 +14,7 @@ def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
 def initialize(module: nn.Module, kind: str, scale: float) -> None:
     """Fill every parameter of a model from torch's generator.
 
-    `paper`: N(0, scale²); `glorot`: U(±√(6 / (fan_in + fan_out))). Either way parameters named `recurrent` are stacks of
+    `paper`: N(0, scale²); `uniform`: U(±scale); `glorot`: U(±√(6 / (fan_in + fan_out))). In all of them parameters named `recurrent` are stacks of
     orthogonal matrices, biases are 0, and the embedding of <s> stays 0.
     """
     with torch.no_grad():
@@ -28,6 +28,8 @@ def initialize(module: nn.Module, kind: str, scale: float) -> None:
                 parameter.zero_()
             elif kind == "glorot":
                 parameter.uniform_(-1, 1).mul_(math.sqrt(6 / sum(parameter.shape)))
+            elif kind == "uniform":
+                parameter.uniform_(-scale, scale)
             else:
                 parameter.normal_(0, scale)
         for part in module.modules():

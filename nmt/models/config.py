@@ -30,7 +30,7 @@ class ModelConfig:
     tied: str = "none"  # target: the output matrix is the target embeddings; all: the source embeddings too
     dropout: float = 0.0  # on embeddings, between layers and on maxout units, never on recurrent links; the papers use none
     bias: bool = False  # the document prints no biases; the authors' code has some
-    init: str = "paper"  # paper: N(0, init_scale²), recurrent matrices orthogonal | glorot
+    init: str = "paper"  # paper: N(0, init_scale²) | uniform: U(±init_scale) | glorot; recurrent matrices always orthogonal
     init_scale: float = 0.01
     gate: str = "keep_old"  # what the update gate z does with the old state: keep_old (document) | take_new (authors' code)
     reset: str = "before"  # reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)
@@ -44,7 +44,7 @@ class ModelConfig:
             "cell": CELLS,
             "source_words": WORDS,
             "tied": TIED,
-            "init": ("paper", "glorot"),
+            "init": ("paper", "glorot", "uniform"),
             "gate": GATES,
             "reset": RESETS,
             "summary": ("state", "tanh"),

@@ -1,6 +1,7 @@
 """The decoder of the RNN encoder-decoder: what it sees of the source enters the gates, the candidate and the output at every step
 (section 4.2.2). That is c, the same at all steps, or with attention the mean of the annotations that this step looks at."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,6 +25,17 @@ class Sources:
     output: Tensor | None = None  # (S, 2M) O_c c
     memory: Memory | None = None
 
+    def rows(self, rows: Tensor) -> "Sources":
+        cell, output = (None if part is None else part.index_select(0, rows) for part in (self.cell, self.output))
+        return Sources(cell, output, self.memory and self.memory.rows(rows))
+
+    @staticmethod
+    def join(parts: "Sequence[Sources]") -> "Sources":
+        memories = [part.memory for part in parts if part.memory is not None]
+        if memories:
+            return Sources(memory=Memory.join(memories))
+        return Sources(torch.cat([part.cell for part in parts]), torch.cat([part.output for part in parts]))  # type: ignore[misc]
+
 
 @dataclass
 class DecoderState:
@@ -38,6 +50,17 @@ class DecoderState:
         """Row i of the result is row rows[i]; rows may repeat or be missing."""
         weights = None if self.weights is None else self.weights.index_select(0, rows)
         return DecoderState(self.hidden.index_select(0, rows), self.sentence.index_select(0, rows), self.sources, weights)
+
+    @staticmethod
+    def join(states: "Sequence[DecoderState]") -> "DecoderState":
+        """All rows, one state's below the other's. Sentences without rows are forgotten."""
+        sentences, sources, count = [], [], 0
+        for state in states:
+            used, index = state.sentence.unique(return_inverse=True)
+            sentences.append(index + count)
+            sources.append(state.sources.rows(used))
+            count += len(used)
+        return DecoderState(torch.cat([state.hidden for state in states]), torch.cat(sentences), Sources.join(sources))
 
 
 @dataclass
@@ -65,7 +88,7 @@ class RNNDecoder(nn.Module):
         self.output = DeepOutput(H, config.embedding, C, config.maxout, words, config.output_rank, config.bias, config.dropout)
         self.tied = config.tied != "none"
         if self.tied:
-            self.output.words = self.embedding.weight
+            self.output.words = self.embedding.weight  # type: ignore[assignment]
         self.dropout = config.dropout
         self.first_word = config.first_word
 

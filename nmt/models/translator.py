@@ -65,3 +65,16 @@ class Translator(nn.Module):
     def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
         """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
         return state.rows(rows)
+
+    def join(self, states: Sequence[DecoderState]) -> DecoderState:
+        """The rows of all states, one below the other."""
+        return DecoderState.join(states)
+
+    def attention(self, state: DecoderState) -> Tensor | None:
+        """Where each row looked at its last step: (R, L) weights of the source words and the end symbol; None without attention"""
+        if state.weights is None or not self.encoder.reverse:
+            return state.weights
+        assert state.sources.memory is not None
+        places = torch.arange(state.weights.shape[1], device=self.device).expand_as(state.weights)
+        last = (state.sources.memory.mask[state.sentence] == 0).sum(1, keepdim=True) - 2  # of the words
+        return state.weights.gather(1, torch.where(places <= last, last - places, places))

@@ -1,22 +1,27 @@
 """Beam search as in section 6.4.2, over many sentences at once: the result for a sentence does not depend on its neighbours.
 
 At each step the s best continuations of a sentence are kept; each one that ends is set aside and makes s smaller by one; the
-search of a sentence stops at s = 0 or after 3 words for each source word. UNK is never produced. The finished hypotheses
-are ranked by log probability over length. If nothing has finished, the best unfinished ones are ended where they stand.
+search of a sentence stops at s = 0 or at its longest length, 3 words for each source word. UNK is never produced unless it is
+asked for. The finished hypotheses are ranked by log probability over length. If nothing has finished, the best unfinished ones
+are ended where they stand.
+
+Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
 
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Ids
 from nmt.data.vocab import BOS, EOS, UNK
 from nmt.errors import ConfigError
 from nmt.search import penalties
-from nmt.search.steps import StepModel
+from nmt.search.steps import State, StepModel
+
+REFILL = 0.7  # new sentences come in when fewer than this share of the rows is taken
 
 
 @dataclass
@@ -25,6 +30,9 @@ class BeamConfig:
     normalize: str = "length"  # length | none | gnmt
     max_length_factor: float = 3.0  # at most this many words for each source word
     min_length_factor: float = 0.0  # no end before this many words for each source word; the authors' code uses 0.5
+    max_length: int = 0  # at most this many words, whatever the source; 0: no such limit
+    min_length: int = 0  # no end before this many words
+    allow_unknown: bool = False  # may UNK be produced? For its replacement by a source word; the papers exclude it
     rows: int = 100  # live hypotheses in a batch: keeps the scores of 30k words in the processor's cache
 
     def check(self) -> None:
@@ -32,7 +40,20 @@ class BeamConfig:
             raise ConfigError(f"beam size: {self.beam_size} is too small, expected 1 or more")
         if self.max_length_factor <= 0 or not 0 <= self.min_length_factor <= self.max_length_factor:
             raise ConfigError("length factors: expected 0 <= minimum <= maximum and maximum > 0")
+        if min(self.max_length, self.min_length) < 0 or (self.max_length and self.min_length > self.max_length):
+            raise ConfigError("lengths: expected 0 <= minimum <= maximum; a maximum of 0 is none")
         penalties.by_name(self.normalize)
+
+    def longest(self, words: int) -> int:
+        """The most words of a translation of a source of `words` words; a minimum length wins over a factor."""
+        limit = max(1, math.ceil(self.max_length_factor * words))
+        if self.max_length:
+            limit = min(limit, self.max_length)
+        return max(limit, self.min_length)
+
+    def shortest(self, words: int) -> int:
+        least = max(math.ceil(self.min_length_factor * words), self.min_length)
+        return min(least, self.max_length) if self.max_length else least
 
 
 @dataclass
@@ -43,69 +64,151 @@ class Candidate:
     log_prob: float
     score: float
     complete: bool = True  # false: the fallback, ended by the length limit
+    looked_at: list[int] = field(default_factory=list)  # with attention, for each word the source position of greatest weight
 
 
-class _History:
-    """Words and parents of all rows of all steps, to read a hypothesis back from its last row."""
+class History:
+    """The words of all hypotheses as a tree: each row knows its last node, each node its word, its parent and where it looked."""
 
     def __init__(self) -> None:
-        self.words: list[list[int]] = []
-        self.parents: list[list[int]] = []
+        self.words: list[int] = []
+        self.parents: list[int] = []
+        self.looks: list[int] = []
 
-    def append(self, words: Tensor, parents: Tensor) -> None:
-        self.words.append(words.tolist())
-        self.parents.append(parents.tolist())
+    def append(self, words: Tensor, parents: Tensor, looks: Tensor | None) -> Tensor:
+        """Nodes of new words (K,) below their parents (K,), -1 for none; -> their numbers (K,)"""
+        first = len(self.words)
+        self.words += words.tolist()
+        self.parents += parents.tolist()
+        self.looks += [-1] * len(words) if looks is None else looks.tolist()
+        return torch.arange(first, len(self.words), device=words.device)
 
-    def read(self, row: int) -> list[int]:
-        words = []
-        for step in range(len(self.words) - 1, -1, -1):
-            words.append(self.words[step][row])
-            row = self.parents[step][row]
-        return words[::-1]
+    def read(self, node: int) -> tuple[list[int], list[int]]:
+        """Words and looks from the first to this node."""
+        words, looks = [], []
+        while node >= 0:
+            words.append(self.words[node])
+            looks.append(self.looks[node])
+            node = self.parents[node]
+        return words[::-1], looks[::-1]
+
+
+@dataclass
+class Rows(Generic[State]):
+    """R live hypotheses; those of a sentence are neighbours, the best first. None: no word was read yet."""
+
+    state: State
+    sentence: Tensor  # (R,) index of its sentence
+    totals: Tensor  # (R,) log p so far, float64
+    nodes: Tensor  # (R,) in the history; -1 before the first word
+    words: Tensor | None  # (R,)
+
+
+class _Search(Generic[State]):
+    """The sentences of one search, and what of each is known."""
+
+    def __init__(self, model: StepModel[State], sources: Sequence[Any], config: BeamConfig, prefixes: Sequence[Sequence[int]] | None) -> None:
+        self.model, self.sources, self.config, self.device = model, sources, config, model.device
+        self.prefixes = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
+        self.forced = any(self.prefixes)
+        longest = [max(config.longest(len(source)), len(prefix)) for source, prefix in zip(sources, self.prefixes, strict=True)]
+        self.lengths = torch.tensor([len(source) for source in sources], device=self.device)
+        self.longest = torch.tensor(longest, device=self.device)
+        self.shortest = torch.tensor([config.shortest(len(source)) for source in sources], device=self.device)
+        self.widths = torch.full((len(sources),), config.beam_size, device=self.device)
+        self.steps = torch.zeros(len(sources), dtype=torch.long, device=self.device)  # words of each sentence's hypotheses
+        self.finished: list[list[Candidate]] = [[] for _ in sources]
+        self.history = History()
+        self.rank: Callable[[float, int], float] = penalties.by_name(config.normalize)
+
+    def begin(self, sentences: Sequence[int]) -> Rows[State]:
+        index = torch.tensor(sentences, device=self.device)
+        totals = torch.zeros(len(index), dtype=torch.float64, device=self.device)
+        state = self.model.start([self.sources[i] for i in sentences])
+        return Rows(state, index, totals, torch.full_like(index, -1), None)
+
+    def step(self, rows: Rows[State]) -> Rows[State]:
+        """One more word for every hypothesis; those that end, and sentences that are done, leave."""
+        log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
+        sentence, step = rows.sentence, self.steps[rows.sentence]
+        forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
+        log_probs = forbid(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
+        for row, word, value in forced:
+            log_probs[row] = -math.inf
+            log_probs[row, word] = value
+        best = expand(log_probs, rows.totals, sentence, self.widths)
+        looks = self.looks(self.model.attention(state), sentence)
+        ended = best.parent[best.ends]
+        for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
+            self.finished[int(sentence[row])].append(self.candidate(int(rows.nodes[row]), total))
+        self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
+        at_limit = self.longest[sentence] <= step
+        for index in sentence[at_limit].unique().tolist():
+            if not self.finished[index]:
+                self.finished[index] = self.fallback(rows, log_probs, sentence == index)
+        live = ~best.ends & ~at_limit[best.parent] & (self.widths[sentence[best.parent]] > 0)
+        parent, words = best.parent[live], best.word[live]
+        self.steps[sentence.unique()] += 1
+        nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
+        return Rows(self.model.reorder(state, parent), sentence[parent], best.total[live], nodes, words)
+
+    def forced_words(self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]) -> list[tuple[int, int, float]]:
+        """Row, word and log p where a prefix lasts: only its word may follow, even UNK."""
+        where = [(row, self.prefixes[index][at]) for row, (index, at) in enumerate(zip(sentence, step, strict=True)) if at < len(self.prefixes[index])]
+        return [(row, word, float(log_probs[row, word])) for row, word in where]
+
+    def looks(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
+        """The source word of greatest weight; the end symbol is none."""
+        if weights is None:
+            return None
+        behind = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
+        return weights.masked_fill(behind, -1.0).argmax(1)
+
+    def candidate(self, node: int, total: float, complete: bool = True) -> Candidate:
+        words, looks = self.history.read(node)
+        return Candidate(words, total, self.rank(total, len(words) + 1), complete, [] if -1 in looks else looks)
+
+    def fallback(self, rows: Rows[State], log_probs: Tensor, mine: Tensor) -> list[Candidate]:
+        """All rows of one sentence, ended where they stand, with the probability of that end in their scores."""
+        where = mine.nonzero()[:, 0].tolist()
+        return [self.candidate(int(rows.nodes[row]), float(rows.totals[row] + log_probs[row, EOS]), complete=False) for row in where]
+
+    def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
+        if not len(first.sentence) or not len(second.sentence):
+            return first if len(first.sentence) else second
+        assert first.words is not None and second.words is not None
+        pairs = ((first.sentence, second.sentence), (first.totals, second.totals), (first.nodes, second.nodes), (first.words, second.words))
+        sentence, totals, nodes, words = (torch.cat(pair) for pair in pairs)
+        return Rows(self.model.join([first.state, second.state]), sentence, totals, nodes, words)
 
 
 @torch.no_grad()
-def beam_search(model: StepModel, sources: Sequence[Ids], config: BeamConfig) -> list[list[Candidate]]:
-    """The finished hypotheses of each sentence, best first; at most `beam_size` of them and at least one."""
-    device = model.device
-    count = len(sources)
-    limits = torch.tensor([max(1, math.ceil(config.max_length_factor * len(source))) for source in sources], device=device)
-    minimum = torch.tensor([math.ceil(config.min_length_factor * len(source)) for source in sources], device=device)
-    finished: list[list[Candidate]] = [[] for _ in sources]
-    history = _History()
-    rank = penalties.by_name(config.normalize)
+def search(model: StepModel[State], sources: Sequence[Any], config: BeamConfig, prefixes: Sequence[Sequence[int]] | None = None) -> list[list[Candidate]]:
+    """The finished hypotheses of each sentence, best first; at most `beam_size` of them and at least one, in the order of the sources.
 
-    state = model.start(sources)
-    sentence = torch.arange(count, device=device)  # of each live row; rows of a sentence are neighbours, the best first
-    totals = torch.zeros(count, dtype=torch.float64, device=device)  # log p of each live row
-    widths = torch.full((count,), config.beam_size, device=device)
-    words: Tensor | None = None
-    step = 0
-    while len(sentence):
-        log_probs, state = model.step(state, words)  # (R, V)
-        log_probs = forbid(log_probs, step < minimum[sentence])
-        best = expand(log_probs, totals, sentence, widths)
-        for row, total in zip(best.parent[best.ends].tolist(), best.total[best.ends].tolist(), strict=True):
-            text = history.read(row)
-            finished[int(sentence[row])].append(Candidate(text, total, rank(total, len(text) + 1)))
-        widths.index_add_(0, sentence[best.parent[best.ends]], torch.full_like(best.parent[best.ends], -1))
-        at_limit = limits[sentence] <= step
-        for index in sentence[at_limit].unique().tolist():
-            if not finished[index]:
-                finished[index] = fallback(history, log_probs, totals, sentence == index, rank)
-        live = ~best.ends & ~at_limit[best.parent] & (widths[sentence[best.parent]] > 0)
-        parent, words = best.parent[live], best.word[live]
-        history.append(words, parent)
-        totals, sentence = best.total[live], sentence[parent]
-        state = model.reorder(state, parent)
-        step += 1
+    `prefixes`: for each sentence the words its translation has to begin with. About `rows` hypotheses are live at a time; the
+    longest sentences come first.
+    """
+    work = _Search(model, sources, config, prefixes)
+    waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one last
+    side_by_side = max(1, config.rows // config.beam_size)
+    rows: Rows[State] | None = None
+    while waiting or (rows is not None and len(rows.sentence)):
+        alive = 0 if rows is None else len(rows.sentence)
+        if not alive or (waiting and alive <= REFILL * config.rows - config.beam_size):
+            room = max(1, (config.rows - alive) // config.beam_size)
+            begun = work.step(work.begin([waiting.pop() for _ in range(min(len(waiting), room, side_by_side))]))
+            rows = begun if rows is None else work.join(rows, begun)
+            continue
+        assert rows is not None
+        rows = work.step(rows)
     nothing = [Candidate([], -math.inf, -math.inf, complete=False)]  # only when no score is a number
-    return [sorted(candidates, key=lambda candidate: -candidate.score) or nothing for candidates in finished]
+    return [sorted(candidates, key=lambda candidate: -candidate.score) or nothing for candidates in work.finished]
 
 
-def forbid(log_probs: Tensor, too_short: Tensor) -> Tensor:
+def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
     """<s> and UNK never follow; the end symbol does not in rows that are too short: (R, V), (R,) -> (R, V)"""
-    log_probs[:, [BOS, UNK]] = -math.inf
+    log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     log_probs[too_short, EOS] = -math.inf
     return log_probs
 
@@ -123,44 +226,18 @@ class Expansion:
 def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
     """The widths[i] best continuations of each sentence i: (R, V), (R,), (R,), (S,)"""
     R, V = log_probs.shape
-    width = int(widths.max())
-    each = min(width, V)
-    values, words = log_probs.topk(each)  # (R, each): no sentence can need more from one row
     _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
     starts = sizes.cumsum(0) - sizes
+    allowed = widths[sentence[starts]]
+    width = int(allowed.max())
+    each = min(width, V)
+    values, words = log_probs.topk(each)  # (R, each): no sentence can need more from one row
     slot = torch.arange(R, device=sentence.device) - starts[group]
     rows = int(sizes.max())
     grid = totals.new_full((len(sizes), rows, each), -math.inf)
     grid[group, slot] = totals[:, None] + values
     total, flat = grid.view(len(sizes), -1).topk(min(width, rows * each))
-    allowed = widths[sentence[starts]]
     kept = (torch.arange(total.shape[1], device=total.device) < allowed[:, None]) & (total > -math.inf)
     parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[kept]
     word = words[parent, (flat % each)[kept]]
     return Expansion(parent, word, total[kept], word == EOS)
-
-
-def fallback(history: _History, log_probs: Tensor, totals: Tensor, mine: Tensor, rank: Callable[[float, int], float]) -> list[Candidate]:
-    """All rows of one sentence, ended where they stand, with the probability of that end in their scores."""
-    candidates = []
-    for row in mine.nonzero()[:, 0].tolist():
-        text = history.read(row)
-        total = float(totals[row] + log_probs[row, EOS])
-        candidates.append(Candidate(text, total, rank(total, len(text) + 1), complete=False))
-    return candidates
-
-
-def search(model: StepModel, sources: Sequence[Ids], config: BeamConfig) -> list[list[Candidate]]:
-    """`beam_search` over any number of sentences: the longest first, in batches of about `rows` hypotheses, results in order."""
-    results: list[list[Candidate]] = [[] for _ in sources]
-    for batch in batches(sources, max(1, config.rows // config.beam_size)):
-        for index, candidates in zip(batch, beam_search(model, [sources[i] for i in batch], config), strict=True):
-            results[index] = candidates
-    return results
-
-
-def batches(sources: Sequence[Ids], size: int) -> Iterator[list[int]]:
-    """Indices of sentences of like length."""
-    order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]

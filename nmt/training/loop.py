@@ -9,8 +9,9 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from nmt import checkpoint
 from nmt.data.batches import Batch, BatchStream
 from nmt.errors import CheckpointError, ConfigError, UserError
 from nmt.models.translator import Translator
-from nmt.training.optimizers import OPTIMIZERS, clip
+from nmt.training.optimizers import OPTIMIZERS, SCHEDULES, clip, rate_of, scheduled, set_rate
 from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, Table
 from nmt.training.validation import DevSet, validate
 
@@ -33,11 +34,15 @@ log = logging.getLogger(__name__)
 class TrainingConfig:
     optimizer: str = "adadelta"  # adadelta (papers) | adam | sgd
     learning_rate: float = 1.0  # 1 for adadelta; about 0.001 for adam
+    warmup: int = 0  # updates over which the rate rises to learning_rate in a straight line
+    schedule: str = "constant"  # after the warm-up: constant | inverse_sqrt: learning_rate √(warmup / updates). See also decay
     rho: float = 0.95  # adadelta only
     eps: float = 1e-6  # adadelta only
     clip: float = 1.0  # largest total norm of a gradient; 0: none
     cost: str = "sentence"  # what a gradient is of: mean over sentences (eq. 4.4) | word: mean over words | sum (authors' code)
+    label_smoothing: float = 0.0  # share of each word's weight that all words get; 0.1 helps small corpora. Dev costs are without it
     batch_size: int = 64  # sentences
+    accumulate: int = 1  # batches whose gradients are added for one update: larger batches than fit in memory
     pool: int = 20  # batches that are sorted by length together
     max_steps: int = 0  # 0: no limit; one of the limits or `patience` has to end the training
     max_epochs: int = 0
@@ -48,23 +53,27 @@ class TrainingConfig:
     dev_beam: int = 4  # beam for BLEU on the development set; 0: no BLEU
     metric: str = "bleu"  # which development score decides: bleu | cost
     patience: int = 10  # stop after this many validations without a better score; 0: never
-    decay: float = 1.0  # learning rate is multiplied by this after `decay_patience` validations without a better score
+    decay: float = 1.0  # the rate is multiplied by this after `decay_patience` validations without a better score; 0.5 halves it on a plateau
     decay_patience: int = 1
     keep: int = 1  # newest checkpoints kept, besides the best
     tensorboard: bool = True  # curves for TensorBoard, where it is installed
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
-        choices = {"optimizer": OPTIMIZERS, "cost": ("sentence", "word", "sum"), "metric": ("bleu", "cost")}
+        choices = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "cost": ("sentence", "word", "sum"), "metric": ("bleu", "cost")}
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
                 raise ConfigError(f"training.{key}: {getattr(self, key)!r} is unknown, expected one of {', '.join(allowed)}")
-        for key in ("batch_size", "pool", "log_every", "keep", "decay_patience"):
+        for key in ("batch_size", "accumulate", "pool", "log_every", "keep", "decay_patience"):
             if getattr(self, key) < 1:
                 raise ConfigError(f"training.{key}: {getattr(self, key)} is too small, expected 1 or more")
-        for key in ("learning_rate", "clip", "max_steps", "max_epochs", "max_minutes", "validate_every", "save_every", "dev_beam"):
+        for key in ("learning_rate", "warmup", "clip", "max_steps", "max_epochs", "max_minutes", "validate_every", "save_every", "dev_beam"):
             if getattr(self, key) < 0:
                 raise ConfigError(f"training.{key}: {getattr(self, key)} is negative")
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigError(f"training.label_smoothing: {self.label_smoothing} is out of range, expected 0 <= label_smoothing < 1")
+        if self.schedule == "inverse_sqrt" and not self.warmup:
+            raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
         if self.metric == "bleu" and not self.dev_beam:
             raise ConfigError("training.metric: bleu needs dev_beam of 1 or more")
 
@@ -83,6 +92,7 @@ class Progress:
     best: float | None = None
     best_step: int = 0
     bad: int = 0  # validations without a better score
+    decayed: float = 1.0  # product of the decays so far
     validated: int = -1  # last validated step
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
 
@@ -113,13 +123,13 @@ def train(job: Job) -> str:
     clock = Clock(progress.seconds)
     reason = limit_reached(config, progress)
     while not reason:
-        for batch in bar(job, job.stream.batches(progress.epoch, progress.batch)):
-            cost, norm = update(job, batch)
+        for batches in groups(bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate):
+            cost, norm = update(job, batches)
             progress.step += 1
-            progress.batch += 1
-            progress.sentences += batch.sentences
+            progress.batch += len(batches)
+            progress.sentences += sum(batch.sentences for batch in batches)
             progress.log_cost += cost
-            progress.log_words += batch.target_tokens
+            progress.log_words += sum(batch.target_tokens for batch in batches)
             progress.seconds = clock.seconds()
             if progress.step % config.log_every == 0:
                 write_log(job, tables[0], board, norm, clock)
@@ -156,24 +166,32 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
     return ""
 
 
-def update(job: Job, batch: Batch) -> tuple[float, float]:
-    """One step of the optimizer; returns Σ -log p of the batch and the gradient's norm before clipping."""
+def groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
+    """The batches of each update; the last of an epoch may be fewer."""
+    while group := list(islice(batches, size)):
+        yield group
+
+
+def update(job: Job, batches: Sequence[Batch]) -> tuple[float, float]:
+    """One step of the optimizer; returns the cost, Σ -log p of the batches (smoothed), and the gradient's norm before clipping."""
+    config = job.config
     job.optimizer.zero_grad(set_to_none=True)
-    total: Tensor = job.model.loss(batch.to(job.model.device))
-    divisor = {"sentence": batch.sentences, "word": batch.target_tokens, "sum": 1}[job.config.cost]
-    (total / divisor).backward()  # type: ignore[no-untyped-call]
-    norm = clip(job.model.parameters(), job.config.clip)
+    units = {"sentence": lambda batch: batch.sentences, "word": lambda batch: batch.target_tokens, "sum": lambda batch: 0}[config.cost]
+    divisor = sum(map(units, batches)) or 1
+    cost = 0.0
+    for batch in batches:
+        total: Tensor = job.model.loss(batch.to(job.model.device), config.label_smoothing)
+        (total / divisor).backward()  # type: ignore[no-untyped-call]
+        cost += float(total.detach())
+    norm = clip(job.model.parameters(), config.clip)
     if not math.isfinite(norm):
         raise UserError(
             f"{job.directory}: the gradient is not a number at step {job.progress.step + 1}; the last checkpoint is whole. "
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
+    set_rate(job.optimizer, config.learning_rate * job.progress.decayed * scheduled(config.schedule, config.warmup, job.progress.step + 1))
     job.optimizer.step()
-    return float(total.detach()), norm
-
-
-def rate_of(optimizer: Optimizer) -> float:
-    return float(optimizer.param_groups[0]["lr"])
+    return cost, norm
 
 
 def write_log(job: Job, table: Table, board: Board, norm: float, clock: Clock) -> None:
@@ -206,8 +224,7 @@ def validate_and_save(job: Job, tables: tuple[Table, Table], board: Board, clock
         else:
             progress.bad += 1
             if progress.bad % config.decay_patience == 0:
-                for group in job.optimizer.param_groups:
-                    group["lr"] *= config.decay
+                progress.decayed *= config.decay
         progress.seconds = clock.seconds()
         bleu = f" : BLEU {score.bleu:.2f}" if config.dev_beam else ""
         star = " : best so far" if better else ""
@@ -258,6 +275,8 @@ def restore(job: Job, state: dict[str, Any]) -> None:
         job.progress = Progress(**state["progress"])
         job.log_sizes = tuple(state["sizes"])
         job.optimizer.load_state_dict(state["optimizer"])
+        if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
+            job.progress.decayed = rate_of(job.optimizer) / job.config.learning_rate
     except (TypeError, ValueError, KeyError) as error:
         raise CheckpointError(f"{job.directory / 'training.pt'}: does not fit this configuration ({error})") from error
     checkpoint.load_weights(job.model, checkpoint.weights_path(job.directory, job.progress.step))

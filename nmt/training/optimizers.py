@@ -1,4 +1,4 @@
-"""Adadelta in cache-sized blocks, Adam and SGD by torch, and clipping of the total gradient norm."""
+"""Adadelta in cache-sized blocks, Adam and SGD by torch, learning-rate schedules, and clipping of the total gradient norm."""
 
 import math
 from collections.abc import Iterable
@@ -51,6 +51,25 @@ def make_optimizer(name: str, parameters: Iterable[Parameter], rate: float, rho:
     if name == "sgd":
         return torch.optim.SGD(parameters, rate)
     raise ConfigError(f"training.optimizer: {name!r} is unknown, expected one of {', '.join(OPTIMIZERS)}")
+
+
+SCHEDULES = ("constant", "inverse_sqrt")
+
+
+def scheduled(schedule: str, warmup: int, step: int) -> float:
+    """Factor of the learning rate at update `step`, from 1: min(1, step / warmup), then 1 or √(warmup / step) (Vaswani et al. 2017)."""
+    if step < warmup:
+        return step / warmup
+    return math.sqrt(warmup / step) if schedule == "inverse_sqrt" else 1.0
+
+
+def rate_of(optimizer: Optimizer) -> float:
+    return float(optimizer.param_groups[0]["lr"])
+
+
+def set_rate(optimizer: Optimizer, rate: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
 
 
 def clip(parameters: Iterable[Parameter], threshold: float) -> float:

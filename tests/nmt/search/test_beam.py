@@ -15,7 +15,8 @@ from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
-from nmt.search.beam import BeamConfig, Candidate, beam_search, expand, search
+from nmt.search.beam import BeamConfig, Candidate, expand, search
+from nmt.search.steps import Ensemble, Reading
 
 WORDS = 3  # ids 3, 4, 5
 SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
@@ -74,7 +75,7 @@ def test_batches_equal_one_by_one(beam: int, rows: int) -> None:
     model = make(words=20, seed=4)
     config = BeamConfig(beam_size=beam, rows=rows)
     together = search(model, SOURCES, config)
-    alone = [beam_search(model, [source], config)[0] for source in SOURCES]
+    alone = [search(model, [source], config)[0] for source in SOURCES]
     assert [[c.words for c in candidates] for candidates in together] == [[c.words for c in candidates] for candidates in alone]
     for a, b in zip(itertools.chain(*together), itertools.chain(*alone), strict=True):
         assert a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
@@ -120,24 +121,30 @@ class Scripted:
     def reorder(self, state: list[tuple[int, ...]], rows: Tensor) -> list[tuple[int, ...]]:
         return [state[row] for row in rows.tolist()]
 
+    def join(self, states: Sequence[list[tuple[int, ...]]]) -> list[tuple[int, ...]]:
+        return [text for state in states for text in state]
+
+    def attention(self, state: list[tuple[int, ...]]) -> None:
+        return None
+
 
 def test_the_beam_shrinks_by_one_with_each_end() -> None:
     """Beam 2: the empty sentence ends at once, so ONE continuation of [3] survives; a beam that did not shrink would keep [3, 5]."""
     model = Scripted({(): {EOS: 0.5, 3: 0.3, 4: 0.2}, (3,): {4: 0.6, 5: 0.4}})
-    found = beam_search(model, [[3]], BeamConfig(beam_size=2, normalize="none"))[0]
+    found = search(model, [[3]], BeamConfig(beam_size=2, normalize="none"))[0]
     assert [(candidate.words, round(math.exp(candidate.log_prob), 6)) for candidate in found] == [([], 0.5), ([3, 4], 0.18)]
 
 
 def test_length_normalization_prefers_the_longer() -> None:
     """log .4 / 1 = -.92 for the empty sentence, log .36 / 3 = -.34 for two words."""
     model = Scripted({(): {EOS: 0.4, 3: 0.6}, (3,): {3: 0.6, 4: 0.4}, (3, 3): {EOS: 1.0}})
-    by = {name: beam_search(model, [[3]], BeamConfig(beam_size=4, normalize=name))[0][0].words for name in ("length", "none")}
+    by = {name: search(model, [[3]], BeamConfig(beam_size=4, normalize=name))[0][0].words for name in ("length", "none")}
     assert by == {"length": [3, 3], "none": []}
 
 
 def test_nothing_finished_ends_where_the_limit_stands() -> None:
     endless = {tuple([3] * n): {3: 0.9, EOS: 0.1} for n in range(50)}
-    found = beam_search(Scripted(endless), [[3, 3], [3]], BeamConfig(beam_size=1))
+    found = search(Scripted(endless), [[3, 3], [3]], BeamConfig(beam_size=1))
     assert [(c.words, c.complete) for candidates in found for c in candidates] == [([3] * 6, False), ([3] * 3, False)]
     assert found[0][0].log_prob == pytest.approx(6 * math.log(0.9) + math.log(0.1), abs=1e-6)
 
@@ -166,3 +173,103 @@ def test_bad_options_are_refused() -> None:
     for config in (BeamConfig(beam_size=0), BeamConfig(normalize="wu"), BeamConfig(max_length_factor=0), BeamConfig(min_length_factor=4)):
         with pytest.raises(ConfigError):
             config.check()
+
+
+ATTENTIVE: dict[str, object] = {"encoder": "birnn", "attention": 5, "bias": True}
+
+
+@pytest.mark.parametrize("options", [ATTENTIVE, {"encoder": "grconv"}, {"decoder_layers": 2, "attention": 4}, {"cell": "lstm", "encoder": "birnn"}], ids=str)
+def test_every_model_searches_as_it_scores(options: dict[str, object]) -> None:
+    """In a batch whose sentences finish and are replaced, each is found as alone, with the scorer's probability."""
+    model = make(words=20, seed=3, **options)
+    sources = [*SOURCES, [3], [4, 5, 6, 3, 3, 3], [5, 6], [6]]
+    together = search(model, sources, BeamConfig(beam_size=3, rows=9))
+    for source, candidates in zip(sources, together, strict=True):
+        alone = search(model, [source], BeamConfig(beam_size=3))[0]
+        assert [candidate.words for candidate in candidates] == [candidate.words for candidate in alone]
+        assert [candidate.looked_at for candidate in candidates] == [candidate.looked_at for candidate in alone]
+        scores = word_scores(model, [(source, candidate.words) for candidate in candidates])
+        assert [candidate.log_prob for candidate in candidates] == pytest.approx([sum(row) for row in scores], abs=1e-10)
+
+
+def test_rows_are_refilled() -> None:
+    """12 sentences of one word, room for three: with refilling no step has one sentence alone while others wait."""
+    model = make(words=20, seed=4)
+    sizes = []
+    step = model.step
+
+    def counted(state, words):  # type: ignore[no-untyped-def]
+        sizes.append((len(state.sentence), words is None))
+        return step(state, words)
+
+    model.step = counted  # type: ignore[method-assign]
+    search(model, [[3 + n % 4] * (1 + n % 3) for n in range(12)], BeamConfig(beam_size=2, rows=6))
+    first = [size for size, begins in sizes if begins]
+    assert sum(first) == 12 and len(first) > 4  # more often, and fewer at a time, than four whole batches of three
+    assert max(size for size, _ in sizes) <= 6
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_looks_are_positions_of_the_source(reverse: bool) -> None:
+    """The weights that the search reads off are those of the model's own steps; a reversed source gives unreversed positions."""
+    model = make(words=20, seed=5, reverse=reverse, **ATTENTIVE)
+    source = [3, 4, 5, 6]
+    candidate = search(model, [source, [4]], BeamConfig(beam_size=2))[0][0]
+    with torch.no_grad():
+        state, words = model.start([source]), None
+        for word, look in zip(candidate.words, candidate.looked_at, strict=True):
+            _, state = model.step(state, words)
+            assert state.weights is not None and state.weights.shape == (1, 5)
+            assert float(state.weights.sum()) == pytest.approx(1, abs=1e-12)
+            best = int(state.weights[0, :4].argmax())
+            assert look == (3 - best if reverse else best)
+            words = torch.tensor([word])
+
+
+def test_lengths() -> None:
+    model = make(words=20)
+    for config, least, most in ((BeamConfig(3, min_length=4), 4, 99), (BeamConfig(3, max_length=2), 0, 2), (BeamConfig(3, min_length=2, max_length=2), 2, 2)):
+        for candidates in search(model, SOURCES, config):
+            assert all(least <= len(candidate.words) <= most for candidate in candidates)
+    with pytest.raises(ConfigError, match="minimum"):
+        BeamConfig(min_length=5, max_length=4).check()
+
+
+def test_a_forced_prefix() -> None:
+    """Every translation begins with its prefix, an unknown word included, and has the scorer's probability; no prefix, no change."""
+    model = make(words=20)
+    prefixes = [[4, 5], [], [UNK, 3], [7] * 8, []]
+    free = search(model, SOURCES, BeamConfig(4))
+    for row, candidates in enumerate(search(model, SOURCES, BeamConfig(4), prefixes)):
+        assert all(candidate.words[: len(prefixes[row])] == prefixes[row] for candidate in candidates)
+        scores = word_scores(model, [(SOURCES[row], candidate.words) for candidate in candidates])
+        assert [candidate.log_prob for candidate in candidates] == pytest.approx([sum(values) for values in scores], abs=1e-10)
+        if not prefixes[row]:
+            assert [candidate.words for candidate in candidates] == [candidate.words for candidate in free[row]]
+    best = free[0][0].words
+    assert search(model, SOURCES[:1], BeamConfig(4), [best[:2]])[0][0].words == best
+
+
+def test_unknown_words_where_they_are_allowed() -> None:
+    model = Scripted({(): {UNK: 0.9, 3: 0.1}})
+    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2))[0]] == [[3]]
+    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2, allow_unknown=True))[0]] == [[UNK], [3]]
+
+
+def test_an_ensemble_of_one_model_is_that_model() -> None:
+    model = make(words=20, seed=6, **ATTENTIVE)
+    readings = [Reading((source, source, source)) for source in SOURCES]
+    alone, three = search(model, SOURCES, BeamConfig(4)), search(Ensemble([model] * 3), readings, BeamConfig(4))
+    for a, b in zip(itertools.chain(*alone), itertools.chain(*three), strict=True):
+        assert a.words == b.words and a.looked_at == b.looked_at and a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
+
+
+def test_an_ensemble_is_the_mean_of_probabilities() -> None:
+    """Σ over words of log (p_1 + p_2) / 2, each model reading the source in its own way."""
+    models = [make(words=20, seed=1), make(words=20, seed=2, **ATTENTIVE)]
+    readings = [Reading((source, source[::-1])) for source in SOURCES]
+    for reading, candidates in zip(readings, search(Ensemble(models), readings, BeamConfig(4)), strict=True):
+        for candidate in candidates:
+            first, second = (word_scores(model, [(ids, candidate.words)])[0] for model, ids in zip(models, reading.ids, strict=True))
+            expected = sum(math.log((math.exp(a) + math.exp(b)) / 2) for a, b in zip(first, second, strict=True))
+            assert candidate.log_prob == pytest.approx(expected, abs=1e-10)
