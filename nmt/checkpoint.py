@@ -13,6 +13,7 @@ Every file is written beside and renamed; training.pt is the last word: what it 
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,18 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Sav
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedRun(directory, model.to(device), source, target, source_words, target_words, data, step)
+
+
+def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """The mean of the weights of several checkpoints, added in float64. CheckpointError when they are not of one model."""
+    total: dict[str, torch.Tensor] = {}
+    for path in paths:
+        weights = load_tensors(path)
+        if not isinstance(weights, dict) or (total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}):
+            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
+        for name, value in weights.items():
+            total[name] = value.double() + total[name] if name in total else value.double()
+    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
 
 
 def load_weights(model: Translator, path: Path) -> None:

@@ -26,28 +26,32 @@ class RunConfig:
     seed: int = 1  # parameters, order of sentences, dropout
     device: str = "cpu"  # cpu | cuda | cuda:1 ...
     threads: int = 0  # 0: as many as torch chooses
+    init_from: str = ""  # a run whose weights are the start, as far as they fit; words are matched by their spelling
     matmul: str = "auto"  # back end of matrix products on the CPU: auto | mkl | onednn
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
+PRESETS = Path(__file__).parent / "presets"
+
 # What may differ when a run goes on: limits, and what has no part in the result.
 FREE = {"run", "threads", "data.cache"} | {f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")}
 
 
-def load(path: str, overrides: list[str]) -> RunConfig:
-    """ConfigError, with a line number where there is one, for bad YAML, an unknown key or a value of the wrong type."""
-    text = "\n".join(files.read_lines(path))
-    try:
-        given = OmegaConf.create(text) if text.strip() else OmegaConf.create({})
-    except (YAMLError, OmegaConfBaseException) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else path
-        raise ConfigError(f"{where}: not valid YAML: {getattr(error, 'problem', None) or str(error).splitlines()[0]}") from error
-    if not OmegaConf.is_dict(given):
-        raise ConfigError(f"{path}: expected sections and keys, such as 'model:', found {type(OmegaConf.to_object(given)).__name__}")
-    config = merge(OmegaConf.structured(RunConfig), given, lambda key: where_is(path, text, key))
+def load(path: str, overrides: list[str], preset: str | None = None) -> RunConfig:
+    """Defaults, a preset, the file, the overrides: what comes later wins.
+
+    ConfigError, with a line number where there is one, for bad YAML, an unknown key or a value of the wrong type.
+    """
+    config = OmegaConf.structured(RunConfig)
+    if preset:
+        found = PRESETS / f"{preset}.yaml"
+        if not found.exists():
+            raise ConfigError(f"--preset {preset}: unknown, expected one of {', '.join(sorted(file.stem for file in PRESETS.glob('*.yaml')))}")
+        config = OmegaConf.merge(config, read(str(found))[0])
+    given, text = read(path)
+    config = merge(config, given, lambda key: where_is(path, text, key))
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key:
@@ -70,6 +74,20 @@ def load(path: str, overrides: list[str]) -> RunConfig:
     result.model.check()
     result.training.check()
     return result  # type: ignore[no-any-return]
+
+
+def read(path: str) -> tuple[Any, str]:
+    """A YAML file as sections and keys, and its text"""
+    text = "\n".join(files.read_lines(path))
+    try:
+        given = OmegaConf.create(text) if text.strip() else OmegaConf.create({})
+    except (YAMLError, OmegaConfBaseException) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else path
+        raise ConfigError(f"{where}: not valid YAML: {getattr(error, 'problem', None) or str(error).splitlines()[0]}") from error
+    if not OmegaConf.is_dict(given):
+        raise ConfigError(f"{path}: expected sections and keys, such as 'model:', found {type(OmegaConf.to_object(given)).__name__}")
+    return given, text
 
 
 def merge(config: Any, change: Any, where: Any) -> Any:

@@ -11,7 +11,7 @@ The commands nmt-translate and nmt-score are made of these calls.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 
 FREQUENT = 100  # most frequent target words of every short-list
+
+CACHED, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400  # scores (12 MiB) that a batch of live hypotheses may hold, and its bounds
 
 
 @dataclass
@@ -103,6 +105,8 @@ class Run:
         full = [index for index, reading in enumerate(readings) if len(reading)]
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
         results = [[Candidate([], 0.0, 0.0)] for _ in lines]
+        if not config.rows:
+            config = replace(config, rows=min(MOST_ROWS, max(LEAST_ROWS, CACHED // len(self.members[0].target_words))))
         for index, candidates in zip(full, search(model or self.model, [readings[i] for i in full], config, forced), strict=True):
             results[index] = candidates
         return results

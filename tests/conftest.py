@@ -133,3 +133,28 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command:
     done = command("nmt-train", folder / "train.yaml")
     assert done.returncode == 0, done.stderr
     return folder
+
+
+ATTENTIVE = {
+    "model.encoder": "birnn",
+    "model.attention": "20",
+    "model.init": "uniform",
+    "model.init_scale": "0.1",
+    "data.bpe_merges": "150",
+    "data.bpe_dropout": "0.1",
+    "data.max_length": "60",
+    "training.label_smoothing": "0.1",
+    "training.warmup": "10",
+    "training.schedule": "inverse_sqrt",
+    "training.accumulate": "2",
+    "training.keep": "4",
+}
+
+
+@pytest.fixture(scope="session")
+def attentive(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    """A run of the same corpus with attention, subwords that are dropped at times, and every schedule: 60 updates."""
+    run = tmp_path_factory.mktemp("attentive") / "run"
+    done = command("nmt-train", tiny / "train.yaml", f"run={run}", *(f"{key}={value}" for key, value in ATTENTIVE.items()))
+    assert done.returncode == 0, done.stderr
+    return run

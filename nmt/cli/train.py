@@ -28,17 +28,20 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("config", metavar="CONFIG.yaml", help="configuration file; see docs/files.md, or --print-config")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
     parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
+    parser.add_argument("--preset", default=None, metavar="NAME", help="defaults for small (about 30,000 pairs) or large data; your file overrides them")
+    parser.add_argument("--init-from", default=None, metavar="RUN_DIR", help="start from the weights of another run, the same as init_from=...")
     parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
     for flag, kind in (("seed", int), ("threads", options.positive), ("device", str)):
         parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"the same as {flag}=...")
     options.add_quiet(parser)
     args = parser.parse_intermixed_args(argv)
     args.overrides += [f"{flag}={getattr(args, flag)}" for flag in ("seed", "threads", "device") if hasattr(args, flag)]
+    args.overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args.quiet, times=True)
     options.before_torch()
     from nmt import config as configuration
 
-    config = configuration.load(args.config, args.overrides)
+    config = configuration.load(args.config, args.overrides, args.preset)
     if args.print_config:
         print(configuration.to_yaml(config), end="")
         return
@@ -55,7 +58,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     from nmt.models.translator import Translator
     from nmt.training import loop
     from nmt.training.optimizers import make_optimizer
-    from nmt.training.prepare import make_corpus, make_dev
+    from nmt.training.prepare import make_corpus, make_cut, make_dev
 
     directory = Path(config.run)
     check_config(config.data, thorough=overwrite or not (directory / "version").exists())
@@ -73,9 +76,11 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     torch.manual_seed(config.seed)
     model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=state is None, spelling=vocabs[0].words).to(config.device)
     log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
+    if state is None and config.init_from:
+        begin_from(model, vocabs, config.init_from)
     training = config.training
     optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
-    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed)
+    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, make_cut(config.data, pipelines, vocabs))
     job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, show_bar=show_bar)
     if state:
         loop.restore(job, state)
@@ -88,6 +93,20 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
         log.info("the same command goes on from here")
         sys.exit(128 + job.stop.number)  # type: ignore[attr-defined]
     log.info("run directory: %s", directory)
+
+
+def begin_from(model: Any, vocabs: Any, parent: str) -> None:
+    """The weights of another run, as far as they fit."""
+    from nmt import checkpoint
+    from nmt.training.transfer import transfer
+
+    done = transfer(model, vocabs, checkpoint.load(parent))
+    log.info(
+        "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent, f"{done.copied:,}", f"{done.total:,}",
+        f"{done.source_words:,}", f"{len(vocabs[0]):,}", f"{done.target_words:,}", f"{len(vocabs[1]):,}",
+    )  # fmt: skip
+    if done.left:
+        log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
 
 
 def remove(directory: Path) -> None:
@@ -122,17 +141,14 @@ def text_of(config: Any, directory: Path) -> Any:
     from nmt import config as configuration
     from nmt.data.text import TextPipeline
     from nmt.data.vocab import Vocab
-    from nmt.training.prepare import make_pipelines, make_vocab
+    from nmt.training.prepare import make_pipelines, make_vocabs
 
     if (directory / "version").exists():
         sides = ("source", config.data.source), ("target", config.data.target)
         pipelines = [TextPipeline.load(directory, name, side) for name, side in sides]
         return tuple(pipelines), tuple(Vocab.load(directory / f"{name}.vocab") for name, _ in sides)
     source, target, source_counts, target_counts = make_pipelines(config.data)
-    vocabs = (
-        make_vocab(config.data.source, source, source_counts, "source"),
-        make_vocab(config.data.target, target, target_counts, "target"),
-    )
+    vocabs = make_vocabs(config.data, (source, target), (source_counts, target_counts))
     checkpoint.create(directory, configuration.to_yaml(config), source, target, vocabs)
     return (source, target), vocabs
 

@@ -11,7 +11,7 @@ Three sentences of a batch, `ab.`, `c.`, `def.` (`.` is the end symbol), become
 so a recurrent layer works at step t on the first sizes[t] rows, a plain slice, and all other layers on one matrix.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from nmt.data.corpus import Corpus
 from nmt.data.vocab import BOS, EOS
 
 Ids = Sequence[int] | NDArray[np.integer]
+Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
 
 
 @dataclass
@@ -138,8 +139,10 @@ class BatchStream:
     held in memory.
     """
 
-    def __init__(self, corpus: Corpus, batch_size: int, pool: int, seed: int) -> None:
+    def __init__(self, corpus: Corpus, batch_size: int, pool: int, seed: int, cut: Cut | None = None) -> None:
+        """`cut` makes new units of a pair each time it is seen: (source, target, key) -> (source, target)"""
         self.corpus = corpus
+        self.cut = cut
         self.batch_size = batch_size
         self.pool = max(1, pool)
         self.seed = seed
@@ -168,5 +171,7 @@ class BatchStream:
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         for rows in self.rows(epoch, start):
-            pairs = [self.corpus.pair(int(row)) for row in rows]
+            pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
+            if self.cut:
+                pairs = [self.cut(*pair, f"{self.seed} {epoch} {row}") for pair, row in zip(pairs, rows.tolist(), strict=True)]
             yield make_batch([source for source, _ in pairs], [target for _, target in pairs])

@@ -40,6 +40,8 @@ class DataConfig:
     target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
     bpe_merges: int = 0  # learn this many BPE merges from the training text; 0: whole words
     bpe_joint: bool = True  # one set of codes for both languages
+    bpe_dropout: float = 0.0  # in training, chance that a merge is left out (Provilkov et al. 2020); 0.1 helps small corpora
+    shared_vocabulary: bool = False  # one vocabulary for both sides, counted over both; for model.tied: all
     cache: str = ""  # folder for the binarized corpus; empty: inside the run directory
 
 
@@ -201,6 +203,10 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
         raise ConfigError("data.inverse belongs to phrase_table; for parallel text name the files the other way round")
     if bool(config.dev_source) != bool(config.dev_target):
         raise ConfigError("data.dev_source and data.dev_target go together: give both")
+    if not 0 <= config.bpe_dropout < 1:
+        raise ConfigError(f"data.bpe_dropout: {config.bpe_dropout} is out of range, expected 0 <= bpe_dropout < 1")
+    if config.shared_vocabulary and (config.source.vocab_file != config.target.vocab_file):
+        raise ConfigError("data.shared_vocabulary: source.vocab_file and target.vocab_file have to be the same file, or both empty")
     if config.max_length < 1:
         raise ConfigError(f"data.max_length: {config.max_length} is too small, expected 1 or more")
     named = [config.train_source, config.train_target, config.phrase_table, config.dev_source, config.dev_target]

@@ -1,11 +1,13 @@
 """Byte-pair encoding through subword-nmt: learn, apply, undo. `lower@@ case` -> `lowercase`."""
 
 import io
+import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nmt import files
+from nmt.data.vocab import UNK, Vocab
 from nmt.errors import DataError
 
 SEPARATOR = "@@"
@@ -45,6 +47,39 @@ class Subwords:
 
     def apply(self, words: list[str]) -> list[str]:
         return self.bpe.segment_tokens(words)
+
+
+class DroppedMerges:
+    """Words cut anew each time they are seen, every merge left out with a chance of `rate` (BPE dropout, Provilkov et al. 2020).
+
+    Works on ids: unit ids of `vocab` in, unit ids out. The same `key` gives the same cuts.
+    """
+
+    def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
+        self.bpe = Subwords(lines).bpe  # of its own: subword-nmt remembers what it cut, dropped merges included
+        self.rate, self.vocab = rate, vocab
+
+    def __call__(self, ids: Sequence[int], key: str) -> list[int]:
+        if UNK in ids:  # a word that cannot be spelled cannot be cut anew
+            return list(ids)
+        before = random.getstate()
+        random.seed(key)  # subword-nmt draws from Python's own generator
+        try:
+            units = self.bpe.segment_tokens(undo(self.vocab.decode(ids)), dropout=self.rate)
+        finally:
+            random.setstate(before)
+        return self.vocab.encode(units)
+
+
+def all_units(lines: list[str], counts: Counter[str]) -> Counter[str]:
+    """Every unit that dropped merges can give, once each: single characters and what each merge makes, inside and at the end of a word."""
+    characters = {character for word in counts for character in word}
+    units = {character + SEPARATOR for character in characters} | characters
+    for line in lines:
+        if not line.startswith("#version"):
+            symbol = "".join(files.split_words(line))
+            units.add(symbol.removesuffix("</w>") if symbol.endswith("</w>") else symbol + SEPARATOR)
+    return Counter(dict.fromkeys(sorted(units), 1))
 
 
 def undo(units: list[str]) -> list[str]:

@@ -16,13 +16,15 @@ from torch.autograd.function import once_differentiable
 
 from nmt.layers.cells import GRU
 
+DENSE = 1.5  # places of a grid for each row in it, at most; above, each row gets a copy of what it looks at
+
 
 @dataclass
 class Memory:
     """What there is to look at: S sentences side by side, padded to the longest."""
 
     keys: Tensor  # (S, L, A) K h_j, once a sentence
-    values: Tensor  # (S, L, D) the annotations h_j
+    values: Tensor  # (S, L, D) the annotations h_j, or what a search needs of them: C h_j and O_c h_j
     mask: Tensor  # (S, L) 0 at words, -inf behind the end of a sentence
 
     def rows(self, rows: Tensor) -> "Memory":
@@ -50,12 +52,35 @@ class AdditiveAttention(nn.Module):
         mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
         return Memory(F.linear(values, self.keys), values, mask)
 
-    def forward(self, hidden: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """s_{i-1} (R, H), a memory of R rows -> context (R, D), weights (R, L)"""
-        squashed = (memory.keys + F.linear(hidden, self.query)[:, None]).mul_(2).sigmoid_()  # (R, L, A)
-        energies = F.linear(squashed, 2 * self.energy)[:, :, 0] + memory.mask
-        weights = torch.softmax(energies, 1)
-        return torch.bmm(weights[:, None], memory.values)[:, 0], weights
+    def forward(self, hidden: Tensor, memory: Memory, sentence: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """s_{i-1} (R, H) -> mean of the values (R, D), weights (R, L)
+
+        Row i looks at sentence[i] of the memory; without `sentence` at row i. Rows of one sentence share its keys and values: they
+        are laid out side by side, (S, W), where that wastes little.
+        """
+        query = F.linear(hidden, self.query)
+        if sentence is None:
+            mean, weights = self._look(query[:, None], memory)
+            return mean[:, 0], weights[:, 0]
+        used, index, counts = sentence.unique(return_inverse=True, return_counts=True)
+        W = int(counts.max()) if len(counts) else 1
+        if len(used) * W > DENSE * len(sentence):
+            mean, weights = self._look(query[:, None], memory.rows(sentence))
+            return mean[:, 0], weights[:, 0]
+        order = index.argsort(stable=True)
+        slot = torch.empty_like(index)
+        slot[order] = torch.arange(len(index), device=index.device) - (counts.cumsum(0) - counts)[index[order]]
+        place = index * W + slot
+        grid = query.new_zeros(len(used) * W, query.shape[1]).index_copy_(0, place, query).view(len(used), W, -1)
+        mean, weights = self._look(grid, memory if len(used) == len(memory.keys) else memory.rows(used))
+        return mean.flatten(0, 1).index_select(0, place), weights.flatten(0, 1).index_select(0, place)
+
+    def _look(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""
+        squashed = (memory.keys[:, None] + query[:, :, None]).mul_(2).sigmoid_()  # (S, W, L, A)
+        energies = torch.matmul(squashed, 2 * self.energy[0]) + memory.mask[:, None]
+        weights = torch.softmax(energies, 2)
+        return torch.bmm(weights, memory.values), weights
 
 
 class _AttentiveGRUFunction(torch.autograd.Function):

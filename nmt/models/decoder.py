@@ -16,6 +16,8 @@ from nmt.layers.output import DeepOutput
 from nmt.models.config import ModelConfig
 from nmt.models.encoders import Encoded
 
+KEPT = 1 << 24  # floats of a kept table of words: 64 MiB
+
 
 @dataclass
 class Sources:
@@ -91,6 +93,11 @@ class RNNDecoder(nn.Module):
             self.output.words = self.embedding.weight  # type: ignore[assignment]
         self.dropout = config.dropout
         self.first_word = config.first_word
+        self._kept: tuple[object, WordTables] | None = None
+
+    def train(self, mode: bool = True) -> "RNNDecoder":
+        self._kept = None  # torch's fused optimizers change weights without changing their version
+        return super().train(mode)
 
     def embed(self, words: Tensor) -> Tensor:
         """(N,) -> (N, E)"""
@@ -164,14 +171,27 @@ class RNNDecoder(nn.Module):
         if self.attention is None:
             sources = Sources(self.cell.project_context(c), self.output.project_context(c))
         else:
-            sources = Sources(memory=self.memory(self.attention, encoded))
+            memory = self.memory(self.attention, encoded)
+            # The mean of projections is the projection of the mean: made once a source word, not once a hypothesis and step.
+            projected = torch.cat([self.cell.project_context(memory.values), self.output.project_context(memory.values)], 2)
+            sources = Sources(memory=Memory(memory.keys, projected, memory.mask))
         return DecoderState(torch.cat(self.first_states(c), 1), rows, sources)
 
     def step(self, state: DecoderState, words: Tensor | None) -> tuple[Tensor, DecoderState]:
         """log p of every next word after `words` (None at the start): (R,) -> (R, V), natural logarithm"""
-        tables = self.tables(torch.full_like(state.sentence, BOS) if words is None else words)
-        features, state = self.advance(state, tables, first=words is None)
+        read = torch.full_like(state.sentence, BOS) if words is None else words
+        features, state = self.advance(state, self.tables_of(read), first=words is None)
         return self.output.log_probs(features), state
+
+    def tables_of(self, words: Tensor) -> WordTables:
+        """As `tables`, from a table of all words that is kept while no weight changes, if it is small enough to keep."""
+        if torch.is_grad_enabled() or self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden)) > KEPT:
+            return self.tables(words)
+        weights = (self.embedding.weight, self.cell.inputs, self.cell.bias, self.output.previous)
+        state = [(weight.data_ptr(), weight._version, weight.dtype) for weight in weights if weight is not None]
+        if self._kept is None or self._kept[0] != state:
+            self._kept = state, self.tables(torch.arange(self.embedding.num_embeddings, device=words.device))
+        return self._kept[1].rows(words)
 
     def tables(self, words: Tensor) -> WordTables:
         """What the decoder makes of each of some words, whatever stands around them: (W,) -> (W, ...)"""
@@ -187,8 +207,8 @@ class RNNDecoder(nn.Module):
             into_cell, seen = sources.cell.index_select(0, state.sentence), sources.output.index_select(0, state.sentence)
         else:
             assert sources.memory is not None
-            context, weights = self.attention(self.cell.output(parts[0]), sources.memory.rows(state.sentence))
-            into_cell, seen = self.cell.project_context(context), self.output.project_context(context)
+            context, weights = self.attention(self.cell.output(parts[0]), sources.memory, state.sentence)
+            into_cell, seen = context.split([len(self.cell.inputs), len(self.output.hidden)], 1)
         hidden = parts[0]
         if not (first and self.first_word == "initial"):
             hidden = self.cell.advance(words.cell, hidden, into_cell)

@@ -21,6 +21,7 @@ from nmt.errors import ConfigError
 from nmt.search import penalties
 from nmt.search.steps import State, StepModel
 
+ROWS = 100  # keeps the scores of 30k words in the processor's cache
 REFILL = 0.7  # new sentences come in when fewer than this share of the rows is taken
 
 
@@ -33,7 +34,7 @@ class BeamConfig:
     max_length: int = 0  # at most this many words, whatever the source; 0: no such limit
     min_length: int = 0  # no end before this many words
     allow_unknown: bool = False  # may UNK be produced? For its replacement by a source word; the papers exclude it
-    rows: int = 100  # live hypotheses in a batch: keeps the scores of 30k words in the processor's cache
+    rows: int = 0  # live hypotheses in a batch; 0: ROWS, or what nmt.run finds best for the vocabulary
 
     def check(self) -> None:
         if self.beam_size < 1:
@@ -191,13 +192,13 @@ def search(model: StepModel[State], sources: Sequence[Any], config: BeamConfig, 
     """
     work = _Search(model, sources, config, prefixes)
     waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one last
-    side_by_side = max(1, config.rows // config.beam_size)
+    room_in_all = config.rows or ROWS
     rows: Rows[State] | None = None
     while waiting or (rows is not None and len(rows.sentence)):
         alive = 0 if rows is None else len(rows.sentence)
-        if not alive or (waiting and alive <= REFILL * config.rows - config.beam_size):
-            room = max(1, (config.rows - alive) // config.beam_size)
-            begun = work.step(work.begin([waiting.pop() for _ in range(min(len(waiting), room, side_by_side))]))
+        if not alive or (waiting and alive <= REFILL * room_in_all - config.beam_size):
+            room = max(1, (room_in_all - alive) // config.beam_size)
+            begun = work.step(work.begin([waiting.pop() for _ in range(min(len(waiting), room))]))
             rows = begun if rows is None else work.join(rows, begun)
             continue
         assert rows is not None

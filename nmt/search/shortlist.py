@@ -50,7 +50,7 @@ class Shortlisted:
     def step(self, state: ShortlistState, words: Tensor | None) -> tuple[Tensor, ShortlistState]:
         decoder = self.model.decoder
         read = torch.full_like(state.sentence, BOS) if words is None else words
-        features, inner = decoder.advance(state.inner, decoder.tables(read), first=words is None)
+        features, inner = decoder.advance(state.inner, decoder.tables_of(read), first=words is None)
         scores = F.linear(features, state.matrix, state.bias).masked_fill_(~state.allowed[state.sentence], -torch.inf)
         log_probs = features.new_full((len(features), len(decoder.output.words)), -torch.inf)
         log_probs[:, state.ids] = torch.log_softmax(scores, 1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt import files
 from nmt.data import subword
+from nmt.data.batches import Cut
 from nmt.data.corpus import Corpus, DataConfig, binarize, make_stamp, open_corpus, read_pairs, read_stamp, read_words
 from nmt.data.subword import Subwords
 from nmt.data.text import SideConfig, TextPipeline
@@ -46,10 +47,37 @@ def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -
             pipeline.tokenizer.truecaser = learn_truecase(pipeline.words(line) for line in files.read_lines(path))
 
 
-def make_vocab(side: SideConfig, pipeline: TextPipeline, counts: Counter[str], name: str) -> Vocab:
+def make_vocabs(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], counts: tuple[Counter[str], Counter[str]]) -> tuple[Vocab, Vocab]:
+    """The words of each side, or for shared_vocabulary of both sides together."""
+    units = [unit_counts(pipeline, count, config.bpe_dropout) for pipeline, count in zip(pipelines, counts, strict=True)]
+    if not config.shared_vocabulary:
+        return make_vocab(config.source, units[0], "source"), make_vocab(config.target, units[1], "target")
+    both = make_vocab(config.target, units[0] + units[1], "shared")
+    return both, both
+
+
+def unit_counts(pipeline: TextPipeline, counts: Counter[str], dropout: float) -> Counter[str]:
+    units = pipeline.unit_counts(counts)
+    if dropout and pipeline.subwords:
+        for unit in subword.all_units(pipeline.subwords.lines, counts):
+            units[unit] = max(1, units[unit])
+    return units
+
+
+def make_cut(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> Cut | None:
+    """How training cuts words anew each time (BPE dropout); None: it does not."""
+    if not config.bpe_dropout:
+        return None
+    if not (pipelines[0].subwords and pipelines[1].subwords):
+        raise ConfigError("data.bpe_dropout: there is nothing to drop without subwords; set data.bpe_merges, or codes for both sides")
+    source, target = (subword.DroppedMerges(p.subwords.lines, config.bpe_dropout, vocab) for p, vocab in zip(pipelines, vocabs, strict=True) if p.subwords)
+    return lambda ids, other, key: (source(ids.tolist(), f"{key} source"), target(other.tolist(), f"{key} target"))  # type: ignore[union-attr]
+
+
+def make_vocab(side: SideConfig, units: Counter[str], name: str) -> Vocab:
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
-    vocab = Vocab(pipeline.unit_counts(counts), side.vocabulary, side.min_count)
+    vocab = Vocab(units, side.vocabulary, side.min_count)
     log.info("%s vocabulary: %s of %s, %.2f%% of the running text", name, f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage())
     return vocab
 

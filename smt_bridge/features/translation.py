@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import fastmath
-from nmt.checkpoint import Run
+from nmt.checkpoint import SavedRun
 from nmt.data.vocab import Vocab
 from nmt.phrase_table import unescape
 from nmt.scoring import pair_scores
@@ -21,7 +21,7 @@ from smt_bridge.features.base import Pairs
 class Translation:
     """A run as a feature. Its words are tokenized text without Moses' escapes, so those are undone."""
 
-    def __init__(self, run: Run, inverse: bool = False, unknown: str = "plain", precision: str = "fp32") -> None:
+    def __init__(self, run: SavedRun, inverse: bool = False, unknown: str = "plain", precision: str = "fp32") -> None:
         self.run, self.inverse = run, inverse
         self.products: AbstractContextManager[Any] = nullcontext() if precision == "fp32" else fastmath.Reduced(precision, run.model)
         self.shares = Shares(run.target_words) if unknown == "split" else None

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.conftest import ATTENTIVE
+
 
 def copy(tiny: Path, folder: Path, *overrides: str) -> list[str]:
     """Arguments of a training of the tiny corpus into a new run directory."""
@@ -51,9 +53,12 @@ def wait_for(path: Path, seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
-def test_killed_and_resumed_is_bit_equal(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], optimizer: str) -> None:
-    options = [f"training.optimizer={optimizer}", "training.save_every=7", "training.log_every=4", "training.max_steps=200"]
+ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "training.keep"]
+
+
+@pytest.mark.parametrize("kind", [["training.optimizer=adam"], ["training.optimizer=adadelta"], ALL_OPTIONS], ids=["adam", "adadelta", "all options"])
+def test_killed_and_resumed_is_bit_equal(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], kind: list[str]) -> None:
+    options = [*kind, "training.save_every=7", "training.log_every=4", "training.max_steps=200"]
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
     assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
@@ -209,3 +214,67 @@ def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Call
     done = subprocess.run([name, "-q", *copy(tiny, tmp_path)], capture_output=True, text=True, preexec_fn=limit, check=False, timeout=120)
     assert "cannot write" in refused(done)
     assert not list((tmp_path / "run").glob("step-*")) and not (tmp_path / "run" / "training.pt").exists()
+
+
+def test_init_from_the_same_vocabulary_starts_where_the_parent_ended(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """With a learning rate of nothing the child scores as the parent."""
+    options = ["training.learning_rate=1e-30", "training.max_steps=1", "seed=9"]
+    done = command("nmt-train", *copy(tiny, tmp_path, *options), "--init-from", tiny / "run")
+    assert done.returncode == 0 and "do not fit" not in done.stderr, done.stderr
+    parent, child = (
+        command("nmt-score", run, "-q", "--checkpoint", "best", "--source", tiny / "dev.en", "--target", tiny / "dev.fr")
+        for run in (tiny / "run", tmp_path / "run")
+    )
+    assert parent.stdout == child.stdout != ""
+
+
+def test_average_of_checkpoints_is_a_run(
+    attentive: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+) -> None:
+    """The mean of three checkpoints, number by number; of one checkpoint it is that checkpoint."""
+    steps = sorted(int(path.stem.removeprefix("step-")) for path in attentive.glob("step-*.pt"))
+    assert len(steps) == 3
+    done = command("nmt-average", attentive, "--last", 3, "--output", tmp_path / "mean")
+    assert done.returncode == 0 and f"mean of updates {steps[0]}, {steps[1]}, {steps[2]}" in done.stderr
+    parts = [torch.load(attentive / f"step-{step}.pt", weights_only=True) for step in steps]
+    mean = torch.load(tmp_path / "mean" / f"step-{steps[-1]}.pt", weights_only=True)
+    for name, value in mean.items():
+        assert torch.allclose(value, sum(part[name] for part in parts) / 3, atol=1e-6)
+    assert command("nmt-translate", tmp_path / "mean", "-q", input="The man sees the dog.\n").stdout.count("\n") == 1
+    command("nmt-average", attentive, "--steps", steps[0], "--output", tmp_path / "one")
+    alone, same = (
+        command("nmt-translate", *run, "-q", "--n-best", 3, input="The man sings.\n").stdout
+        for run in ([attentive, "--checkpoint", steps[0]], [tmp_path / "one"])
+    )
+    assert alone == same != ""
+    assert "exists already" in refused(command("nmt-average", "-q", attentive, "--last", 1, "--output", tmp_path / "one"))
+    assert "7 checkpoints asked for" in refused(command("nmt-average", "-q", attentive, "--last", 7, "--output", tmp_path / "no"))
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("preset", ["small", "large"])
+def test_presets(preset: str, tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+    """A preset gives what the file does not say; the file wins over it."""
+    (tmp_path / "mine.yaml").write_text(f"run: {tmp_path}/run\nmodel: {{hidden: 7}}\n")
+    done = command("nmt-train", tmp_path / "mine.yaml", "--preset", preset, "--print-config")
+    assert done.returncode == 0, done.stderr
+    assert "  hidden: 7\n" in done.stdout and "  encoder: birnn\n" in done.stdout and "  optimizer: adam\n" in done.stdout
+    assert "expected one of large, small" in refused(command("nmt-train", tmp_path / "mine.yaml", "--preset", "tiny"))
+
+
+def test_an_older_run_goes_on(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    """A configuration without the keys of this version, and a rate that stood in the optimizer alone."""
+    shutil.copytree(tiny / "run", tmp_path / "run")
+    lines = (tmp_path / "run" / "config.yaml").read_text().split("\n")
+    new = ("attention:", "encoder:", "bpe_dropout:", "label_smoothing:", "warmup:", "schedule:", "accumulate:", "init_from:", "tied:")
+    kept = [line for line in lines if not line.strip().startswith(new)]
+    assert len(lines) - len(kept) == len(new)
+    (tmp_path / "run" / "config.yaml").write_text("\n".join(kept))
+    state = torch.load(tmp_path / "run" / "training.pt", weights_only=True)
+    del state["progress"]["decayed"]
+    state["optimizer"]["param_groups"][0]["lr"] = 0.005
+    torch.save(state, tmp_path / "run" / "training.pt")
+    done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
+    assert done.returncode == 0 and "going on after update 60" in done.stderr and "L.r. 0.005" in done.stderr, done.stderr

@@ -1,4 +1,14 @@
-from nmt.training.loop import Progress, TrainingConfig, limit_reached
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.data.batches import make_batch
+from nmt.errors import ConfigError
+from nmt.models.config import ModelConfig
+from nmt.models.translator import Translator
+from nmt.training.loop import Job, Progress, TrainingConfig, limit_reached, update
+from nmt.training.optimizers import make_optimizer, rate_of
 
 
 def test_limits() -> None:
@@ -9,3 +19,49 @@ def test_limits() -> None:
     assert limit_reached(config, Progress(seconds=60)).startswith("max_minutes")
     assert limit_reached(config, Progress(bad=3)).startswith("patience")
     assert limit_reached(TrainingConfig(patience=0), Progress(step=10**9, bad=10**9)) == ""
+
+
+def job(model: Translator, **options: object) -> Job:
+    config = TrainingConfig(optimizer="sgd", learning_rate=1.0, clip=0, **options)  # type: ignore[arg-type]
+    return Job(Path(), config, model, make_optimizer("sgd", model.parameters(), 1.0, 0, 0), None, None, lambda: False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
+def test_accumulated_batches_are_one_batch(cost: str) -> None:
+    """Two batches of unlike size in one update move the weights as their union does."""
+    pairs = [([3, 4], [3]), ([5], [4, 5, 6, 3]), ([6, 3], [3, 4])]
+    results = []
+    for cuts in ([pairs], [pairs[:1], pairs[1:]]):
+        torch.manual_seed(0)
+        model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
+        total, norm = update(job(model, cost=cost), [make_batch(*zip(*cut, strict=True)) for cut in cuts])
+        results.append((total, norm, model.decoder.output.words.detach().clone()))
+    assert results[0][:2] == pytest.approx(results[1][:2], abs=1e-10)
+    assert torch.allclose(results[0][2], results[1][2], atol=1e-12)
+
+
+def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
+    torch.manual_seed(0)
+    model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    work = job(model, warmup=4, schedule="inverse_sqrt")
+    work.progress.decayed = 0.5
+    batch, rates = make_batch([[3]], [[4]]), []
+    for work.progress.step in (0, 1, 3, 15):
+        update(work, [batch])
+        rates.append(rate_of(work.optimizer))
+    assert rates == [0.125, 0.25, 0.5, 0.25]  # half of 1/4, 2/4, 1 and √(4/16)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": "cosine"}, "expected one of constant, inverse_sqrt"),
+        ({"schedule": "inverse_sqrt"}, "needs warmup"),
+        ({"label_smoothing": 1.0}, "range"),
+        ({"accumulate": 0}, "too small"),
+        ({"warmup": -1}, "negative"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TrainingConfig(**options).check()  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ import torch
 
 from nmt.errors import ConfigError
 from nmt.training import optimizers
-from nmt.training.optimizers import Adadelta, clip, make_optimizer
+from nmt.training.optimizers import Adadelta, clip, make_optimizer, scheduled
 
 
 @pytest.mark.parametrize("size", [3, optimizers.BLOCK + 7])
@@ -49,3 +49,9 @@ def test_clip_keeps_the_direction() -> None:
 def test_unknown_optimizer_is_refused() -> None:
     with pytest.raises(ConfigError, match="expected one of adadelta, adam, sgd"):
         make_optimizer("adamw", [torch.nn.Parameter(torch.zeros(1))], 1, 0, 0)
+
+
+def test_schedules_by_hand() -> None:
+    assert [scheduled("constant", 0, step) for step in (1, 100)] == [1.0, 1.0]
+    assert [scheduled("constant", 4, step) for step in (1, 2, 4, 9)] == [0.25, 0.5, 1.0, 1.0]
+    assert [scheduled("inverse_sqrt", 4, step) for step in (1, 4, 16, 64)] == [0.25, 1.0, 0.5, 0.25]

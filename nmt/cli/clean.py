@@ -1,0 +1,52 @@
+"""nmt-clean: keep the pairs of a parallel corpus that are worth training on, and count the others by reason."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from nmt import files
+from nmt.cli import options
+from nmt.data.clean import CleanConfig, CleanReport, clean
+from nmt.errors import ConfigError
+
+log = logging.getLogger("nmt.clean")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("nmt-clean", "Drop pairs that are empty, too short or long, of unlike length, or repeated; both outputs stay parallel.")
+    defaults = CleanConfig()
+    for side, letter in (("source", "s"), ("target", "t")):
+        parser.add_argument(f"--{side}", f"-{letter}", required=True, metavar="FILE", help=f"{side} text; plain or gzip")
+        parser.add_argument(f"--output-{side}", required=True, metavar="FILE", help="what is kept of it; .gz compresses")
+    parser.add_argument("--min-length", type=options.positive, default=defaults.min_length, metavar="N", help="fewest words of each side")
+    parser.add_argument("--max-length", type=options.positive, default=defaults.max_length, metavar="N", help="most words of each side")
+    parser.add_argument("--ratio", type=float, default=defaults.ratio, metavar="R", help="longer side over shorter, at most; 0: any")
+    parser.add_argument("--keep-duplicates", action="store_true", help="keep pairs that stood above already")
+    parser.add_argument("--report", default=None, metavar="FILE", help="write the counts as TSV too")
+    options.add_quiet(parser)
+    args = parser.parse_args(argv)
+    options.start_log("nmt-clean", args.quiet)
+    config = CleanConfig(args.min_length, args.max_length, args.ratio, args.keep_duplicates)
+    config.check()
+    if len({args.source, args.target, args.output_source, args.output_target}) < 4:
+        raise ConfigError("--source, --target, --output-source and --output-target have to be four different files")
+    files.check_parallel(args.source, args.target)
+    report = CleanReport()
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(files.Writing(path)) for path in (args.output_source, args.output_target)]
+        for pair in clean(files.parallel(args.source, args.target), config, report):
+            for out, line in zip(outputs, pair, strict=True):
+                out.write(line + "\n")
+    if args.report:
+        files.write_text(args.report, report.lines())
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
+    log.info("%s of %s pairs kept; dropped: %s", f"{report.kept:,}", f"{report.pairs:,}", dropped)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

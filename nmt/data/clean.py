@@ -1,0 +1,69 @@
+"""Which pairs of a parallel corpus are worth training on, and why the others are not."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from nmt import files
+from nmt.errors import ConfigError
+
+REASONS = ("empty", "short", "long", "ratio", "duplicate")
+
+
+@dataclass
+class CleanConfig:
+    min_length: int = 1  # words of each side
+    max_length: int = 80  # words of each side; Moses' clean-corpus-n.perl is often called with 80
+    ratio: float = 9.0  # words of the longer side over words of the shorter, as in Moses; 0: any
+    keep_duplicates: bool = False  # of a pair that stands more than once the first stays, unless this is set
+
+    def check(self) -> None:
+        if not 1 <= self.min_length <= self.max_length:
+            raise ConfigError(f"lengths: expected 1 <= minimum <= maximum, found {self.min_length} and {self.max_length}")
+        if self.ratio and self.ratio < 1:
+            raise ConfigError(f"ratio: {self.ratio:g} is too small, expected 1 or more, or 0 for any")
+
+
+@dataclass
+class CleanReport:
+    pairs: int = 0
+    kept: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)  # by REASONS: the first that holds
+
+    def lines(self) -> Iterator[str]:
+        """TSV: reason, pairs"""
+        yield "reason\tpairs"
+        yield f"kept\t{self.kept}"
+        yield from (f"{reason}\t{self.dropped[reason]}" for reason in REASONS)
+
+
+def reason_against(source: str, target: str, config: CleanConfig) -> str:
+    """Why a pair is not wanted by itself; empty when it is."""
+    lengths = len(files.split_words(source)), len(files.split_words(target))
+    if not min(lengths):
+        return "empty"
+    if min(lengths) < config.min_length:
+        return "short"
+    if max(lengths) > config.max_length:
+        return "long"
+    if config.ratio and max(lengths) > config.ratio * min(lengths):
+        return "ratio"
+    return ""
+
+
+def clean(pairs: Iterable[tuple[str, ...]], config: CleanConfig, report: CleanReport) -> Iterator[tuple[str, ...]]:
+    """The pairs that stay, in order; `report` counts as they pass. Duplicates are known by 128 bits of their text: 50 MB a million pairs."""
+    seen: set[bytes] = set()
+    for pair in pairs:
+        report.pairs += 1
+        reason = reason_against(pair[0], pair[1], config)
+        if not reason and not config.keep_duplicates:
+            key = blake2b("\n".join(pair).encode(), digest_size=16).digest()
+            reason = "duplicate" if key in seen else ""
+            seen.add(key)
+        if reason:
+            report.dropped[reason] += 1
+        else:
+            report.kept += 1
+            yield pair
