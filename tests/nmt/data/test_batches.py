@@ -69,3 +69,20 @@ def test_pools_bring_like_lengths_together(corpus: Corpus) -> None:
 def test_to_moves_every_tensor() -> None:
     batch = make_batch([[5]], [[6]]).to("cpu")
     assert torch.equal(batch.target.ids, torch.tensor([6, EOS]))
+
+
+def test_sentences_read_backwards() -> None:
+    """`ab.`, `c.`, `def.`: whole sentences turned round, or all but their last token; twice is the identity."""
+    packed = pack([[1, 2, 9], [3, 9], [4, 5, 6, 9]])
+    assert [row.tolist() for row in packed.split(packed.ids[packed.turned()])] == [[9, 2, 1], [9, 3], [9, 6, 5, 4]]
+    assert [row.tolist() for row in packed.split(packed.ids[packed.turned(fixed=1)])] == [[2, 1, 9], [3, 9], [6, 5, 4, 9]]
+    for fixed in (0, 1):
+        assert torch.equal(packed.turned(fixed)[packed.turned(fixed)], torch.arange(9))
+
+
+def test_grid_lays_sentences_side_by_side() -> None:
+    packed = pack([[1, 2, 9], [3, 9], [4, 5, 6, 9]])
+    values = packed.ids[:, None].double()
+    assert packed.grid(values)[:, :, 0].tolist() == [[1, 2, 9, 0], [3, 9, 0, 0], [4, 5, 6, 9]]
+    assert packed.grid(values, torch.tensor([2, 0, 1]))[:, :, 0].tolist() == [[3, 9, 0, 0], [4, 5, 6, 9], [1, 2, 9, 0]]
+    assert packed.lengths.tolist() == [4, 3, 2] and packed.steps.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3]
