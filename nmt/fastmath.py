@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -131,6 +131,13 @@ def remember(memory: Path, choice: Choice) -> None:
         files.write_text(memory, [*lines, f"{processor()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"])
 
 
+@runtime_checkable
+class Aligns(Protocol):
+    """A layer that multiplies with a copy of its matrix: see nmt.layers.output."""
+
+    def aligned(self) -> tuple[Tensor, Tensor | None]: ...
+
+
 class Reduced(TorchFunctionMode):
     """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all else stays fp32.
 
@@ -140,8 +147,10 @@ class Reduced(TorchFunctionMode):
 
     def __init__(self, precision: str, model: nn.Module) -> None:
         super().__init__()
+        with torch.no_grad():
+            kept = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]  # copies that stand for a parameter
         make = {"bf16": bf16_product, "int8": int8_product}[precision]
-        matrices = [p.detach() for p in model.parameters() if p.dim() == 2 and p.dtype == torch.float32]
+        matrices = [p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32]
         self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
 
     def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:

@@ -1,4 +1,4 @@
-"""BLEU through sacreBLEU, always with its signature, from statistics that are kept sentence by sentence."""
+"""BLEU and chrF through sacreBLEU, always with their signatures, from statistics that are kept sentence by sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +17,37 @@ class BLEU:
 
     def __str__(self) -> str:
         return f"BLEU = {self.score:.2f}  {self.signature}"
+
+
+@dataclass
+class ChrF:
+    score: float  # 0 to 100
+    signature: str
+
+    def __str__(self) -> str:
+        return f"chrF2 = {self.score:.2f}  {self.signature}"
+
+
+class CharacterStatistics:
+    """What corpus chrF is made of, one row a sentence: characters n-grams of hypothesis, of reference, and of both, for n 1 to 6."""
+
+    def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        """`references` holds one list for each reference translation; of several the best is counted."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        self.metric: Any = CHRF()
+        statistics = self.metric._extract_corpus_statistics(list(hypotheses), [list(reference) for reference in references])
+        self.rows: NDArray[np.int64] = np.array(statistics, np.int64).reshape(-1, 18)
+        self.signature = self.metric.get_signature().format()
+
+    def chrf(self, which: NDArray[np.bool_] | None = None) -> ChrF:
+        """Corpus chrF2 of all sentences, or of those where `which` is true: equal to sacreBLEU's corpus_score."""
+        rows = self.rows if which is None else self.rows[which]
+        return ChrF(float(self.metric._aggregate_and_compute([rows.sum(0).tolist()]).score), self.signature)
+
+    def by_sentence(self) -> list[float]:
+        """chrF2 of each sentence alone"""
+        return [float(self.metric._aggregate_and_compute([row]).score) for row in self.rows.tolist()]
 
 
 class SentenceStatistics:

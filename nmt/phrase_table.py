@@ -6,6 +6,7 @@ Moses would refuse, crash on or silently misread.
 """
 
 import logging
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ PROPERTIES = {
 }  # fmt: skip
 BINARY = {".minphr", ".binphr", ".minlexr"}  # of Moses' compact and on-disk tables
 LARGEST = 3.4e38  # of float32
+DIRECT = 2  # place of p(target | source) among Moses' scores
 SMALLEST = 3.8e-44  # float32: what is below is read as 0 and floored by Moses at a log of -100
 
 
@@ -217,3 +219,27 @@ def escape(word: str) -> str:
     for escaped, plain in reversed(ESCAPES):
         word = word.replace(plain, escaped)
     return word
+
+
+def direct(pair: PhrasePair) -> float:
+    """ln p(target | source) of the table. DataError where the table has too few columns for one."""
+    scores = pair.scores.split()
+    if len(scores) <= DIRECT:
+        raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")
+    return math.log(max(1e-38, float(scores[DIRECT])))
+
+
+def counts(pair: PhrasePair) -> list[bytes]:
+    fields = pair.fields()
+    return fields[4].split() if len(fields) > 4 else []
+
+
+def source_count(pair: PhrasePair) -> int:
+    """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0 without counts."""
+    found = counts(pair)
+    return int(float(found[1])) if len(found) > 1 else 0
+
+
+def joint_count(pair: PhrasePair) -> int:
+    found = counts(pair)
+    return int(float(found[2])) if len(found) > 2 else 0

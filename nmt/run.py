@@ -23,6 +23,7 @@ from nmt.checkpoint import SavedRun
 from nmt.data.batches import Ids
 from nmt.data.lexicon import Lexicon, shortlist
 from nmt.data.subword import SEPARATOR
+from nmt.data.text import TextPipeline
 from nmt.data.vocab import SPECIALS, UNK
 from nmt.errors import ConfigError
 from nmt.scoring import word_scores
@@ -67,7 +68,7 @@ class Run:
         return " + ".join(member.name for member in self.members)
 
     @property
-    def target(self) -> Any:
+    def target(self) -> TextPipeline:
         return self.members[0].target
 
     @property
@@ -145,7 +146,7 @@ class Run:
         return [self.text(candidates[0], tokenized) for candidates in self.n_best(lines, config, tokenized)]
 
     def text(self, translation: Translation, tokenized: bool = False) -> str:
-        return " ".join(translation.words) if tokenized else self.target.tokenizer.text(translation.words)  # type: ignore[no-any-return]
+        return self.target.line(translation.words, tokenized)
 
     def word_scores(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False) -> list[list[float]]:
         """Natural log p of each unit of the second text of a pair and of its end symbol."""

@@ -108,7 +108,7 @@ def edge_scores(model: PrefixModel, features: Tensor, nodes: NDArray[np.int64], 
     nodes, words = nodes[order], words[order]
     result = np.empty(len(nodes))
     output = model.decoder.output
-    room = features.new_empty(min(SOFTMAX_ROWS, len(features)), len(output.words))
+    room = output.room(min(SOFTMAX_ROWS, len(features)))
     for cut in prefixes.blocks(len(features), SOFTMAX_ROWS):
         edges = slice(*np.searchsorted(nodes, [cut.start, cut.stop]))
         log_probs = output.log_probs(features[cut], out=room[: cut.stop - cut.start])

@@ -6,7 +6,6 @@ phrases-NAME.tsv    for long frequent and long rare sources: the best targets by
 """
 
 import heapq
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from nmt import files, phrase_table
 from nmt.analysis import plots
 from nmt.data.vocab import Vocab
-from nmt.errors import UserError
 from nmt.phrase_table import PhrasePair
 from smt_bridge.features.spec import Spec
 
@@ -28,7 +26,6 @@ POINTS = 5000  # of the scatter
 SOURCES = 10  # frequent ones, and as many rare ones
 LONG = 3  # words of a long source phrase
 BEST = 3  # targets shown
-DIRECT = 2  # p(target | source) is Moses' third column
 
 
 @dataclass
@@ -88,7 +85,7 @@ class Report:
         first = options[0][0]
         if len(first.source.split()) < LONG or len(options) <= BEST:
             return
-        count = source_count(first)
+        count = phrase_table.source_count(first)
         self.sources += 1
         keep(self.frequent, (count, -self.sources), options)
         keep(self.rare, (-count, -self.sources), options)
@@ -106,20 +103,22 @@ class Report:
             self.write_phrases(feature, spec.name)
 
     def write_scatter(self, feature: int, name: str) -> None:
-        points = sorted(((pair, direct(pair), float(row[feature])) for pair, row in self.points), key=lambda point: point[0].raw)
-        lines = [f"{text(pair.source)}\t{text(pair.target)}\t{joint_count(pair)}\t{x:.6g}\t{y:.6g}" for pair, x, y in points]
+        points = sorted(((pair, phrase_table.direct(pair), float(row[feature])) for pair, row in self.points), key=lambda point: point[0].raw)
+        lines = [f"{text(pair.source)}\t{text(pair.target)}\t{phrase_table.joint_count(pair)}\t{x:.6g}\t{y:.6g}" for pair, x, y in points]
         files.write_text(self.directory / f"scatter-{name}.tsv", ["source\ttarget\tcount\tln_direct\tln_score", *lines])
         figure = self.directory / f"scatter-{name}.png"
-        plots.scatter(figure, [x for _, x, _ in points], [y for _, _, y in points], "ln p(target | source) of the table", f"ln {name}", name)
+        plots.scatter([figure], [x for _, x, _ in points], [y for _, _, y in points], "ln p(target | source) of the table", f"ln {name}", name)
 
     def write_phrases(self, feature: int, name: str) -> None:
         lines = ["kind\tsource\tcount\tby\trank\ttarget\tln_score"]
         for kind, heap in (("frequent", self.frequent), ("rare", self.rare)):
             for _, options in sorted(heap, key=lambda item: item[0], reverse=True):
                 source = options[0][0]
-                for by, value in (("table", lambda option: direct(option[0])), (name, lambda option: float(option[1][feature]))):
+                for by, value in (("table", lambda option: phrase_table.direct(option[0])), (name, lambda option: float(option[1][feature]))):
                     for rank, option in enumerate(sorted(options, key=value, reverse=True)[:BEST], 1):
-                        lines.append(f"{kind}\t{text(source.source)}\t{source_count(source)}\t{by}\t{rank}\t{text(option[0].target)}\t{value(option):.6g}")
+                        lines.append(
+                            f"{kind}\t{text(source.source)}\t{phrase_table.source_count(source)}\t{by}\t{rank}\t{text(option[0].target)}\t{value(option):.6g}"
+                        )
         files.write_text(self.directory / f"phrases-{name}.tsv", lines)
 
 
@@ -128,30 +127,6 @@ def keep(heap: list[Any], rank: tuple[int, int], options: Any) -> None:
         heapq.heappush(heap, (rank, options))
     elif rank > heap[0][0]:
         heapq.heapreplace(heap, (rank, options))
-
-
-def direct(pair: PhrasePair) -> float:
-    """ln p(target | source) of the table. UserError where the table has too few columns for one."""
-    scores = pair.scores.split()
-    if len(scores) <= DIRECT:
-        raise UserError(f"--report: the table has {len(scores)} scores, but p(target | source) is Moses' third; leave --report out")
-    return math.log(max(1e-38, float(scores[DIRECT])))
-
-
-def counts(pair: PhrasePair) -> list[bytes]:
-    fields = pair.fields()
-    return fields[4].split() if len(fields) > 4 else []
-
-
-def source_count(pair: PhrasePair) -> int:
-    """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0 without counts."""
-    found = counts(pair)
-    return int(float(found[1])) if len(found) > 1 else 0
-
-
-def joint_count(pair: PhrasePair) -> int:
-    found = counts(pair)
-    return int(float(found[2])) if len(found) > 2 else 0
 
 
 def text(phrase: bytes) -> str:

@@ -11,6 +11,11 @@ from types import ModuleType
 
 import pytest
 
+# Threads that wait must sleep, here and in the commands that tests start: spinning ones take minutes on a busy machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 

@@ -11,23 +11,26 @@ SAMPLES = 1000
 
 @dataclass
 class Row:
-    """One system. BLEU 0 to 100; `interval` is half the width of the 95% confidence interval around `mean`."""
+    """One system. Scores 0 to 100; `interval` is half the width of BLEU's 95% confidence interval around `mean`."""
 
     name: str
     bleu: float
     mean: float  # of the samples
     interval: float
-    p: float | None  # chance of such a difference from the baseline if there were none; None for the baseline
+    p: float | None  # chance of such a difference in BLEU from the baseline if there were none; None for the baseline
+    chrf: float
+    chrf_p: float | None  # the same for chrF
 
 
 def paired_bootstrap(
     names: Sequence[str], systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], tokenize: str = "13a", samples: int = SAMPLES
-) -> tuple[list[Row], str]:
-    """The first system is the baseline; also the signature. The draws are the same in each call (sacreBLEU's seed).
+) -> tuple[list[Row], list[str]]:
+    """The first system is the baseline; also the signatures of BLEU and chrF. The draws are the same in each call (sacreBLEU's seed).
 
     ConfigError for an unknown tokenizer, DataError for a system that repeats the baseline's output: sacreBLEU needs two.
     """
     from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.significance import PairedTest
 
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it logs each step of its work
@@ -35,17 +38,18 @@ def paired_bootstrap(
         if list(system) == list(systems[0]):
             raise DataError(f"{name}: the same output as {names[0]}; there is nothing to compare")
     try:
-        metric = BLEU(tokenize=tokenize)
-        test = PairedTest(list(zip(names, systems, strict=True)), {"BLEU": metric}, list(references), "bs", samples)
+        metrics = {"BLEU": BLEU(tokenize=tokenize), "chrF2": CHRF()}
+        test = PairedTest(list(zip(names, systems, strict=True)), metrics, list(references), "bs", samples)
     except (KeyError, ValueError, AssertionError, SystemExit, ImportError) as error:
         raise ConfigError(f"BLEU tokenizer {tokenize!r} cannot be used: {error}") from error
     signatures, scores = test()
-    results = [result for result in scores["BLEU"] if not isinstance(result, str)]
-    rows = [Row(name, found.score, found.mean or 0.0, found.ci or 0.0, found.p_value) for name, found in zip(names, results, strict=True)]
-    return rows, signatures["BLEU"].format()
+    bleu, chrf = ([result for result in scores[name] if not isinstance(result, str)] for name in ("BLEU", "chrF2"))
+    rows = [Row(name, b.score, b.mean or 0.0, b.ci or 0.0, b.p_value, c.score, c.p_value) for name, b, c in zip(names, bleu, chrf, strict=True)]
+    return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
 
 
 def to_tsv(rows: Sequence[Row]) -> Iterator[str]:
-    yield "\t".join(["system", "bleu", "mean", "interval", "p"])
+    yield "\t".join(["system", "bleu", "mean", "interval", "p", "chrf", "chrf_p"])
     for row in rows:
-        yield "\t".join([row.name, f"{row.bleu:.2f}", f"{row.mean:.2f}", f"{row.interval:.2f}", "" if row.p is None else f"{row.p:.4f}"])
+        chances = ["" if p is None else f"{p:.4f}" for p in (row.p, row.chrf_p)]
+        yield "\t".join([row.name, f"{row.bleu:.2f}", f"{row.mean:.2f}", f"{row.interval:.2f}", chances[0], f"{row.chrf:.2f}", chances[1]])

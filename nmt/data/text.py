@@ -8,6 +8,7 @@ from nmt import files
 from nmt.data import subword
 from nmt.data.subword import Subwords
 from nmt.data.tokenize import Tokenizer, load_truecase, save_truecase
+from nmt.phrase_table import escape, unescape
 
 
 @dataclass
@@ -15,6 +16,7 @@ class SideConfig:
     language: str = "en"  # language code of the Moses rules
     normalize: bool = True  # punctuation as Moses' normalize-punctuation does
     tokenize: bool = True  # false: words are what stands between blanks
+    escaped: bool = False  # the text has Moses' escapes (&apos; ...), as Moses' own tokenizer leaves them: they are undone, and put back in translations
     case: str = "lower"  # keep | lower | truecase; the papers lower-case nothing, small corpora gain from it
     vocabulary: int = 30000  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
     min_count: int = 1  # words rarer than this are UNK too
@@ -25,17 +27,19 @@ class SideConfig:
 class TextPipeline:
     """`units(line)` for a model to read, `text(units)` for a person. `tokenized` text skips all but the subword units."""
 
-    def __init__(self, tokenizer: Tokenizer, subwords: Subwords | None = None) -> None:
+    def __init__(self, tokenizer: Tokenizer, subwords: Subwords | None = None, escaped: bool = False) -> None:
         self.tokenizer = tokenizer
         self.subwords = subwords
+        self.escaped = escaped
 
     @staticmethod
     def of(config: SideConfig) -> "TextPipeline":
         tokenizer = Tokenizer(config.language, config.normalize, config.tokenize, config.case)
-        return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None)
+        return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None, config.escaped)
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
-        return files.split_words(line) if tokenized else self.tokenizer.words(line)
+        words = files.split_words(line) if tokenized else self.tokenizer.words(line)
+        return [unescape(word) for word in words] if self.escaped else words
 
     def units(self, line: str, tokenized: bool = False) -> list[str]:
         return self.cut(self.words(line, tokenized))
@@ -59,7 +63,12 @@ class TextPipeline:
         return subword.undo(units) if self.subwords else units
 
     def text(self, units: list[str], tokenized: bool = False) -> str:
-        words = self.join(units)
+        return self.line(self.join(units), tokenized)
+
+    def line(self, words: list[str], tokenized: bool = False) -> str:
+        """Words as a line of text"""
+        if self.escaped:
+            words = [escape(word) for word in words]
         return " ".join(words) if tokenized else self.tokenizer.text(words)
 
     def save(self, directory: Path, side: str) -> None:
@@ -75,4 +84,4 @@ class TextPipeline:
         codes = directory / f"{side}.codes"
         if config.case == "truecase":
             tokenizer.truecaser = load_truecase(directory / f"{side}.truecase")
-        return TextPipeline(tokenizer, subword.load(codes) if codes.exists() else None)
+        return TextPipeline(tokenizer, subword.load(codes) if codes.exists() else None, config.escaped)

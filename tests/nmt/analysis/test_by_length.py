@@ -1,62 +1,79 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmt.analysis.buckets import sliding
 from nmt.analysis.by_length import by_length, to_tsv
-from nmt.metrics import SentenceStatistics, corpus_bleu
+from nmt.analysis.systems import System, TestSet
+from nmt.metrics import CharacterStatistics, corpus_bleu
 
 SOURCES = ["a b", "a b c", "a b c d e f", "a b c d e"]
 REFERENCES = ["x y z v w", "x y z v", "x y z v w u", "x y z v"]
 HYPOTHESES = ["x y z v w", "x y z u", "x y z v w u", "v z y x"]
+SYSTEM = System("it", HYPOTHESES, TestSet(SOURCES, [REFERENCES]))
 
 
 def test_window_one_is_each_length_alone_and_sizes_sum() -> None:
-    result = by_length(SOURCES, [REFERENCES], HYPOTHESES, window=1)
-    assert [(b.key, b.sentences) for b in result.curves["source"]] == [(2, 1), (3, 1), (5, 1), (6, 1)]
-    assert [(b.key, b.sentences) for b in result.curves["reference"]] == [(4, 2), (5, 1), (6, 1)]
-    assert [(b.key, b.sentences) for b in result.curves["both"]] == [(4, 1), (5, 2), (6, 1)]
+    result = by_length([SYSTEM], window=1)
+    assert [(b.key, b.sentences) for b in result["it"]["source"]] == [(2, 1), (3, 1), (5, 1), (6, 1)]
+    assert [(b.key, b.sentences) for b in result["it"]["reference"]] == [(4, 2), (5, 1), (6, 1)]
+    assert [(b.key, b.sentences) for b in result["it"]["both"]] == [(4, 1), (5, 2), (6, 1)]
     four = corpus_bleu([HYPOTHESES[1], HYPOTHESES[3]], [[REFERENCES[1], REFERENCES[3]]])
-    assert result.curves["reference"][0].bleu == pytest.approx(four.score)
+    assert result["it"]["reference"][0].bleu == pytest.approx(four.score)
 
 
 def test_a_window_over_everything_is_corpus_bleu() -> None:
-    result = by_length(SOURCES, [REFERENCES], HYPOTHESES, window=40)
+    result = by_length([SYSTEM], window=40)
     whole = corpus_bleu(HYPOTHESES, [REFERENCES])
-    assert all(b.bleu == pytest.approx(whole.score) and b.sentences == 4 for curve in result.curves.values() for b in curve)
-    assert result.bleu == whole
+    assert all(b.bleu == pytest.approx(whole.score) and b.sentences == 4 for curve in result["it"].values() for b in curve)
+    assert SYSTEM.bleu() == whole
 
 
 def test_a_window_of_ten_by_hand() -> None:
     """Key 9 holds the lengths 4 to 13."""
-    statistics = SentenceStatistics(["a"] * 14, [["a"] * 14])
-    buckets = {b.key: b for b in sliding(list(range(1, 15)), statistics, window=10)}
+    constant = System("it", ["a b c d"] * 14, TestSet(["a"] * 14, [["a b c d"] * 14]))
+    buckets = {b.key: b for b in sliding(list(range(1, 15)), constant, window=10)}
+    assert all((b.bleu, b.chrf, b.ratio) == pytest.approx((100, 100, 1)) for b in sliding(list(range(1, 15)), constant, window=1))  # flat
     assert (buckets[9].first, buckets[9].last, buckets[9].sentences) == (4, 13, 10)
     assert (buckets[1].first, buckets[1].sentences) == (-4, 5)
 
 
 def test_small_groups_are_left_out() -> None:
-    result = by_length(SOURCES, [REFERENCES], HYPOTHESES, window=1, least=2)
-    assert [b.key for b in result.curves["reference"]] == [4] and not result.curves["source"]
+    result = by_length([SYSTEM], window=1, least=2)
+    assert [b.key for b in result["it"]["reference"]] == [4] and not result["it"]["source"]
 
 
 def test_tsv() -> None:
-    lines = list(to_tsv(by_length(SOURCES, [REFERENCES], HYPOTHESES, window=1).curves))
-    assert lines[0] == "by\tlength\tfirst\tlast\tsentences\tbleu\tlength_ratio"
-    assert lines[1] == "source\t2\t2\t2\t1\t100.0000\t1.0000"
+    lines = list(to_tsv(by_length([SYSTEM], window=1)))
+    assert lines[0] == "by\tlength\tfirst\tlast\tsentences\tbleu\tlength_ratio\tchrf\tsystem"
+    assert lines[1] == "source\t2\t2\t2\t1\t100.0000\t1.0000\t100.0000\tit"
 
 
 def test_figure(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from nmt.analysis import plots
 
-    result = by_length(SOURCES, [REFERENCES], HYPOTHESES, window=3)
+    result = by_length([SYSTEM], window=3)
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        plots.by_length(result.curves, "title & <odd>", [tmp_path / folder / "x.svg", tmp_path / folder / "x.png"])
+        plots.bucket_curves(result["it"], plots.LABELS, "x", "title & <odd> $5", [tmp_path / folder / "x.svg", tmp_path / folder / "x.png"])
     assert (tmp_path / "a" / "x.svg").read_bytes() == (tmp_path / "b" / "x.svg").read_bytes()
     from xml.etree import ElementTree
 
     text = " ".join(ElementTree.parse(tmp_path / "a" / "x.svg").getroot().itertext())
-    assert "title & <odd>" in text and "source length" in text and "the longer of both" in text
+    assert "title & <odd> $5" in text and "source length" in text and "the longer of both" in text
     assert (tmp_path / "a" / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_chrf_of_any_group_is_sacrebleus() -> None:
+    from sacrebleu.metrics.chrf import CHRF
+
+    for references in ([REFERENCES], [REFERENCES, SOURCES]):
+        statistics = CharacterStatistics(HYPOTHESES, references)
+        assert statistics.chrf().score == pytest.approx(CHRF().corpus_score(HYPOTHESES, references).score)
+        part = np.array([True, False, True, False])
+        expected = CHRF().corpus_score(HYPOTHESES[::2], [reference[::2] for reference in references])
+        assert statistics.chrf(part).score == pytest.approx(expected.score)
+        assert statistics.by_sentence()[1] == pytest.approx(CHRF().corpus_score(HYPOTHESES[1:2], [reference[1:2] for reference in references]).score)
+    assert statistics.chrf().signature.startswith("nrefs:2|case:mixed|eff:yes|nc:6")

@@ -88,3 +88,11 @@ def test_unit_counts_are_those_of_the_text() -> None:
     pipeline = TextPipeline(Tokenizer("en"), subword.Subwords(["#version: 0.2", "a b</w>"]))
     lines = [["ab", "b"], ["cab", "ab"]]
     assert pipeline.unit_counts(subword.count_words(lines)) == subword.count_words(pipeline.cut(words) for words in lines)
+
+
+def test_escapes_of_moses_are_undone_and_put_back() -> None:
+    pipeline = TextPipeline.of(SideConfig(tokenize=False, normalize=False, case="keep", escaped=True))
+    line = "l&apos; homme &quot; &amp; &#124; a"
+    assert pipeline.words(line) == ["l'", "homme", '"', "&", "|", "a"] and pipeline.text(pipeline.units(line)) == line
+    assert pipeline.text(pipeline.units(line), tokenized=True) == line
+    assert TextPipeline.of(SideConfig(tokenize=False, normalize=False, case="keep")).words(line)[0] == "l&apos;"

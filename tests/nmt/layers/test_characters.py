@@ -80,10 +80,9 @@ def test_other_words_of_the_vocabulary_change_nothing() -> None:
     assert short.symbols.keys() < layer.symbols.keys()
     with torch.no_grad():
         rows = torch.tensor([layer.symbols[symbol] for symbol in short.symbols])
+        theirs = dict(layer.named_parameters())
         for name, parameter in short.named_parameters():
-            parameter.copy_(
-                dict(layer.named_parameters())[name][torch.tensor([0, 1, 2, 3, *rows])] if name == "characters" else dict(layer.named_parameters())[name]
-            )
+            parameter.copy_(theirs[name][torch.tensor([0, 1, 2, 3, *rows])] if name == "characters" else theirs[name])
         assert torch.allclose(short(torch.arange(7)), layer(torch.arange(7)), atol=1e-14)
 
 
