@@ -5,16 +5,19 @@ processors with AMX really computes in bf16, so it is taken only after its error
 once for a run and a processor and stored in the run directory: two back ends differ in the last bits, so every start, worker
 and resume has to use the same one.
 
-`Reduced` is the other thing, and never chosen by itself: products in bf16 or int8, with an error that the caller reports.
+`Reduced` is the other thing, and never chosen by itself: products in bf16 or int8, with an error that the caller reports. `Mixed` is
+its counterpart for training: forward and backward products in bf16, everything else, weights and sums included, in fp32.
 """
 
+import functools
 import platform
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -161,7 +164,8 @@ class Reduced(TorchFunctionMode):
         kwargs = kwargs or {}
         if function is F.linear and (product := self.product(args[1])):
             bias = args[2] if len(args) > 2 else None
-            return product(args[0]) if bias is None else product(args[0]).add_(bias)
+            result = product(args[0].flatten(0, -2)).view(*args[0].shape[:-1], -1)
+            return result if bias is None else result.add_(bias)
         if function is Tensor.addmm_ and (product := self.product(args[2].t())):
             return args[0].add_(product(args[1]))
         if function in (torch.mm, torch.addmm) and (product := self.product(args[-1].t())):
@@ -170,6 +174,128 @@ class Reduced(TorchFunctionMode):
                 result += args[0]
             return kwargs["out"].copy_(result) if "out" in kwargs else result
         return function(*args, **kwargs)
+
+
+PRECISIONS = ("fp32", "bf16")
+Backward = TypeVar("Backward", bound=Callable[..., Any])
+SMALL = 1 << 20  # products of fewer multiplications stay fp32: rounding their operands takes longer
+REMEMBERED = 12  # operands whose rounded copies are kept: the matrices of a recurrent loop
+
+
+def check_precision(precision: str, device: str) -> None:
+    """ConfigError for an unknown precision, and for bf16 on a processor that has no bf16 products: it would be slower there."""
+    if precision not in PRECISIONS:
+        raise ConfigError(f"precision: {precision!r} is unknown, expected one of {', '.join(PRECISIONS)}")
+    if precision == "bf16" and device == "cpu" and not flags() & {"avx512_bf16", "amx_bf16"}:
+        raise ConfigError("precision: bf16 needs a processor with avx512_bf16 or amx_bf16, which this one has not; use fp32")
+
+
+def flags() -> set[str]:
+    """What the processor says it can do; empty where the system does not tell."""
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        return set(next(line.partition(":")[2] for line in lines if line.startswith("flags")).split())
+    return set()
+
+
+class _LinearFunction(torch.autograd.Function):
+    """x Wᵀ + b with x and W rounded to bf16, in the forward pass and for both gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor, bias: Tensor | None, mixed: "Mixed") -> Tensor:
+        ctx.save_for_backward(x, matrix)
+        ctx.mixed = mixed
+        result = mixed.product(x.flatten(0, -2), matrix.t())
+        if bias is not None:
+            result += bias
+        return result.view(*x.shape[:-1], len(matrix))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, matrix = ctx.saved_tensors
+        rows = grad.flatten(0, -2)
+        dx = ctx.mixed.product(rows, matrix).view(x.shape) if ctx.needs_input_grad[0] else None
+        return dx, ctx.mixed.product(rows.t(), x.flatten(0, -2)), rows.sum(0) if ctx.needs_input_grad[2] else None, None
+
+
+class Mixed(TorchFunctionMode):
+    """`with Mixed(): model.loss(batch).backward()` computes large matrix products in bf16, results and all other operations in fp32.
+
+    Rounding to bf16 keeps 8 bits of each factor; a product of n terms is added in fp32 and rounded once. Matrices that are used
+    again and again, as in a recurrent loop, are rounded once: enter the mode anew after each change of the weights.
+    """
+
+    entered: ClassVar[list["Mixed"]] = []  # by this process, the last one innermost
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounded: OrderedDict[int, tuple[Tensor, int, Tensor]] = OrderedDict()
+
+    def __enter__(self) -> "Mixed":
+        self.entered.append(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.entered.pop()
+        super().__exit__(*error)
+
+    def round(self, value: Tensor) -> Tensor:
+        """bf16 of a tensor; that of the last few tensors is remembered while they do not change."""
+        known = self.rounded.get(id(value))
+        if known and known[0] is value and known[1] == value._version:
+            self.rounded.move_to_end(id(value))
+            return known[2]
+        made = value.bfloat16()
+        self.rounded[id(value)] = value, value._version, made  # holds the tensor, so that its id stays its own
+        if len(self.rounded) > REMEMBERED:
+            self.rounded.popitem(last=False)
+        return made
+
+    def product(self, a: Tensor, b: Tensor) -> Tensor:
+        """(n, k), (k, m) -> (n, m)"""
+        if a.shape[0] * b.numel() < SMALL and a.dtype == b.dtype:
+            return a @ b
+        return (a.bfloat16() @ self.round(b)).float()
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function is F.linear and args[1].dim() == 2 and args[0].numel() * len(args[1]) >= SMALL and args[1].dtype == torch.float32:
+            bias = args[2] if len(args) > 2 else kwargs.get("bias")
+            return _LinearFunction.apply(args[0], args[1], bias, self)
+        if function in PRODUCTS and args[-2].dim() == args[-1].dim() == 2 and args[-1].dtype == torch.float32 and not needs_grad(args[-2:]):
+            result = self.product(args[-2], args[-1])
+            if function is Tensor.addmm_:
+                return args[0].add_(result)
+            if function is torch.addmm:
+                result += args[0]
+            return kwargs["out"].copy_(result) if "out" in kwargs else result
+        return function(*args, **kwargs)
+
+
+def rounded(value: Tensor) -> Tensor:
+    """bf16 of an operand of several products, rounded once, where `Mixed` is entered; else the value itself."""
+    return value.bfloat16() if Mixed.entered and value.dtype == torch.float32 else value
+
+
+def in_mode(backward: Backward) -> Backward:
+    """For a hand-written backward pass: torch's engine leaves modes, so the one that is entered is entered again."""
+
+    @functools.wraps(backward)
+    def again(ctx: Any, *grads: Tensor) -> Any:
+        if not Mixed.entered:
+            return backward(ctx, *grads)
+        with Mixed.entered[-1]:
+            return backward(ctx, *grads)
+
+    return cast(Backward, again)
+
+
+# Those of the hand-written forward and backward passes; where torch itself would differentiate, only F.linear is replaced.
+PRODUCTS = (torch.mm, torch.matmul, torch.addmm, Tensor.addmm_, Tensor.matmul, Tensor.__matmul__)
+
+
+def needs_grad(operands: Sequence[Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
 
 
 def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:

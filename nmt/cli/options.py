@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -86,6 +87,25 @@ def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides u
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ...")
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument("--matmul", choices=("auto", "mkl", "onednn"), default="auto", help="back end of matrix products on the CPU")
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of matrix products; bf16 and int8 are faster and give other numbers"
+    )
+
+
+def products(precision: str, models: Sequence[Any], device: str) -> ExitStack:
+    """A context in which the products of some models are computed in a precision. ConfigError where the processor lacks it."""
+    from nmt import fastmath
+
+    stack = ExitStack()
+    if precision != "fp32":
+        if precision == "bf16":
+            fastmath.check_precision(precision, device)
+        for model in models:
+            stack.enter_context(fastmath.Reduced(precision, model))
+    return stack
 
 
 def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> int:

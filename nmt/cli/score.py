@@ -24,6 +24,7 @@ def command(argv: Sequence[str] | None) -> None:
         "runs", nargs="+", metavar="RUN_DIR", help="run directories made by nmt-train; several are an ensemble, the mean of their probabilities"
     )
     options.add_compute(parser)
+    options.add_precision(parser)
     parser.add_argument("--source", "-s", required=True, metavar="FILE", help="source text; plain, gzip, or -")
     parser.add_argument("--target", "-t", required=True, metavar="FILE", help="target text, line by line")
     options.add_output(parser)
@@ -41,7 +42,7 @@ def command(argv: Sequence[str] | None) -> None:
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     total, words, lines = 0.0, 0, 0
-    with files.Writing(args.output) as out:
+    with options.products(args.precision, [member.model for member in run.members], args.device), files.Writing(args.output) as out:
         log.info("%s", set_up)
         pairs = files.parallel(args.source, args.target)
         while block := list(islice(pairs, READ_AHEAD)):

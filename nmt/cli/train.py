@@ -31,11 +31,11 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("--preset", default=None, metavar="NAME", help="defaults for small (about 30,000 pairs) or large data; your file overrides them")
     parser.add_argument("--init-from", default=None, metavar="RUN_DIR", help="start from the weights of another run, the same as init_from=...")
     parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
-    for flag, kind in (("seed", int), ("threads", options.positive), ("device", str)):
+    for flag, kind in (("seed", int), ("threads", options.positive), ("device", str), ("precision", str)):
         parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"the same as {flag}=...")
     options.add_quiet(parser)
     args = parser.parse_intermixed_args(argv)
-    args.overrides += [f"{flag}={getattr(args, flag)}" for flag in ("seed", "threads", "device") if hasattr(args, flag)]
+    args.overrides += [f"{flag}={getattr(args, flag)}" for flag in ("seed", "threads", "device", "precision") if hasattr(args, flag)]
     args.overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args.quiet, times=True)
     options.before_torch()
@@ -61,6 +61,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     from nmt.training.prepare import make_corpus, make_cut, make_dev
 
     directory = Path(config.run)
+    fastmath.check_precision(config.precision, config.device)
     check_config(config.data, thorough=overwrite or not (directory / "version").exists())
     if overwrite and directory.exists():
         remove(directory)
@@ -81,7 +82,7 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     training = config.training
     optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
     stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, make_cut(config.data, pipelines, vocabs))
-    job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, show_bar=show_bar)
+    job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, precision=config.precision, show_bar=show_bar)
     if state:
         loop.restore(job, state)
         log.info("going on after update %d", job.progress.step)

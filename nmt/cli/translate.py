@@ -4,7 +4,6 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ def make_parser() -> options.Parser:
     parser = options.Parser("nmt-translate", "Translate text with a trained run, or with several as an ensemble: one line in, one line out, in order.")
     parser.add_argument("runs", nargs="+", metavar="RUN_DIR", help="run directories made by nmt-train; an ensemble shares its target vocabulary")
     options.add_compute(parser)
+    options.add_precision(parser)
     options.add_input_output(parser, "source text")
     text = parser.add_argument_group("text")
     text.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
@@ -76,7 +76,7 @@ def command(argv: Sequence[str] | None) -> None:
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     work = Work(args, run)
-    with ExitStack() as stack:
+    with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
         alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
         log.info("%s", set_up)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.fastmath import in_mode
 from nmt.layers.cells import GRU
 
 DENSE = 1.5  # places of a grid for each row in it, at most; above, each row gets a copy of what it looks at
@@ -124,6 +125,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @in_mode
     def backward(ctx: Any, d_states: Tensor, d_contexts: Tensor) -> tuple[Tensor | None, ...]:
         gates_matrix, matrix, context_matrix, keys, values, query, energy, gates, previous, reset, candidate, contexts, weights = ctx.saved_tensors
         (N, H), (B, L, D), sizes = candidate.shape, values.shape, ctx.sizes

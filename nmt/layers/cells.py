@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.fastmath import in_mode
+
 GATES = ("keep_old", "take_new")
 RESETS = ("before", "after", "after_with_context")
 
@@ -26,6 +28,7 @@ class _RepeatFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @in_mode
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         total = grad[: ctx.sizes[0]].clone()
         end = ctx.sizes[0]
@@ -66,6 +69,7 @@ class _GRUFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @in_mode
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         gates_matrix, matrix, gates, previous, reset, candidate = ctx.saved_tensors
         N, H = candidate.shape
@@ -211,6 +215,7 @@ class _LSTMFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @in_mode
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         matrix, gates, previous, old_cells, squashed = ctx.saved_tensors
         N, H = squashed.shape

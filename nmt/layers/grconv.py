@@ -21,6 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.fastmath import in_mode
+
 RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (section 6.3.2)
 
 
@@ -68,6 +70,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @in_mode
     def backward(ctx: Any, d_roots: Tensor) -> tuple[Tensor | None, ...]:
         W_l, W_r, G_l, G_r, *saved = ctx.saved_tensors
         dW_l, dW_r, dG_l, dG_r = (torch.zeros_like(matrix) for matrix in (W_l, W_r, G_l, G_r))

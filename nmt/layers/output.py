@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.fastmath import rounded
+
 ALIGN = 16  # rows of scores are this many floats or a multiple: a row of 6,478 instead of 6,480 costs matrix products a quarter of their speed
 BLOCK = 256  # rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared cache
 
@@ -37,10 +39,11 @@ class _CrossEntropy(torch.autograd.Function):
             scores.exp_().scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))  # softmax minus the answer
             if smoothing:
                 scores[:, :words] -= smoothing / words
-            torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
-            d_matrix.addmm_(scores.t(), rows)
             if d_bias is not None:
                 d_bias += scores.sum(0)
+            scores = rounded(scores)
+            torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
+            d_matrix.addmm_(scores.t(), rows)
         ctx.save_for_backward(d_features, d_matrix[:words], *([] if d_bias is None else [d_bias[:words]]))
         return total.to(features.dtype)
 

@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from nmt import checkpoint
+from nmt import checkpoint, fastmath
 from nmt.data.batches import Batch, BatchStream
 from nmt.errors import CheckpointError, ConfigError, UserError
 from nmt.models.translator import Translator
@@ -111,6 +112,7 @@ class Job:
     extra: dict[str, Any] = field(default_factory=dict)  # choices made once a run, such as the matrix back end
     progress: Progress = field(default_factory=Progress)
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
+    precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
 
 
@@ -179,10 +181,11 @@ def update(job: Job, batches: Sequence[Batch]) -> tuple[float, float]:
     units = {"sentence": lambda batch: batch.sentences, "word": lambda batch: batch.target_tokens, "sum": lambda batch: 0}[config.cost]
     divisor = sum(map(units, batches)) or 1
     cost = 0.0
-    for batch in batches:
-        total: Tensor = job.model.loss(batch.to(job.model.device), config.label_smoothing)
-        (total / divisor).backward()  # type: ignore[no-untyped-call]
-        cost += float(total.detach())
+    with fastmath.Mixed() if job.precision == "bf16" else nullcontext():
+        for batch in batches:
+            total: Tensor = job.model.loss(batch.to(job.model.device), config.label_smoothing)
+            torch.autograd.backward(total / divisor)  # Tensor.backward would leave the mode
+            cost += float(total.detach())
     norm = clip(job.model.parameters(), config.clip)
     if not math.isfinite(norm):
         raise UserError(

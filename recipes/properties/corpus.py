@@ -1,0 +1,112 @@
+"""Make the corpora of the properties recipe: tokenized train, dev and test, as they are or joined to longer lines.
+
+    python recipes/properties/corpus.py multi30k --long OUT [--smt FILE]
+
+multi30k and tatoeba are read from $NMT_DATA; `generated` is the quickstart's grammar. With --long 1 to 4 neighbouring lines become
+one, in train, dev and test; train is cut twice, in different places, so that it has as many words for fewer beginnings. Lines
+of fewer than 5 or more than 60 words on either side are left out. --smt names the output of another system for the test lines: it is
+joined in the same way and written as test.smt.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nmt import files
+from nmt.data.tokenize import Tokenizer
+from nmt.errors import UserError
+from nmt.phrase_table import unescape
+
+SHORTEST, LONGEST, MOST = 5, 60, 4
+PASSES = 2  # of train
+SEED = 5
+Row = tuple[str, ...]  # source, target, and for test perhaps the output of another system
+
+
+def data() -> Path:
+    folder = os.environ.get("NMT_DATA", "")
+    if not folder or not Path(folder).is_dir():
+        raise UserError("set NMT_DATA to the folder that holds multi30k/ and tatoeba-enfr/, or take the corpus `generated`")
+    return Path(folder)
+
+
+def plain(line: str) -> str:
+    """Tokens without Moses' escapes"""
+    return " ".join(map(unescape, files.split_words(line)))
+
+
+def multi30k(part: str) -> Iterator[Row]:
+    name = {"train": "train", "dev": "val", "test": "test_2016_flickr"}[part]
+    folder = data() / "multi30k" / "tok"
+    return ((plain(a), plain(b)) for a, b in files.parallel(folder / f"{name}.lc.norm.tok.en", folder / f"{name}.lc.norm.tok.fr"))
+
+
+def tokenized(pairs: Iterator[tuple[str, ...]]) -> Iterator[Row]:
+    source, target = Tokenizer("en"), Tokenizer("fr")
+    return ((" ".join(source.words(a)), " ".join(target.words(b))) for a, b in pairs)
+
+
+def tatoeba(part: str) -> Iterator[Row]:
+    end = ".gz" if part == "train" else ""
+    folder = data() / "tatoeba-enfr"
+    return tokenized(files.parallel(folder / f"{part}.en{end}", folder / f"{part}.fr{end}"))
+
+
+def generated(part: str) -> Iterator[Row]:
+    folder = Path("runs/quickstart/corpus")
+    if not (folder / "test.fr").exists():
+        subprocess.run([sys.executable, "recipes/quickstart/corpus.py", str(folder)], check=True)
+    return tokenized(files.parallel(folder / f"{part}.en", folder / f"{part}.fr"))
+
+
+CORPORA = {"multi30k": multi30k, "tatoeba": tatoeba, "generated": generated}
+
+
+def joined(rows: Sequence[Row], rng: random.Random) -> Iterator[Row]:
+    """1 to 4 neighbours, each number equally likely, as one line; every row is in one line."""
+    start = 0
+    while start < len(rows):
+        group = rows[start : start + rng.randint(1, MOST)]
+        start += len(group)
+        yield tuple(" ".join(column) for column in zip(*group, strict=True))
+
+
+def fits(row: Row) -> bool:
+    return all(SHORTEST <= len(files.split_words(text)) <= LONGEST for text in row[:2])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("corpus", choices=CORPORA)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--long", action="store_true", help="join lines")
+    parser.add_argument("--smt", default="", help="output of another system for the test lines, tokenized")
+    args = parser.parse_args()
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+        for part in ("train", "dev", "test"):
+            rows = list(CORPORA[args.corpus](part))
+            names = ["en", "fr"]
+            if part == "test" and args.smt:
+                outputs = [plain(line) for line in files.read_lines(args.smt)]
+                if len(outputs) != len(rows):
+                    raise UserError(f"{args.smt}: {len(outputs)} lines, but the test set has {len(rows)}")
+                rows, names = [(*row, output) for row, output in zip(rows, outputs, strict=True)], ["en", "fr", "smt"]
+            if args.long:
+                rng, passes = random.Random(f"{SEED} {part}"), PASSES if part == "train" else 1
+                rows = [row for _ in range(passes) for row in joined(rows, rng) if fits(row)]
+            for name, column in zip(names, zip(*rows, strict=True), strict=True):
+                files.write_text(args.output / f"{part}.{name}", column)
+            print(f"{part}: {len(rows):,} lines, {sum(len(files.split_words(row[0])) for row in rows):,} source words")
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
