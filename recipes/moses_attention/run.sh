@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# An attention model in a real Moses system: its score of whole sentences as one more feature of the 100-best lists, tuned on val; then together
+# with the phrase models of recipes/phrase_scores, where those runs exist. Needs NMT_DATA.
+# usage: run.sh
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+data=${NMT_DATA:-}/moses-multi30k
+[ -d "$data" ] || { echo "set NMT_DATA to the folder that holds moses-multi30k/ (a Moses system with its n-best lists)" >&2; exit 2; }
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+run=runs/moses-attention
+out=$run-report
+mkdir -p $out
+
+nmt-train recipes/moses_attention/train.yaml --preset small
+[ -f $run-mean/version ] || nmt-average $run --last 5 --output $run-mean
+
+# System NAME with features ... : lists with new columns, weights found on val (three tuners' seeds, the best on val), one look at test.
+system() {
+    name=$1; shift
+    for part in val test_2016_flickr; do
+        if [ $# = 0 ]; then
+            cp "$data/out/$part.100best.segalign.gz" $out/$part.$name.gz
+        else
+            smt-rescore -q "$data/out/$part.100best.segalign.gz" -s "$data/corpus/$part.tok.en" "$@" --workers 2 --decoder-weights "$data/moses.tuned.ini" \
+                -o $out/$part.$name.gz
+        fi
+    done
+    for method in kbmira mert; do
+        smt-tune-nbest -q --nbest $out/val.$name.gz --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method $method \
+            $([ $method = kbmira ] && echo --runs 3) -o $out/$name.$method.weights > $out/$name.$method.tuning
+        for part in val test_2016_flickr; do
+            smt-rescore -q $out/$part.$name.gz -s "$data/corpus/$part.tok.en" -w $out/$name.$method.weights -b $out/$part.$name.$method
+        done
+    done
+}
+system control
+system attention -f translation=$run-mean
+features=(-f translation=$run-mean)
+for fixed in runs/multi30k; do [ -d $fixed ] && features+=(-f "translation=$fixed"); done
+[ ${#features[@]} -gt 2 ] && system both "${features[@]}"
+
+for part in val test_2016_flickr; do
+    systems=()
+    for name in attention both; do
+        for method in kbmira mert; do [ -s $out/$part.$name.$method ] && systems+=("$out/$part.$name.$method"); done
+    done
+    nmt-analyze compare -r "$data/corpus/$part.tok.fr" -b $out/$part.control.kbmira -t $out/$part.control.mert "${systems[@]}" --bleu-tokenize none \
+        --output $out/$part
+done
