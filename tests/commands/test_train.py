@@ -278,3 +278,13 @@ def test_an_older_run_goes_on(tiny: Path, tmp_path: Path, command: Callable[...,
     torch.save(state, tmp_path / "run" / "training.pt")
     done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
     assert done.returncode == 0 and "going on after update 60" in done.stderr and "L.r. 0.005" in done.stderr, done.stderr
+
+
+def test_the_rate_falls_on_a_plateau(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    """With a rate of nothing no validation is better than the first: after those at 40 and 60 the rate is halved, and stays so when resumed."""
+    options = ["training.learning_rate=1e-9", "training.decay=0.5", "training.max_steps=70"]
+    assert command("nmt-train", *copy(tiny, tmp_path, *options)).returncode == 0
+    assert command("nmt-train", *copy(tiny, tmp_path, *options[:2], "training.max_steps=80")).returncode == 0
+    rows = [line.split("\t") for line in (tmp_path / "run" / "train.tsv").read_text().rstrip("\n").split("\n")[1:]]
+    rates = {int(row[0]): float(row[5]) for row in rows}
+    assert rates == {10: 1e-9, 20: 1e-9, 30: 1e-9, 40: 1e-9, 50: 5e-10, 60: 5e-10, 70: 2.5e-10, 80: 1.25e-10}

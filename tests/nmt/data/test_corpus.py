@@ -9,6 +9,7 @@ from nmt.data.corpus import BinarizeReport, DataConfig, binarize, check_config, 
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError, DataError
+from nmt.training.prepare import make_cut, make_vocabs
 
 PAIRS = [(["a", "b"], ["x"]), (["a"] * 4, ["x"]), ([], ["x"]), (["b"], ["y", "y", "x"]), (["b"], [])]
 
@@ -106,3 +107,25 @@ def test_phrase_pairs_are_sampled_uniformly(tmp_path: Path) -> None:
         assert sorted(rows) == [0, 1, 2, 3]
         firsts[rows[0]] += 1
     assert sum((firsts[row] - 200) ** 2 / 200 for row in range(4)) < 16.3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bpe_dropout": 1.0}, "out of range"),
+        ({"bpe_dropout": -0.1}, "out of range"),
+        ({"shared_vocabulary": True, "source": SideConfig(vocab_file="a")}, "have to be the same file"),
+    ],
+)
+def test_contradictions_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_config(DataConfig(train_source="a", train_target="b", **options))  # type: ignore[arg-type]
+
+
+def test_dropout_needs_subwords_and_a_shared_vocabulary_holds_both_sides() -> None:
+    plain = TextPipeline.of(SideConfig())
+    with pytest.raises(ConfigError, match="nothing to drop without subwords"):
+        make_cut(DataConfig(bpe_dropout=0.1), (plain, plain), vocabs())
+    config = DataConfig(shared_vocabulary=True, target=SideConfig(vocabulary=3))
+    one, other = make_vocabs(config, (plain, plain), (Counter({"a": 3, "b": 1}), Counter({"x": 2, "a": 2})))
+    assert one is other and one.words[3:] == ["a", "x", "b"] and one.counts["a"] == 5

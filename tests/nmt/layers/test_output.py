@@ -56,3 +56,21 @@ def test_low_rank_has_the_rank_and_the_parameters_it_says() -> None:
     assert low.right is not None
     assert sum(p.numel() for p in full.parameters()) - sum(p.numel() for p in low.parameters()) == V * M - 2 * (V + M)
     assert int(torch.linalg.matrix_rank(low.words @ low.right)) == 2
+
+
+@pytest.mark.parametrize("words", [13, 16])
+@pytest.mark.parametrize("bias", [True, False])
+def test_label_smoothing_equals_torchs(words: int, bias: bool) -> None:
+    """(1 - ε) -log p(y) + ε / V Σ -log p(v), value and gradients, whether or not rows of scores are filled up to 16."""
+    torch.manual_seed(0)
+    layer = DeepOutput(4, 3, 0, 5, words, bias=bias).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    features, targets = torch.randn(7, 5, dtype=torch.float64, requires_grad=True), torch.randint(words, (7,))
+    parameters = [features, layer.words, *([layer.words_bias] if bias else [])]
+    ours = layer.cross_entropy(features, targets, 0.1)
+    scores = torch.nn.functional.linear(features, layer.words, layer.words_bias)
+    theirs = torch.nn.functional.cross_entropy(scores, targets, reduction="sum", label_smoothing=0.1)
+    assert float(ours.detach()) == pytest.approx(float(theirs.detach()), abs=1e-10)
+    for one, other in zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True):  # type: ignore[arg-type]
+        assert torch.allclose(one, other, atol=1e-12)

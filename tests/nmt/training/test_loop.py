@@ -34,8 +34,12 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
     for cuts in ([pairs], [pairs[:1], pairs[1:]]):
         torch.manual_seed(0)
         model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
+        words = model.decoder.output.words
+        mean = model.loss(make_batch(*zip(*pairs, strict=True))) / {"sentence": 3, "word": 2 + 5 + 3, "sum": 1}[cost]
+        expected = words.detach() - torch.autograd.grad(mean, words)[0]
         total, norm = update(job(model, cost=cost), [make_batch(*zip(*cut, strict=True)) for cut in cuts])
-        results.append((total, norm, model.decoder.output.words.detach().clone()))
+        assert torch.allclose(words, expected, atol=1e-12)
+        results.append((total, norm, words.detach().clone()))
     assert results[0][:2] == pytest.approx(results[1][:2], abs=1e-10)
     assert torch.allclose(results[0][2], results[1][2], atol=1e-12)
 
