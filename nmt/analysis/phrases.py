@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nmt import phrase_table
-from nmt.phrase_table import PhrasePair, unescape
+from nmt.phrase_table import PhrasePair
 from nmt.run import Run
 from nmt.scoring import pair_scores
 from nmt.search.sampling import SamplingConfig, distinct
@@ -60,8 +60,8 @@ def phrases(run: Run, table: str, config: PhrasesConfig) -> list[Row]:
     """Rows by source: best targets by the table, by the model, and the likeliest of the draws."""
     rows: list[Row] = []
     for number, (kind, options) in enumerate(choose(table, config)):
-        source = words(options[0].source)
-        targets = [words(option.target) for option in options]
+        source = phrase_table.words(options[0].source)
+        targets = [phrase_table.words(option.target) for option in options]
         direct = dict(zip(map(tuple, targets), map(phrase_table.direct, options), strict=True))
         scores = dict(zip(map(tuple, targets), model_scores(run, source, targets), strict=True))
         head = (kind, " ".join(source), phrase_table.source_count(options[0]))
@@ -73,10 +73,6 @@ def phrases(run: Run, table: str, config: PhrasesConfig) -> list[Row]:
             found = tuple(run.translation(" ".join(source), candidate, True).words)
             rows.append(Row(*head, "samples", rank, " ".join(found), direct.get(found), candidate.log_prob, count))
     return rows
-
-
-def words(phrase: bytes) -> list[str]:
-    return [unescape(word) for word in phrase.decode("utf-8").split(" ") if word]
 
 
 def model_scores(run: Run, source: Sequence[str], targets: Sequence[Sequence[str]]) -> list[float]:

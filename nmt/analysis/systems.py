@@ -80,8 +80,7 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
             raise DataError(f"{path}: {what}, but {source} has {count} lines; an n-best list needs every sentence once, numbered from 0")
         return [best[number] for number in range(count)]
     if len(lines) != count:
-        counts = sorted(((len(lines), path), (count, source)))
-        raise DataError(f"{counts[0][1]}: {counts[0][0]} lines, but {counts[1][1]} has {counts[1][0]}; parallel files need one line for each line")
+        raise files.unequal([path, source], [len(lines), count])
     return lines
 
 

@@ -36,7 +36,6 @@ def report(args: Any) -> None:
     if args.names and len(args.names) != len(args.systems):
         raise ConfigError(f"--names: {len(args.names)} names for {len(args.systems)} systems; give one for each")
     vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
-    files.check_parallel(args.source, *args.reference)
     names = args.names or systems.unique_names([path.rstrip("/") for path in args.systems])
     if len(set(names)) < len(names):
         raise ConfigError("two systems have one name; give others with --names")

@@ -65,7 +65,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
             saved += [h, candidate, gates]
             h = mix(gates, candidate, left, right)
         ctx.save_for_backward(W_l, W_r, G_l, G_r, *saved)
-        ctx.tree, ctx.shape = tree, leaves.shape
+        ctx.tree = tree
         return roots
 
     @staticmethod
@@ -96,8 +96,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
                 below[level.right] = torch.addmm(d_sums @ G_r, d_new, W_r).addcmul_(d, gates[:, 2:])
                 below.index_add_(0, level.left, d_left)  # no row twice
             else:
-                below = d_roots.new_zeros(len(d_roots) if number else ctx.shape[0], d_roots.shape[1])
-                below = below[: level.done.stop]
+                below = d_roots.new_zeros(level.done.stop, d_roots.shape[1])  # one root for each sentence that came so far
             below[level.done] += d_roots[level.done]
             d_above = below
         return d_above, dW_l, dW_r, dG_l, dG_r, d_bias, d_gate_bias, None
