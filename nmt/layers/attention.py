@@ -1,7 +1,7 @@
 """Additive attention (Bahdanau et al. 2015, RNNsearch): e_ij = v·tanh(K h_j + Q s_{i-1}), a = softmax over j, context = Σ a_j h_j.
 
 S sentences of at most L source words, D width of an annotation, A attention units, R rows (hypotheses, or sentences of a batch).
-tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed as 2v·σ(2(K h + Q s)), torch's σ being six times as
+tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed as 2v·σ(2K h + 2Q s), torch's σ being six times as
 fast as its tanh.
 """
 
@@ -24,7 +24,7 @@ DENSE = 1.5  # places of a grid for each row in it, at most; above, each row get
 class Memory:
     """What there is to look at: S sentences side by side, padded to the longest."""
 
-    keys: Tensor  # (S, L, A) K h_j, once a sentence
+    keys: Tensor  # (S, L, A) 2K h_j, once a sentence
     values: Tensor  # (S, L, D) the annotations h_j, or what a search needs of them: C h_j and O_c h_j
     mask: Tensor  # (S, L) 0 at words, -inf behind the end of a sentence
 
@@ -46,12 +46,13 @@ class AdditiveAttention(nn.Module):
         self.keys = nn.Parameter(torch.empty(units, annotation))  # K
         self.query = nn.Parameter(torch.empty(units, hidden))  # Q
         self.energy = nn.Parameter(torch.empty(1, units))  # v
+        self._room = torch.empty(0)
 
     def memory(self, values: Tensor, lengths: Tensor) -> Memory:
         """Annotations (S, L, D), zeros behind the lengths (S,) -> keys and mask beside them"""
         outside = torch.arange(values.shape[1], device=values.device) >= lengths[:, None]
         mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
-        return Memory(F.linear(values, self.keys), values, mask)
+        return Memory(F.linear(values, 2 * self.keys), values, mask)
 
     def forward(self, hidden: Tensor, memory: Memory, sentence: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """s_{i-1} (R, H) -> mean of the values (R, D), weights (R, L)
@@ -59,7 +60,7 @@ class AdditiveAttention(nn.Module):
         Row i looks at sentence[i] of the memory; without `sentence` at row i. Rows of one sentence share its keys and values: they
         are laid out side by side, (S, W), where that wastes little.
         """
-        query = F.linear(hidden, self.query)
+        query = F.linear(hidden, 2 * self.query)
         if sentence is None:
             mean, weights = self._look(query[:, None], memory)
             return mean[:, 0], weights[:, 0]
@@ -78,10 +79,20 @@ class AdditiveAttention(nn.Module):
 
     def _look(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""
-        squashed = (memory.keys[:, None] + query[:, :, None]).mul_(2).sigmoid_()  # (S, W, L, A)
+        squashed = self._sum(memory.keys[:, None], query[:, :, None]).sigmoid_()  # (S, W, L, A)
         energies = torch.matmul(squashed, 2 * self.energy[0]) + memory.mask[:, None]
         weights = torch.softmax(energies, 2)
         return torch.bmm(weights, memory.values), weights
+
+
+    def _sum(self, keys: Tensor, query: Tensor) -> Tensor:
+        """keys (S, 1, L, A) + query (S, W, 1, A); a search's steps take turns in the same memory, fresh pages being a third of the time"""
+        if torch.is_grad_enabled():
+            return keys + query
+        shape = torch.broadcast_shapes(keys.shape, query.shape)
+        if self._room.numel() < shape.numel() or self._room.dtype != keys.dtype or self._room.device != keys.device:
+            self._room = keys.new_empty(shape.numel())
+        return torch.add(keys, query, out=self._room[: shape.numel()].view(shape))
 
 
 class _AttentiveGRUFunction(torch.autograd.Function):
@@ -101,7 +112,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
         reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
         contexts, weights = x.new_empty(N, D), x.new_empty(N, L)
-        keys, query, energy = 2 * keys, 2 * query, 2 * energy
+        query, energy = 2 * query, 2 * energy
         room = torch.empty_like(keys)
         gates_t, matrix_t, context_t, query_t = gates_matrix.t(), matrix.t(), context_matrix.t(), query.t()
         h, end = start, 0
@@ -162,7 +173,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         grid_a = dx.new_zeros(B * len(sizes), L).index_copy_(0, place, weights).view(B, -1, L)
         grid_d = dx.new_zeros(B * len(sizes), D).index_copy_(0, place, d_context).view(B, -1, D)
         d_values = torch.bmm(grid_a.transpose(1, 2), grid_d)
-        d_keys *= 2 * energy
+        d_keys *= energy
         return (
             dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, dx.t() @ contexts,
             d_keys, d_values, None, 2 * (d_query_rows.t() @ previous), 2 * d_energy[None], None,

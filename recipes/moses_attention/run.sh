@@ -25,6 +25,10 @@ system() {
                 -o $out/$part.$name.gz
         fi
     done
+    tune $name
+}
+tune() { # NAME
+    name=$1
     for method in kbmira mert; do
         smt-tune-nbest -q --nbest $out/val.$name.gz --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method $method \
             $([ $method = kbmira ] && echo --runs 3) -o $out/$name.$method.weights > $out/$name.$method.tuning
@@ -38,10 +42,18 @@ system attention -f translation=$run-mean
 features=(-f translation=$run-mean)
 for fixed in runs/multi30k; do [ -d $fixed ] && features+=(-f "translation=$fixed"); done
 [ ${#features[@]} -gt 2 ] && system both "${features[@]}"
+# Every neural feature: the phrase models of recipes/phrase_scores, both directions, summed over the phrases of the same lists.
+if [ -d runs/phrases-full-translation ] && [ -s $out/val.both.gz ]; then
+    for part in val test_2016_flickr; do
+        smt-rescore -q $out/$part.both.gz -s "$data/corpus/$part.tok.en" --by-phrase --checkpoint last --workers 2 -o $out/$part.every.gz \
+            -f translation:PhraseRNN=runs/phrases-full-translation -f inverse:InversePhraseRNN=runs/phrases-full-inverse
+    done
+    tune every
+fi
 
 for part in val test_2016_flickr; do
     systems=()
-    for name in attention both; do
+    for name in attention both every; do
         for method in kbmira mert; do [ -s $out/$part.$name.$method ] && systems+=("$out/$part.$name.$method"); done
     done
     nmt-analyze compare -r "$data/corpus/$part.tok.fr" -b $out/$part.control.kbmira -t $out/$part.control.mert "${systems[@]}" --bleu-tokenize none \

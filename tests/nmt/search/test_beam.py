@@ -15,7 +15,7 @@ from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
-from nmt.search.beam import BeamConfig, Candidate, expand, search
+from nmt.search.beam import FOLD, BeamConfig, Candidate, expand, search, topk
 from nmt.search.steps import Ensemble, Reading
 
 WORDS = 3  # ids 3, 4, 5
@@ -273,3 +273,17 @@ def test_an_ensemble_is_the_mean_of_probabilities() -> None:
             first, second = (word_scores(model, [(ids, candidate.words)])[0] for model, ids in zip(models, reading.ids, strict=True))
             expected = sum(math.log((math.exp(a) + math.exp(b)) / 2) for a, b in zip(first, second, strict=True))
             assert candidate.log_prob == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("words", [20 * FOLD, 20 * FOLD + 7, 3 * FOLD + 1, 5])
+@pytest.mark.parametrize("k", [1, 4, 5])
+def test_folded_rows_have_the_same_best_words(words: int, k: int) -> None:
+    """The best stand where folding puts them into one column, at random, and behind the last whole column."""
+    scores = torch.randn(8, words + 3)[:, :words]  # rows with a gap, as the output layer gives them
+    scores[0, :: max(1, words // FOLD)] += 9
+    scores[1, -3:] += 9
+    scores[2, k:] = -math.inf
+    values, found = topk(scores, k)
+    assert torch.equal(values, torch.topk(scores, k).values)
+    assert torch.equal(scores.gather(1, found), values)
+    assert torch.equal(found[:2], torch.topk(scores[:2], k).indices)
