@@ -84,7 +84,6 @@ class AdditiveAttention(nn.Module):
         weights = torch.softmax(energies, 2)
         return torch.bmm(weights, memory.values), weights
 
-
     def _sum(self, keys: Tensor, query: Tensor) -> Tensor:
         """keys (S, 1, L, A) + query (S, W, 1, A); a search's steps take turns in the same memory, fresh pages being a third of the time"""
         if torch.is_grad_enabled():
