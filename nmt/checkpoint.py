@@ -20,12 +20,15 @@ from typing import Any
 
 import torch
 from omegaconf import OmegaConf
+from torch import nn
 
 from nmt import files
 from nmt.data.corpus import DataConfig
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
+from nmt.lm.config import LMConfig
+from nmt.lm.model import LanguageModel, make
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 
@@ -48,6 +51,22 @@ class SavedRun:
     @property
     def name(self) -> str:
         """How results name the model that made them."""
+        return f"{self.directory.name}@{self.step}"
+
+
+@dataclass
+class SavedLM:
+    """A trained language model with its text pipeline."""
+
+    directory: Path
+    model: LanguageModel
+    text: TextPipeline
+    words: Vocab
+    config: LMConfig
+    step: int
+
+    @property
+    def name(self) -> str:
         return f"{self.directory.name}@{self.step}"
 
 
@@ -87,17 +106,19 @@ def check_version(directory: Path) -> None:
         raise CheckpointError(f"{path}: format {found[:40]!r}, expected {VERSION!r}; use the version of the toolkit that made it")
 
 
-def create(directory: Path, config: str, source: TextPipeline, target: TextPipeline, vocabs: tuple[Vocab, Vocab]) -> None:
-    """A new run directory without weights; `config` is the resolved YAML. The file `version` comes last."""
+def create(directory: Path, config: str, sides: dict[str, tuple[TextPipeline, Vocab]]) -> None:
+    """A new run directory without weights; `config` is the resolved YAML, `sides` are source and target, of a language model target alone.
+
+    The file `version` comes last.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise files.cannot_write(directory, error) from error
     files.write_text(directory / "config.yaml", config.rstrip("\n").split("\n"))
-    source.save(directory, "source")
-    target.save(directory, "target")
-    vocabs[0].save(directory / "source.vocab")
-    vocabs[1].save(directory / "target.vocab")
+    for name, (pipeline, vocab) in sides.items():
+        pipeline.save(directory, name)
+        vocab.save(directory / f"{name}.vocab")
     files.write_text(directory / "version", [VERSION])
 
 
@@ -123,14 +144,15 @@ def find_step(directory: Path, which: str) -> int:
         raise CheckpointError(f"{path}: cannot find checkpoint {which!r}; expected best, last or a step") from error
 
 
-def read_config(directory: Path) -> tuple[DataConfig, ModelConfig]:
-    """The data and model sections of a run's config.yaml."""
+def read_config(directory: Path) -> tuple[DataConfig, ModelConfig, LMConfig]:
+    """The data, model and lm sections of a run's config.yaml."""
     path = directory / "config.yaml"
     try:
         config: Any = OmegaConf.load(path)
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
         model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
-        result = OmegaConf.to_object(data), OmegaConf.to_object(model)
+        lm = OmegaConf.merge(OmegaConf.structured(LMConfig), config.get("lm", {}))  # before version 0.4 there was none
+        result = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
     except Exception as error:  # YAML and OmegaConf each have a family of errors
         message = str(error).split("\n")[0]
         raise CheckpointError(f"{path}: damaged configuration ({message})") from error
@@ -141,7 +163,9 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Sav
     """A run ready to translate or score. CheckpointError says in one line what is wrong with the directory."""
     directory = Path(directory)
     check_version(directory)
-    data, model_config = read_config(directory)
+    data, model_config, lm = read_config(directory)
+    if lm.type:
+        raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
     try:
         source_words, target_words = Vocab.load(directory / "source.vocab"), Vocab.load(directory / "target.vocab")
         source = TextPipeline.load(directory, "source", data.source)
@@ -153,6 +177,25 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Sav
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedRun(directory, model.to(device), source, target, source_words, target_words, data, step)
+
+
+def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
+    """A language model ready to score. CheckpointError says in one line what is wrong with the directory."""
+    directory = Path(directory)
+    check_version(directory)
+    data, _, config = read_config(directory)
+    if not config.type:
+        raise CheckpointError(f"{directory}: is a translator, expected a language model's run directory (lm.type)")
+    try:
+        words = Vocab.load(directory / "target.vocab")
+        text = TextPipeline.load(directory, "target", data.target)
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+    step = find_step(directory, which)
+    model = make(config, len(words), fill=False)
+    load_weights(model, weights_path(directory, step))
+    model.eval()
+    return SavedLM(directory, model.to(device), text, words, config, step)
 
 
 def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
@@ -167,7 +210,7 @@ def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
 
 
-def load_weights(model: Translator, path: Path) -> None:
+def load_weights(model: nn.Module, path: Path) -> None:
     weights = load_tensors(path)
     try:
         model.load_state_dict(weights)

@@ -16,6 +16,7 @@ from yaml import YAMLError
 from nmt import files
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
+from nmt.lm.config import LMConfig
 from nmt.models.config import ModelConfig
 from nmt.training.loop import TrainingConfig
 
@@ -31,6 +32,7 @@ class RunConfig:
     matmul: str = "auto"  # back end of matrix products on the CPU: auto | mkl | onednn
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    lm: LMConfig = field(default_factory=LMConfig)  # with a type: the run is a language model and `model` is not read
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
@@ -72,7 +74,11 @@ def load(path: str, overrides: list[str], preset: str | None = None) -> RunConfi
     for key in ("seed", "threads"):
         if getattr(result, key) < 0:
             raise ConfigError(f"{path}: {key}: {getattr(result, key)} is negative, expected 0 or more")
-    result.model.check()
+    if result.lm.type:
+        result.lm.check()
+        result.training.metric, result.training.dev_beam = "cost", 0  # a language model translates nothing
+    else:
+        result.model.check()
     result.training.check()
     return result  # type: ignore[no-any-return]
 

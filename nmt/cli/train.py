@@ -50,38 +50,26 @@ def command(argv: Sequence[str] | None) -> None:
 
 def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     """Make or reopen the run directory, put the job together, train."""
-    import torch
 
     from nmt import fastmath
-    from nmt.data.batches import BatchStream
-    from nmt.data.corpus import check_config
-    from nmt.models.translator import Translator
+    from nmt.data.corpus import check_config, check_text
     from nmt.training import loop
     from nmt.training.optimizers import make_optimizer
-    from nmt.training.prepare import make_corpus, make_cut, make_dev
 
     directory = Path(config.run)
     fastmath.check_precision(config.precision, config.device)
-    check_config(config.data, thorough=overwrite or not (directory / "version").exists())
+    (check_text if config.lm.type else check_config)(config.data, thorough=overwrite or not (directory / "version").exists())
+    if config.lm.type and config.init_from:
+        raise ConfigError("init_from: for translators only")
     if overwrite and directory.exists():
         remove(directory)
     state = reopen(config, directory)
     matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
     log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
-    pipelines, vocabs = text_of(config, directory)
-    if not fastmath.recall(directory / "matmul.tsv"):
-        fastmath.remember(directory / "matmul.tsv", fastmath.Choice(fastmath.in_use()))
-    corpus = make_corpus(config.data, Path(config.data.cache or directory / "data"), pipelines, vocabs)
-    dev = make_dev(config.data, pipelines, vocabs)
-
-    torch.manual_seed(config.seed)
-    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=state is None, spelling=vocabs[0].words).to(config.device)
+    model, stream, dev = (language_model if config.lm.type else translator)(config, directory, fresh=state is None)
     log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
-    if state is None and config.init_from:
-        begin_from(model, vocabs, config.init_from)
     training = config.training
     optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
-    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, make_cut(config.data, pipelines, vocabs))
     job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, precision=config.precision, show_bar=show_bar)
     if state:
         loop.restore(job, state)
@@ -94,6 +82,61 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
         log.info("the same command goes on from here")
         sys.exit(128 + job.stop.number)  # type: ignore[attr-defined]
     log.info("run directory: %s", directory)
+
+
+def translator(config: Any, directory: Path, fresh: bool) -> Any:
+    """Model, batches and development set of an encoder-decoder."""
+    import torch
+
+    from nmt.data.batches import BatchStream
+    from nmt.models.translator import Translator
+    from nmt.training.prepare import make_corpus, make_cut, make_dev
+
+    pipelines, vocabs = text_of(config, directory)
+    remember_back_end(directory)
+    corpus = make_corpus(config.data, Path(config.data.cache or directory / "data"), pipelines, vocabs)
+    dev = make_dev(config.data, pipelines, vocabs)
+    torch.manual_seed(config.seed)
+    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words).to(config.device)
+    if fresh and config.init_from:
+        begin_from(model, vocabs, config.init_from)
+    training = config.training
+    return model, BatchStream(corpus, training.batch_size, training.pool, config.seed, make_cut(config.data, pipelines, vocabs)), dev
+
+
+def language_model(config: Any, directory: Path, fresh: bool) -> Any:
+    """Model, batches and development text of a language model."""
+    import torch
+
+    from nmt import checkpoint
+    from nmt import config as configuration
+    from nmt.data import running
+    from nmt.data.batches import BatchStream
+    from nmt.data.text import TextPipeline
+    from nmt.data.vocab import Vocab
+    from nmt.lm.model import make
+    from nmt.training.prepare import make_dev_text, make_running, make_text
+
+    if (directory / "version").exists():
+        pipeline, vocab = TextPipeline.load(directory, "target", config.data.target), Vocab.load(directory / "target.vocab")
+    else:
+        pipeline, vocab = make_text(config.data)
+        checkpoint.create(directory, configuration.to_yaml(config), {"target": (pipeline, vocab)})
+    remember_back_end(directory)
+    corpus = make_running(config.data, Path(config.data.cache or directory / "data"), pipeline, vocab)
+    dev = make_dev_text(config.data, pipeline, vocab)
+    torch.manual_seed(config.seed)
+    model, training = make(config.lm, len(vocab), fill=fresh).to(config.device), config.training
+    if model.carries:
+        return model, running.ChunkStream(running.running(corpus), training.batch_size, config.lm.bptt), dev
+    return model, BatchStream(corpus, training.batch_size, training.pool, config.seed), dev
+
+
+def remember_back_end(directory: Path) -> None:
+    from nmt import fastmath
+
+    if not fastmath.recall(directory / "matmul.tsv"):
+        fastmath.remember(directory / "matmul.tsv", fastmath.Choice(fastmath.in_use()))
 
 
 def begin_from(model: Any, vocabs: Any, parent: str) -> None:
@@ -150,7 +193,7 @@ def text_of(config: Any, directory: Path) -> Any:
         return tuple(pipelines), tuple(Vocab.load(directory / f"{name}.vocab") for name, _ in sides)
     source, target, source_counts, target_counts = make_pipelines(config.data)
     vocabs = make_vocabs(config.data, (source, target), (source_counts, target_counts))
-    checkpoint.create(directory, configuration.to_yaml(config), source, target, vocabs)
+    checkpoint.create(directory, configuration.to_yaml(config), {"source": (source, vocabs[0]), "target": (target, vocabs[1])})
     return (source, target), vocabs
 
 

@@ -35,6 +35,8 @@ class DataConfig:
     inverse: bool = False  # phrase_table only: learn source given target, the model behind an `inverse` score column
     dev_source: str = ""
     dev_target: str = ""
+    train_text: str = ""  # for a language model (lm.type): text of one language, read as `target` says
+    dev_text: str = ""
     max_length: int = 30  # longest sentence kept, in units without the end symbol; as in the papers
     source: SideConfig = field(default_factory=SideConfig)
     target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
@@ -74,7 +76,7 @@ def id_type(size: int) -> type[np.unsignedinteger]:
     return np.uint16 if size <= 1 << 16 else np.uint32
 
 
-class _Side:
+class Side:
     """One growing file of ids and one of offsets."""
 
     def __init__(self, directory: Path, side: str, size: int) -> None:
@@ -118,11 +120,11 @@ def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Pat
     `stamp` says what the ids were made from; it is written last, so an interrupted run leaves nothing that looks whole.
     """
     report = BinarizeReport()
-    sides: list[_Side] = []
+    sides: list[Side] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "stamp.json").unlink(missing_ok=True)
-        sides += [_Side(directory, "source", len(source)), _Side(directory, "target", len(target))]
+        sides += [Side(directory, "source", len(source)), Side(directory, "target", len(target))]
         for words, other in pairs:
             if not words or not other:
                 report.empty += 1
@@ -195,6 +197,8 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
 
     `thorough` also reads all text once: bad bytes and unequal numbers of lines are told before any work is done.
     """
+    if config.train_text or config.dev_text:
+        raise ConfigError("data.train_text and data.dev_text are for language models: set lm.type, or give train_source and train_target")
     if bool(config.train_source) != bool(config.train_target):
         raise ConfigError("data.train_source and data.train_target go together: give both")
     if bool(config.phrase_table) == bool(config.train_source):
@@ -217,6 +221,23 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
         for pair in ((config.train_source, config.train_target), (config.dev_source, config.dev_target)):
             if pair[0]:
                 files.check_parallel(*pair)
+
+
+def check_text(config: DataConfig, thorough: bool = False) -> None:
+    """As `check_config`, for a language model."""
+    if not config.train_text:
+        raise ConfigError("data.train_text is missing: the text a language model learns")
+    for key in ("train_source", "train_target", "phrase_table", "dev_source", "dev_target"):
+        if getattr(config, key):
+            raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
+    if config.bpe_dropout:
+        raise ConfigError("data.bpe_dropout: for translators only")
+    for path in filter(None, (config.train_text, config.dev_text)):
+        if next(iter(files.read_byte_lines(path)), None) is None:
+            raise DataError(f"{path}: empty file, expected one sentence a line")
+        if thorough:
+            for _ in files.read_lines(path):
+                pass
 
 
 def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:

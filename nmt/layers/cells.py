@@ -140,6 +140,11 @@ class GRU(nn.Module):
             x, gates = x * sign, gates * sign[: 2 * self.hidden, None]
         return _GRUFunction.apply(x, start, gates, self.recurrent, sizes)
 
+    def unroll_state(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+        """As `unroll`, and the state after the last step of the rows that are there, (R, H), without gradient"""
+        states = self.unroll(words, sizes, start)
+        return states, states[-sizes[-1] :].detach()
+
     def _unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
         """The other placements of the reset gate, by plain autograd: slower, for comparisons with the supplement."""
         states, h, end = [], start, 0
@@ -190,8 +195,8 @@ class _LSTMFunction(torch.autograd.Function):
     """i, f, o = σ(x + U h);  g = tanh(x + U h);  c' = f ⊙ c + i ⊙ g;  h' = o ⊙ tanh(c')"""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]) -> Tensor:
-        """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H)"""
+    def forward(ctx: Any, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
+        """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H), cells (N, H) without gradient"""
         N, H = x.shape[0], start.shape[1] // 2
         gates, previous = torch.empty_like(x), x.new_empty(N, H)
         cells, squashed, old_cells, states = (x.new_empty(N, H) for _ in range(4))
@@ -211,12 +216,13 @@ class _LSTMFunction(torch.autograd.Function):
             end += rows
         ctx.save_for_backward(matrix, gates, previous, old_cells, squashed)
         ctx.sizes = sizes
-        return states
+        ctx.mark_non_differentiable(cells)
+        return states, cells
 
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         matrix, gates, previous, old_cells, squashed = ctx.saved_tensors
         N, H = squashed.shape
         dx = grad.new_empty(N, 4 * H)
@@ -277,7 +283,13 @@ class LSTM(nn.Module):
     def unroll(self, words: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None) -> Tensor:
         """words (N, E), start (B, 2H), projected context of each token (N, 4H) -> hidden states (N, H)"""
         x = F.linear(words, self.inputs, self.bias)
-        return _LSTMFunction.apply(x if context is None else x + context, start, self.recurrent, sizes)
+        states: Tensor = _LSTMFunction.apply(x if context is None else x + context, start, self.recurrent, sizes)[0]
+        return states
+
+    def unroll_state(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+        """As `unroll`, and the state after the last step of the rows that are there, (R, 2H), without gradient"""
+        states, cells = _LSTMFunction.apply(F.linear(words, self.inputs, self.bias), start, self.recurrent, sizes)
+        return states, torch.cat([states[-sizes[-1] :].detach(), cells[-sizes[-1] :]], 1)
 
     def step(self, words: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         """words (R, E), state (R, 2H), projected context (R, 4H) -> state (R, 2H)"""

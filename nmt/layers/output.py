@@ -19,11 +19,12 @@ BLOCK = 256  # rows of V scores at a time: memory does not grow with the batch, 
 class _CrossEntropy(torch.autograd.Function):
     """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is formed at once, so no (N, V) matrix ever exists.
 
-    With smoothing ε the answer is not y alone but (1 - ε) y + ε / V of every word (Szegedy et al. 2016).
+    With smoothing ε the answer is not y alone but (1 - ε) y + ε / V of every word (Szegedy et al. 2016). With a penalty α the sum has
+    α (log Z)² of each token, Z being the softmax's denominator (Devlin et al. 2014): scores learn to be log p themselves.
     """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float) -> Tensor:
+    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, penalty: float) -> Tensor:
         words = len(matrix)
         matrix, all_bias = aligned(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
@@ -32,11 +33,17 @@ class _CrossEntropy(torch.autograd.Function):
         for start in range(0, len(features), BLOCK):
             rows = features[start : start + BLOCK]
             answers = targets[start : start + BLOCK, None]
-            scores = torch.log_softmax(F.linear(rows, matrix, all_bias), 1)
+            scores = F.linear(rows, matrix, all_bias)
+            log_z = scores.logsumexp(1, keepdim=True) if penalty else None
+            scores = torch.log_softmax(scores, 1)
             total -= (1 - smoothing) * scores.gather(1, answers).sum(dtype=torch.float64)
             if smoothing:
                 total -= smoothing * scores[:, :words].mean(1, dtype=torch.float64).sum()
-            scores.exp_().scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))  # softmax minus the answer
+            scores.exp_()
+            if log_z is not None:
+                total += penalty * log_z.double().square().sum()
+                scores *= 1 + 2 * penalty * log_z
+            scores.scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))  # softmax minus the answer
             if smoothing:
                 scores[:, :words] -= smoothing / words
             if d_bias is not None:
@@ -51,7 +58,7 @@ class _CrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         d_features, d_matrix, *rest = ctx.saved_tensors
-        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None
+        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None, None
 
 
 def aligned(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -63,14 +70,71 @@ def aligned(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]
     return F.pad(matrix, (0, 0, 0, more)), F.pad(bias, (0, more), value=-torch.inf)
 
 
-class DeepOutput(nn.Module):
+class Softmax(nn.Module):
+    """p = softmax(G f + b) of features f: (N, K) -> (N, V)"""
+
+    def __init__(self, inputs: int, words: int) -> None:
+        super().__init__()
+        self.words = nn.Parameter(torch.empty(words, inputs))  # G
+        self.words_bias: nn.Parameter | None = nn.Parameter(torch.zeros(words))
+        self._aligned: tuple[object, tuple[Tensor, Tensor | None]] | None = None
+
+    def train(self, mode: bool = True) -> "Softmax":
+        self._aligned = None
+        return super().train(mode)
+
+    def aligned(self) -> tuple[Tensor, Tensor | None]:
+        """`aligned` of the output matrix; kept while nothing is trained."""
+        if self.training or torch.is_grad_enabled():
+            return aligned(self.words, self.words_bias)
+        version = (self.words.data_ptr(), self.words._version)
+        if self._aligned is None or self._aligned[0] != version:
+            self._aligned = version, aligned(self.words.detach(), None if self.words_bias is None else self.words_bias.detach())
+        return self._aligned[1]
+
+    def room(self, rows: int) -> Tensor:
+        """Memory for `log_probs` of so many rows."""
+        return self.words.new_empty(rows, len(self.words) + -len(self.words) % ALIGN)
+
+    def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
+        """(R, K) -> (R, V), natural logarithm; into `out`, a `room`, where no gradient is wanted: fresh pages cost a sixth of the time"""
+        matrix, bias = self.aligned()
+        if out is None:
+            return torch.log_softmax(F.linear(features, matrix, bias), 1)[:, : len(self.words)]
+        if bias is None:
+            torch.mm(features, matrix.t(), out=out)
+        else:
+            torch.addmm(bias, features, matrix.t(), out=out)
+        return torch.log_softmax(out, 1, out=out)[:, : len(self.words)]
+
+    def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0) -> Tensor:
+        """Σ -log p(target), natural logarithm, and the penalty Σ α (log Z)²: (N, K), (N,) -> ()"""
+        return _CrossEntropy.apply(features, self.words, self.words_bias, targets, smoothing, penalty)
+
+    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
+        """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
+        with torch.no_grad():
+            blocks = [
+                self.log_probs(features[start : start + BLOCK]).gather(1, targets[start : start + BLOCK, None])[:, 0]
+                for start in range(0, len(features), BLOCK)
+            ]
+            return torch.cat(blocks) if blocks else features.new_zeros(0)
+
+    def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
+        """The scores of given words alone, log p short of log Z, without gradient: (N, K), (N,) -> (N,)"""
+        with torch.no_grad():
+            scores = (features * self.words.index_select(0, targets)).sum(1)
+            return scores if self.words_bias is None else scores + self.words_bias.index_select(0, targets)
+
+
+class DeepOutput(Softmax):
     """s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  p = softmax(G m)   (section 4.4.1; pairs are neighbours)
 
     With `rank` the output matrix is G_left G_right of that rank.
     """
 
     def __init__(self, hidden: int, embedding: int, context: int, maxout: int, words: int, rank: int = 0, bias: bool = False, dropout: float = 0.0) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # not Softmax's: parameters are filled in the order in which they are named here
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
         self.context = nn.Parameter(torch.empty(2 * maxout, context)) if context else None  # O_c
@@ -102,44 +166,3 @@ class DeepOutput(nn.Module):
         maxout = sums.view(len(sums), -1, 2).amax(2)
         maxout = F.dropout(maxout, self.dropout, self.training)
         return maxout if self.right is None else F.linear(maxout, self.right)
-
-    def train(self, mode: bool = True) -> "DeepOutput":
-        self._aligned = None
-        return super().train(mode)
-
-    def aligned(self) -> tuple[Tensor, Tensor | None]:
-        """`aligned` of the output matrix; kept while nothing is trained."""
-        if self.training or torch.is_grad_enabled():
-            return aligned(self.words, self.words_bias)
-        version = (self.words.data_ptr(), self.words._version)
-        if self._aligned is None or self._aligned[0] != version:
-            self._aligned = version, aligned(self.words.detach(), None if self.words_bias is None else self.words_bias.detach())
-        return self._aligned[1]
-
-    def room(self, rows: int) -> Tensor:
-        """Memory for `log_probs` of so many rows."""
-        return self.words.new_empty(rows, len(self.words) + -len(self.words) % ALIGN)
-
-    def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
-        """(R, K) -> (R, V), natural logarithm; into `out`, a `room`, where no gradient is wanted: fresh pages cost a sixth of the time"""
-        matrix, bias = self.aligned()
-        if out is None:
-            return torch.log_softmax(F.linear(features, matrix, bias), 1)[:, : len(self.words)]
-        if bias is None:
-            torch.mm(features, matrix.t(), out=out)
-        else:
-            torch.addmm(bias, features, matrix.t(), out=out)
-        return torch.log_softmax(out, 1, out=out)[:, : len(self.words)]
-
-    def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target), natural logarithm: (N, K), (N,) -> ()"""
-        return _CrossEntropy.apply(features, self.words, self.words_bias, targets, smoothing)
-
-    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
-        with torch.no_grad():
-            blocks = [
-                self.log_probs(features[start : start + BLOCK]).gather(1, targets[start : start + BLOCK, None])[:, 0]
-                for start in range(0, len(features), BLOCK)
-            ]
-            return torch.cat(blocks) if blocks else features.new_zeros(0)

@@ -41,6 +41,10 @@ class Translator(nn.Module):
         features = self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
         return self.decoder.output.cross_entropy(features, batch.target.ids, smoothing)
 
+    def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
+        """The loss, and what a language model of running text would carry to its next batch: nothing."""
+        return self.loss(batch, smoothing), None
+
     def score(self, batch: Batch) -> Tensor:
         """log p of each target word, in packed order: (N,)"""
         with torch.no_grad():

@@ -22,11 +22,13 @@ from torch.optim import Optimizer
 
 from nmt import checkpoint, fastmath
 from nmt.data.batches import Batch, BatchStream
+from nmt.data.running import Chunk, ChunkStream
 from nmt.errors import CheckpointError, ConfigError, UserError
+from nmt.lm.model import LanguageModel
 from nmt.models.translator import Translator
 from nmt.training.optimizers import OPTIMIZERS, SCHEDULES, clip, rate_of, scheduled, set_rate
 from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, Table
-from nmt.training.validation import DevSet, validate
+from nmt.training.validation import DevSet, DevText, validate
 
 log = logging.getLogger(__name__)
 
@@ -104,13 +106,14 @@ class Job:
 
     directory: Path
     config: TrainingConfig
-    model: Translator
+    model: Translator | LanguageModel
     optimizer: Optimizer
-    stream: BatchStream
-    dev: DevSet | None
+    stream: BatchStream | ChunkStream
+    dev: DevSet | DevText | None
     stop: Callable[[], bool]
     extra: dict[str, Any] = field(default_factory=dict)  # choices made once a run, such as the matrix back end
     progress: Progress = field(default_factory=Progress)
+    carried: Tensor | None = None  # a language model's state after the last batch of running text
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
@@ -168,13 +171,13 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
     return ""
 
 
-def groups(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
+def groups(batches: Iterator[Batch | Chunk], size: int) -> Iterator[list[Batch | Chunk]]:
     """The batches of each update; the last of an epoch may be fewer."""
     while group := list(islice(batches, size)):
         yield group
 
 
-def update(job: Job, batches: Sequence[Batch]) -> tuple[float, float]:
+def update(job: Job, batches: Sequence[Batch | Chunk]) -> tuple[float, float]:
     """One step of the optimizer; returns the cost, Σ -log p of the batches (smoothed), and the gradient's norm before clipping."""
     config = job.config
     job.optimizer.zero_grad(set_to_none=True)
@@ -183,7 +186,8 @@ def update(job: Job, batches: Sequence[Batch]) -> tuple[float, float]:
     cost = 0.0
     with fastmath.Mixed() if job.precision == "bf16" else nullcontext():
         for batch in batches:
-            total: Tensor = job.model.loss(batch.to(job.model.device), config.label_smoothing)
+            total: Tensor
+            total, job.carried = job.model.cost(batch.to(job.model.device), config.label_smoothing, job.carried)  # type: ignore[arg-type]
             torch.autograd.backward(total / divisor)  # Tensor.backward would leave the mode
             cost += float(total.detach())
     norm = clip(job.model.parameters(), config.clip)
@@ -255,6 +259,7 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
         "random_cuda": torch.cuda.get_rng_state_all() if job.model.device.type == "cuda" else [],
         "sizes": [table.size() for table in tables],
         "extra": job.extra,
+        "carried": job.carried,
     }
     checkpoint.save_tensors(state, job.directory / "training.pt")
     checkpoint.save_index(job.directory, progress.best_step or progress.step, progress.step)
@@ -278,6 +283,7 @@ def restore(job: Job, state: dict[str, Any]) -> None:
         job.progress = Progress(**state["progress"])
         job.log_sizes = tuple(state["sizes"])
         job.optimizer.load_state_dict(state["optimizer"])
+        job.carried = None if state.get("carried") is None else state["carried"].to(job.model.device)
         if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
             job.progress.decayed = rate_of(job.optimizer) / job.config.learning_rate
     except (TypeError, ValueError, KeyError) as error:
@@ -299,7 +305,7 @@ def open_tables(job: Job) -> tuple[Table, Table]:
     return Table(job.directory / "train.tsv", TRAIN_COLUMNS, sizes[0]), Table(job.directory / "dev.tsv", DEV_COLUMNS, sizes[1])
 
 
-def bar(job: Job, batches: Iterator[Batch]) -> Iterator[Batch]:
+def bar(job: Job, batches: Iterator[Batch | Chunk]) -> Iterator[Batch | Chunk]:
     """A progress bar of the epoch on stderr, when that is a terminal."""
     if not job.show_bar:
         return batches

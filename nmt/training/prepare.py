@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from nmt import files
-from nmt.data import subword
+from nmt.data import running, subword
 from nmt.data.batches import Cut
 from nmt.data.corpus import Corpus, DataConfig, binarize, make_stamp, open_corpus, read_pairs, read_stamp, read_words
 from nmt.data.subword import Subwords
@@ -13,7 +13,7 @@ from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.tokenize import learn_truecase
 from nmt.data.vocab import UNK, Vocab
 from nmt.errors import ConfigError, DataError
-from nmt.training.validation import DevSet
+from nmt.training.validation import DevSet, DevText
 
 log = logging.getLogger(__name__)
 
@@ -108,3 +108,36 @@ def make_dev(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], v
     unknown = sum(ids.count(UNK) for _, ids in pairs) / max(1, sum(len(ids) for _, ids in pairs))
     log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * unknown)
     return DevSet(list(pairs), references, pipelines[1], vocabs[1])
+
+
+def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
+    """Pipeline and vocabulary of a language model, learned from its training text where they have to be."""
+    pipeline, counts = TextPipeline.of(config.target), Counter[str]()
+    if config.target.case == "truecase":
+        pipeline.tokenizer.truecaser = {}
+        pipeline.tokenizer.truecaser = learn_truecase(pipeline.words(line) for line in files.read_lines(config.train_text))
+    for line in files.read_lines(config.train_text):
+        counts.update(pipeline.words(line))
+    if config.bpe_merges:
+        if pipeline.subwords:
+            raise ConfigError("data.bpe_merges and target.codes exclude each other: learn codes here, or give them")
+        pipeline.subwords = Subwords(subword.learn(counts, config.bpe_merges))
+    return pipeline, make_vocab(config.target, pipeline.unit_counts(counts), "text")
+
+
+def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:
+    """The binarized training text, made anew only when the file, the text pipeline or the vocabulary has changed."""
+    stamp = running.make_stamp(config, vocab)
+    if read_stamp(cache).get("stamp") != stamp:
+        report = running.binarize(map(pipeline.units, files.read_lines(config.train_text)), vocab, cache, stamp)
+        log.info("training text: %s sentences", f"{report.kept:,}")
+    return running.open_text(cache)
+
+
+def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> DevText | None:
+    if not config.dev_text:
+        return None
+    texts = [vocab.encode(pipeline.units(line)) for line in files.read_lines(config.dev_text)]
+    unknown = sum(ids.count(UNK) for ids in texts) / max(1, sum(map(len, texts)))
+    log.info("development text: %s sentences, %.2f%% of the units unknown", f"{len(texts):,}", 100 * unknown)
+    return DevText(running.sentences(texts))

@@ -8,13 +8,18 @@ import torch
 
 from nmt import metrics
 from nmt.data.batches import Ids, make_batch
+from nmt.data.corpus import Corpus
+from nmt.data.running import ChunkStream, running
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
+from nmt.lm.model import LanguageModel
+from nmt.lm.recurrent import RecurrentLM
 from nmt.models.translator import Translator
 from nmt.scoring import batches
 from nmt.search.beam import BeamConfig, search
 
 BATCH = 64
+TRACKS, STEPS = 16, 100  # of a development text that is read with the state carried
 
 
 @dataclass
@@ -25,6 +30,22 @@ class DevSet:
     references: list[str]
     target: TextPipeline
     words: Vocab
+
+    def score(self, model: Translator, beam_size: int) -> "DevScore":
+        return DevScore(dev_cost(model, self.pairs), dev_bleu(model, self, beam_size) if beam_size else math.nan)
+
+
+@dataclass
+class DevText:
+    """Held-out text for a language model."""
+
+    corpus: Corpus
+
+    def score(self, model: LanguageModel, beam_size: int) -> "DevScore":
+        """The cost alone. A model that carries its state reads the text in 16 tracks, each from a fresh state: a trace more than in one."""
+        if isinstance(model, RecurrentLM) and model.carries:
+            return DevScore(running_cost(model, self.corpus), math.nan)
+        return DevScore(dev_cost(model, [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]), math.nan)
 
 
 @dataclass
@@ -37,7 +58,17 @@ class DevScore:
         return math.exp(min(self.cost, 700.0))
 
 
-def dev_cost(model: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> float:
+def running_cost(model: RecurrentLM, corpus: Corpus, tracks: int = TRACKS) -> float:
+    """Mean -log p of a unit of running text, end symbols included."""
+    total, units, carried = 0.0, 0, None
+    for chunk in ChunkStream(running(corpus), tracks, STEPS).batches(0):
+        scores, carried = model.score_chunk(chunk.to(model.device), carried)
+        total -= float(scores.double().sum())
+        units += chunk.target_tokens
+    return total / units
+
+
+def dev_cost(model: Translator | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) -> float:
     """Mean -log p of a target word, end symbols included."""
     total, words = 0.0, 0
     with torch.no_grad():
@@ -54,10 +85,10 @@ def dev_bleu(model: Translator, dev: DevSet, beam_size: int) -> float:
     return metrics.corpus_bleu(texts, [dev.references], tokenize="none").score
 
 
-def validate(model: Translator, dev: DevSet, beam_size: int) -> DevScore:
+def validate(model: Translator | LanguageModel, dev: DevSet | DevText, beam_size: int) -> DevScore:
     """Cost and, unless beam_size is 0, BLEU. The model comes back in the mode it was in."""
     training = model.training
     model.eval()
-    score = DevScore(dev_cost(model, dev.pairs), dev_bleu(model, dev, beam_size) if beam_size else math.nan)
+    score = dev.score(model, beam_size)  # type: ignore[arg-type]
     model.train(training)
     return score

@@ -1,0 +1,139 @@
+"""Text of one language as ids: sentences one by one, or running text in parallel tracks for models that carry their state.
+
+Twelve units in 2 tracks, 4 steps at a time (`.` ends a sentence; what is read is one unit behind what is predicted):
+
+    a b . c d e       predicted   a b . c | d e         read   . a b . | c d
+    f . g . h .                   f . g . | h .                . f . g | . h
+                                  chunk 1   chunk 2
+
+The first read of a track is an end symbol; a track that starts in the middle of a sentence starts as if one began there.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt import files
+from nmt.data.corpus import BinarizeReport, Corpus, DataConfig, Side, read_stamp
+from nmt.data.vocab import EOS, Vocab
+from nmt.errors import DataError
+
+
+@dataclass
+class Chunk:
+    """T steps of B tracks, laid out step by step: token t of track b is ids[t * B + b]."""
+
+    previous: Tensor  # (T * B,) what is read
+    ids: Tensor  # (T * B,) what follows it
+    tracks: int  # B
+    fresh: bool  # the first chunk of the text: nothing came before
+
+    def to(self, device: torch.device | str) -> "Chunk":
+        return replace(self, previous=self.previous.to(device), ids=self.ids.to(device))
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.tracks] * (len(self.ids) // self.tracks)
+
+    @property
+    def sentences(self) -> int:
+        return self.tracks
+
+    @property
+    def target_tokens(self) -> int:
+        return len(self.ids)
+
+
+class ChunkStream:
+    """The chunks of each epoch: the same text in the same order."""
+
+    def __init__(self, text: NDArray[np.integer], tracks: int, steps: int) -> None:
+        """text (n,), end symbols included; a rest that is shorter than the tracks is left out, as many tokens as tracks at most."""
+        self.text, self.steps = text, steps
+        self.tracks = min(tracks, len(text))
+        self.length = len(text) // max(1, self.tracks)
+
+    def __len__(self) -> int:
+        """Chunks an epoch."""
+        return -(-self.length // self.steps)
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[Chunk]:
+        origin = np.arange(self.tracks) * self.length
+        for number in range(start, len(self)):
+            at = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
+            places = at[:, None] + origin  # (T, B)
+            ids = self.text[places].astype(np.int64)
+            previous = self.text[np.maximum(places - 1, 0)].astype(np.int64)
+            if number == 0:
+                previous[0] = EOS
+            yield Chunk(torch.from_numpy(previous.reshape(-1)), torch.from_numpy(ids.reshape(-1)), self.tracks, number == 0)
+
+
+def running(corpus: Corpus) -> NDArray[np.integer]:
+    """The targets of a corpus one after the other, an end symbol behind each: in memory, 2 or 4 bytes a unit."""
+    lengths = np.diff(corpus.target_offsets)
+    text = np.full(len(corpus.target) + len(lengths), EOS, corpus.target.dtype)
+    ends = np.cumsum(lengths + 1) - 1
+    mask = np.ones(len(text), bool)
+    mask[ends] = False
+    text[mask] = corpus.target
+    return text
+
+
+def sentences(texts: Sequence[Sequence[int]]) -> Corpus:
+    """Given sentences as a corpus whose sources are empty."""
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    ids = np.array([word for text in texts for word in text], np.int64)
+    return Corpus(np.zeros(0, np.int64), np.zeros_like(offsets), ids, offsets)
+
+
+def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stamp: str) -> BinarizeReport:
+    """Write sentences as ids. No sentence is left out: a language model reads long ones and empty ones too."""
+    report = BinarizeReport()
+    sides: list[Side] = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "stamp.json").unlink(missing_ok=True)
+        sides.append(Side(directory, "target", len(vocab)))
+        for words in lines:
+            report.kept += 1
+            sides[0].add(vocab.encode(words))
+        sides[0].flush()
+        sides[0].close()
+        for name in ("target.ids", "target.offsets"):
+            (directory / f"{name}.part").replace(directory / name)
+    except OSError as error:
+        raise files.cannot_write(directory, error) from error
+    finally:
+        for side in sides:
+            side.close()
+    files.write_text(directory / "stamp.json", [json.dumps({"stamp": stamp, "width": sides[0].type.__name__, "kept": report.kept})])
+    return report
+
+
+def open_text(directory: Path) -> Corpus:
+    """Map binarized sentences into memory. DataError when they are not whole."""
+    stamp = read_stamp(directory)
+    if not isinstance(stamp.get("width"), str):
+        raise DataError(f"{directory}: no binarized text here; remove the folder and train again")
+    offsets = np.memmap(directory / "target.offsets", "int64", "r")
+    ids = np.memmap(directory / "target.ids", str(stamp["width"]), "r") if offsets[-1] else np.zeros(0, str(stamp["width"]))
+    if offsets[-1] != len(ids) or len(offsets) != int(str(stamp["kept"])) + 1:
+        raise DataError(f"{directory}: the binarized text is truncated; remove the folder and train again")
+    return Corpus(np.zeros(0, np.int64), np.zeros(len(offsets), np.int64), ids, offsets)
+
+
+def make_stamp(config: DataConfig, vocab: Vocab) -> str:
+    """Changes when the text, the vocabulary or the text pipeline changes."""
+    status = Path(config.train_text).stat()
+    digest = hashlib.sha256(f"{config.train_text} {status.st_size} {status.st_mtime_ns}\n".encode())
+    digest.update(f"{replace(config.target, vocabulary=0)} {config.bpe_merges}\n".encode())
+    digest.update("\n".join(vocab.words).encode())
+    return digest.hexdigest()
