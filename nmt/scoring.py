@@ -133,21 +133,23 @@ def pair_scores(model: PrefixModel, sources: Sequence[Ids], targets: Sequence[Id
         return _walk(walk, levels, index, len(targets))
 
 
-def text_scores(model: LanguageModel, texts: Sequence[Ids], normalized: bool = False) -> NDArray[np.float64]:
-    """log p of each sentence, end symbol included, natural logarithm; what they have in common is computed once.
+def text_scores(model: LanguageModel, texts: Sequence[Ids], normalized: bool = False, ends: bool = True) -> NDArray[np.float64]:
+    """log p of each sentence, natural logarithm; what they have in common is computed once.
 
-    `normalized` takes log Z as 0, for a CSLM that was trained with lm.normalizer.
+    `ends`: the end symbol is part of it; else of a beginning of a sentence. `normalized` takes log Z as 0, for a CSLM that was trained with lm.normalizer.
     """
     if not texts:
         return np.zeros(0)
     if isinstance(model, CSLM):
-        scores = ngram_scores(model, *ngrams(texts, model.order), normalized)
-        starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
-        return np.add.reduceat(scores, starts)
+        contexts, words = ngrams(texts, model.order)
+        scores = ngram_scores(model, contexts, words, normalized)
+        if not ends:
+            scores[words == EOS] = 0.0
+        return np.add.reduceat(scores, np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]))
     with torch.no_grad():
         levels = prefixes.levels(texts, [0] * len(texts))
         words, index = level_words(levels)
-        return _walk(RecurrentWalk(model, words), levels, index, len(texts))
+        return _walk(RecurrentWalk(model, words), levels, index, len(texts), ends)
 
 
 def level_words(levels: Sequence[Level]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,8 +158,8 @@ def level_words(levels: Sequence[Level]) -> tuple[NDArray[np.int64], NDArray[np.
     return words, index
 
 
-def _walk(walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], count: int) -> NDArray[np.float64]:
-    """log p of `count` targets that lie in tries, level by level."""
+def _walk(walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], count: int, with_ends: bool = True) -> NDArray[np.float64]:
+    """log p of `count` targets that lie in tries, level by level; their end symbols counted or not."""
     state = walk.start()
     total = np.zeros(count)
     above = np.zeros(len(levels[0].words))  # log p of the prefixes that end in the nodes of a level
@@ -180,7 +182,7 @@ def _walk(walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], 
             found = edge_scores(walk.output, features, asked, answers)
             scores[children], ends[finished] = np.split(found, [children.stop - children.start])
         state = walk.join(hidden)
-        total[level.ended] = above[level.nodes] + ends
+        total[level.ended] = above[level.nodes] + ends if with_ends else above[level.nodes]
         above = above[below.parents] + scores
         rows = next_rows
     return total

@@ -15,7 +15,7 @@ LAYERS = [
     "nmt.cli",
     "nmt.analysis",
     "nmt.config",
-    "nmt.run nmt.training",
+    "nmt.run nmt.training nmt.language_model",
     "nmt.search nmt.scoring",
     "nmt.checkpoint",
     "nmt.models nmt.lm",

@@ -89,6 +89,13 @@ def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides u
     parser.add_argument("--matmul", choices=("auto", "mkl", "onednn"), default="auto", help="back end of matrix products on the CPU")
 
 
+def add_language_model(parser: argparse.ArgumentParser) -> None:
+    """A language model of any kind, and how to compute with a network."""
+    parser.add_argument("model", metavar="RUN_DIR|ARPA|BINARY", help="a language model's run directory, an ARPA file (.gz too), or a binary file of KenLM")
+    add_compute(parser)
+    parser.add_argument("--assume-normalized", action="store_true", help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer")
+
+
 def add_precision(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of matrix products; bf16 and int8 are faster and give other numbers"

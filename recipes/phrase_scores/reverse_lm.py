@@ -3,8 +3,8 @@
 import sys
 
 from nmt import files
-from nmt.lm import kneser_ney
+from nmt.lm import arpa, kneser_ney
 
 if __name__ == "__main__":
-    for line in kneser_ney.estimate((files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1])), 5):
-        print(line)
+    sentences = (files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1]))
+    arpa.write(kneser_ney.estimate(sentences, kneser_ney.KneserNeyConfig(5)), "-")

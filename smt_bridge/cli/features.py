@@ -16,12 +16,13 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
     parser.add_argument(
         "--feature", "-f", action="append", required=required, default=None if required else [], metavar="TYPE[:NAME]=PATH",
         help="translation=RUN: p(target | source); inverse=RUN: a run of the other direction; lm=FILE, reverse-lm=FILE: an ARPA or KenLM model "
-        "(of reversed sentences); neural-lm=RUN; unknown-words=RUN: count of words outside its vocabulary; may be repeated",
+        "(of reversed sentences); neural-lm=RUN: a language model of nmt-train; unknown-words=RUN: count of words outside its vocabulary; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--unknown", choices=("plain", "split"), default=Settings.unknown, help="plain: p(UNK) for each unknown word; split: its share by training counts"
     )
     parser.add_argument("--side", choices=("target", "source"), default=Settings.side, help="whose words unknown-words counts")
+    parser.add_argument("--assume-normalized", action="store_true", help="neural-lm: take log Z as 0; only for a CSLM trained with lm.normalizer")
     parser.add_argument("--precision", choices=PRECISIONS, default=Settings.precision, help="of a network's matrix products; the error is measured and printed")
     parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
     options.add_compute(parser, "1 for each worker unless given")
@@ -33,7 +34,7 @@ def set_up(args: argparse.Namespace, specs: Sequence[Spec], back_end: str = "") 
     line = options.set_up_torch(args.device, args.threads or 1, back_end or args.matmul, run)
     from nmt import fastmath
 
-    settings = Settings(args.checkpoint, args.device, args.threads or 1, fastmath.in_use(), args.precision, args.unknown, args.side)
+    settings = Settings(args.checkpoint, args.device, args.threads or 1, fastmath.in_use(), args.precision, args.unknown, args.side, args.assume_normalized)
     return settings, f"{line}, {args.workers} worker{'s' * (args.workers > 1)}"
 
 

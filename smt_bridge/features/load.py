@@ -8,6 +8,7 @@ from nmt import checkpoint
 from nmt.errors import ConfigError, DataError
 from smt_bridge.features.base import Feature
 from smt_bridge.features.count_lm import CountLM
+from smt_bridge.features.neural_lm import NeuralLM
 from smt_bridge.features.spec import NETWORKS, Settings, Spec
 from smt_bridge.features.translation import Translation
 from smt_bridge.features.unknown_words import UnknownWords, load_vocab
@@ -26,7 +27,9 @@ def one(spec: Spec, settings: Settings) -> Feature:
         return CountLM(spec.path, spec.kind == "reverse-lm")
     if spec.kind == "unknown-words":
         return UnknownWords(load_vocab(spec.path, settings.side), settings.side)
-    raise ConfigError(f"--feature {spec.kind}={spec.path}: this version trains no neural language models, so there is no run of one to score with")
+    if spec.kind == "neural-lm":
+        return NeuralLM(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings.assume_normalized)
+    raise ConfigError(f"--feature {spec.kind}={spec.path}: unknown type")
 
 
 def identity(spec: Spec, settings: Settings) -> str:
@@ -41,7 +44,7 @@ def identity(spec: Spec, settings: Settings) -> str:
         except OSError as error:
             raise DataError(f"{path}: cannot read: {error.strerror}") from error
     if spec.kind in (*NETWORKS, "neural-lm"):
-        digest.update(f"{settings.precision} {settings.unknown}".encode())
+        digest.update(f"{settings.precision} {settings.unknown}{' normalized' if settings.assume_normalized else ''}".encode())
     if spec.kind == "unknown-words":
         digest.update(settings.side.encode())
     return digest.hexdigest()[:32]

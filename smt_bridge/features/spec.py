@@ -42,6 +42,7 @@ class Settings:
     precision: str = "fp32"  # fp32 | bf16 | int8
     unknown: str = "plain"  # plain: p(UNK) for an unknown word | split: its share of p(UNK) by training counts
     side: str = "target"  # of unknown-words
+    assume_normalized: bool = False  # neural-lm: log Z is taken as 0
 
 
 def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[Spec]:

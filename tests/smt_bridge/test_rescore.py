@@ -89,7 +89,6 @@ def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
 
 def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
     """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell where it is from."""
-    pytest.importorskip("kenlm")
     (lists / "m").write_text("0 ||| un chien ||| NMT0= -1 ||| -1\n0 ||| la voiture ||| NMT0= -2 ||| -1\n2 ||| le ' chat ||| NMT0= -3 ||| -1\n")
     line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o"]
     message = refused(command(*line))
@@ -110,7 +109,6 @@ def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Call
 
 def test_a_missing_feature_is_computed(lists: Path, command: Command) -> None:
     """The list of nmt-translate gets a language model score; entries that have one keep theirs; all have the same order of features."""
-    pytest.importorskip("kenlm")
     (lists / "lm").write_text(ARPA)
     (lists / "m").write_text("1 |||  ||| NMT0= -1 ||| -1\n2 ||| the dog ||| NMT0= -3 ||| -1\n")  # nothing for sentence 0
     line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o", "-f", f"lm:LM0={lists / 'lm'}", "--fill-missing"]
@@ -194,7 +192,6 @@ def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
 
 def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed precision)."""
-    pytest.importorskip("kenlm")
     from nmt import phrase_table
 
     out = nmt_data / "moses-multi30k" / "out"

@@ -1,55 +1,143 @@
+"""Modified Kneser-Ney against lmplz's file, a naive recount, and sums over words."""
+
 import math
 import random
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
 from nmt import files
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.lm import kneser_ney
+from nmt.lm.arpa import NgramModel
+from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
+
+Gram = tuple[str, ...]
+Model = dict[Gram, tuple[float, float]]
 
 
-def read(lines: list[str]) -> dict[str, tuple[float, float]]:
-    rows = [line.split("\t") for line in lines if "\t" in line]
-    return {row[1]: (float(row[0]), float(row[2]) if len(row) > 2 else 0.0) for row in rows}
+def of(model: NgramModel) -> Model:
+    """log10 p and log10 back-off of every n-gram."""
+    found: Model = {}
+    for n, level in enumerate(model.levels, 1):
+        for gram, log10, backoff in zip(model.grams(n).tolist(), level.log10.tolist(), level.backoff.tolist(), strict=True):
+            found[tuple(model.words[word] for word in gram)] = log10, backoff
+    return found
 
 
-def prob(model: dict[str, tuple[float, float]], context: list[str], word: str) -> float:
+def prob(model: Model, context: Gram, word: str) -> float:
     """By the rule of ARPA files: the n-gram, or the back-off weight times the shorter one."""
-    gram = " ".join([*context, word])
-    if gram in model:
-        return float(10 ** model[gram][0])
-    back = 10 ** model[" ".join(context)][1] if " ".join(context) in model else 1.0
+    if (*context, word) in model:
+        return float(10 ** model[(*context, word)][0])
+    back = 10 ** model[context][1] if context in model else 1.0
     return float(back * prob(model, context[1:], word))
 
 
-def some_text() -> list[list[str]]:
+def some_text(seed: int = 1, count: int = 200) -> list[list[str]]:
     """Words of a Zipf distribution, as in text: discounts need many rare ones."""
-    rng = random.Random(1)
-    return [[f"w{int(rng.paretovariate(0.9))}" for _ in range(rng.randrange(1, 8))] for _ in range(200)]
+    rng = random.Random(seed)
+    return [[f"w{int(rng.paretovariate(0.9))}" for _ in range(rng.randrange(0, 8))] for _ in range(count)]
+
+
+def naive(sentences: list[list[str]], order: int) -> Model:
+    """Chen and Goodman's equations with dictionaries, n-gram by n-gram."""
+    lines = [("<s>", *words, "</s>") for words in sentences]
+    raw = [Counter(line[at : at + n] for line in lines for at in range(len(line) - n + 1)) for n in range(1, order + 1)]
+    del raw[0][("<s>",)]
+    lower: dict[Gram, float] = {}
+    found: Model = {("<s>",): (0.0, 0.0)}
+    gammas: dict[Gram, float] = {}
+    for n, here in enumerate(raw, 1):
+        left: dict[Gram, set[str]] = defaultdict(set)
+        for gram in raw[n] if n < order else ():
+            left[gram[1:]].add(gram[0])
+        counts = {gram: count if n == order or gram[0] == "<s>" else len(left[gram]) for gram, count in here.items()}
+        t = Counter(counts.values())
+        y = t[1] / (t[1] + 2 * t[2])
+        discount = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
+        totals, taken = Counter[Gram](), defaultdict[Gram, float](float)
+        for gram, count in counts.items():
+            totals[gram[:-1]] += count
+            taken[gram[:-1]] += discount[min(count, 3) - 1]
+        now = {}
+        for gram, count in counts.items():
+            gamma = taken[gram[:-1]] / totals[gram[:-1]]
+            below = lower[gram[1:]] if n > 1 else 1 / (len(here) + 1)
+            now[gram] = (count - discount[min(count, 3) - 1]) / totals[gram[:-1]] + gamma * below
+        if n == 1:
+            now[("<unk>",)] = taken[()] / totals[()] / (len(here) + 1)
+        gammas.update({context: taken[context] / totals[context] for context in totals})
+        found.update({gram: (math.log10(p), 0.0) for gram, p in now.items()})
+        lower = now
+    return {gram: (p, math.log10(gammas[gram]) if gram in gammas else 0.0) for gram, (p, _) in found.items()}
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_equal_to_the_equations_written_out(order: int) -> None:
+    ours, theirs = of(kneser_ney.estimate(some_text(), KneserNeyConfig(order))), naive(some_text(), order)
+    assert ours.keys() == theirs.keys()
+    for gram, numbers in theirs.items():
+        assert ours[gram] == pytest.approx(numbers, abs=1e-9), gram
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_probabilities_sum_to_one_after_every_context(order: int) -> None:
-    model = read(list(kneser_ney.estimate(some_text(), order)))
-    words = [gram for gram in model if " " not in gram and gram != "<s>"]
-    contexts = [gram.split() for gram in model if len(gram.split()) < order and not gram.endswith("</s>") and gram != "<unk>"]
-    for context in [[], *contexts]:
-        assert sum(prob(model, context, word) for word in words) == pytest.approx(1, abs=1e-5)
+@pytest.mark.parametrize("options", [{}, {"prune": (0, 1)}, {"prune": (0, 0, 2)}, {"interpolate_unigrams": False}, {"discount_fallback": FALLBACK}], ids=str)
+def test_probabilities_sum_to_one_after_every_context(order: int, options: dict[str, tuple[int, ...]]) -> None:
+    if len(options.get("prune", (0,)) if isinstance(options.get("prune"), tuple) else (0,)) > order:
+        pytest.skip("more thresholds than orders")
+    model = of(kneser_ney.estimate(some_text(), KneserNeyConfig(order, **options)))  # type: ignore[arg-type]
+    words = [gram[0] for gram in model if len(gram) == 1 and gram != ("<s>",)]
+    contexts = [gram for gram in model if len(gram) < order and gram[-1] != "</s>" and gram != ("<unk>",)]
+    for context in [(), *contexts]:
+        assert sum(prob(model, context, word) for word in words) == pytest.approx(1, abs=1e-9)
 
 
-def test_too_little_text() -> None:
+def test_pruning_leaves_out_what_is_rare_and_nothing_else() -> None:
+    text = some_text()
+    whole, pruned = (of(kneser_ney.estimate(text, KneserNeyConfig(3, prune))) for prune in ((0,), (0, 1, 2)))
+    counts = Counter(line[at : at + n] for words in text for line in [("<s>", *words, "</s>")] for n in (2, 3) for at in range(len(line) - n + 1))
+    expected = {gram for gram in whole if len(gram) == 1 or counts[gram] > len(gram) - 1}
+    assert set(pruned) == expected and len(pruned) < len(whole)
+    assert all(gram[:-1] in pruned and gram[1:] in pruned for gram in pruned if len(gram) > 1)
+
+
+def test_without_interpolation_the_unknown_word_gets_what_the_others_leave() -> None:
+    model = of(kneser_ney.estimate(some_text(), KneserNeyConfig(1, interpolate_unigrams=False)))
+    with_it = of(kneser_ney.estimate(some_text(), KneserNeyConfig(1)))
+    assert 10 ** model[("<unk>",)][0] > 0.05 > 10 ** with_it[("<unk>",)][0]
+
+
+def test_unknown_words_of_the_text_are_counted() -> None:
+    """As in the Penn Treebank, where <unk> stands for rare words."""
+    text = [["<unk>" if word.startswith("w1") else word for word in line] for line in some_text()]
+    renamed = [["rare" if word == "<unk>" else word for word in line] for line in text]
+    config = KneserNeyConfig(2, interpolate_unigrams=False, discount_fallback=FALLBACK)
+    ours, theirs = (of(kneser_ney.estimate(lines, config)) for lines in (text, renamed))
+    assert 10 ** ours[("<unk>", "</s>")][0] == pytest.approx(10 ** theirs[("rare", "</s>")][0], abs=1e-6)
+
+
+def test_bad_text_and_options() -> None:
     with pytest.raises(DataError, match="no words"):
-        list(kneser_ney.estimate([], 2))
-    with pytest.raises(DataError, match="too little text"):
-        list(kneser_ney.estimate([["a"]], 2))
+        kneser_ney.estimate([], KneserNeyConfig(2))
+    with pytest.raises(DataError, match=r"too little text: no 1-gram occurs twice.*--discount-fallback takes 0.5, 1.0, 1.5"):
+        kneser_ney.estimate([["a"]], KneserNeyConfig(2))
+    with pytest.raises(DataError, match="line 2: the text contains </s>"):
+        kneser_ney.estimate([["a"], ["</s>"]], KneserNeyConfig(2))
+    one, two = (of(kneser_ney.estimate(text, KneserNeyConfig(2, skip_symbols=True))) for text in (some_text(), [["<s>", *line] for line in some_text()]))
+    assert one == two
+    for prune in ((1,), (0, 2, 1), (0, 0, 0)):
+        with pytest.raises(ConfigError, match="--prune"):
+            KneserNeyConfig(2, prune).check()
 
 
 def test_equal_to_lmplz(nmt_data: Path) -> None:
     """The 5-gram model that lmplz made of the Multi30k training text: the same n-grams, the same numbers."""
+    from nmt.lm import arpa
+
     folder = nmt_data / "moses-multi30k"
-    ours = read(list(kneser_ney.estimate(map(files.split_words, files.read_lines(folder / "corpus" / "train.tok.fr")), 5)))
-    theirs = read(list(files.read_lines(folder / "lm.fr.arpa.gz")))
+    ours = of(kneser_ney.estimate(map(files.split_words, files.read_lines(folder / "corpus" / "train.tok.fr")), KneserNeyConfig(5)))
+    theirs = of(arpa.read(folder / "lm.fr.arpa.gz"))
     assert ours.keys() == theirs.keys() and len(ours) == 778387
     for gram, numbers in theirs.items():
-        assert math.isclose(ours[gram][0], numbers[0], abs_tol=2e-6) and math.isclose(ours[gram][1], numbers[1], abs_tol=2e-6)
+        assert ours[gram] == pytest.approx(numbers, abs=2e-6), gram

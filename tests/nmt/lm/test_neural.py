@@ -244,3 +244,10 @@ def test_impossible_sizes(options: dict[str, object], message: str) -> None:
     with pytest.raises(Exception, match="lm") as error:
         LMConfig(**{"type": "cslm", **options}).check()  # type: ignore[arg-type]
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["cslm", "lstm"])
+def test_beginnings_of_sentences_are_scored_without_their_end(kind: str) -> None:
+    model = model_of(kind)
+    expected = [sum(scores[:-1]) for scores in word_scores(model, [((), text) for text in TEXTS])]
+    assert text_scores(model, TEXTS, ends=False).tolist() == pytest.approx(expected, abs=1e-9)

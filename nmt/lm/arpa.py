@@ -1,0 +1,274 @@
+"""Back-off n-gram models in arrays, and the ARPA format. The only file that turns log10 into natural logarithms.
+
+An n-gram is a node of level n: its parent is the node of its first n - 1 words, its key parent * V + last word. Keys of a level
+are sorted, so that the nodes of a whole text are found with one searchsorted a level:
+
+    node of the n-gram that ends at word i  =  find(V * node of the (n-1)-gram that ends at word i - 1, plus word i)
+
+p(w | h) is the probability of the longest n-gram h'w in the model, times the back-off weights of the longer contexts it has.
+"""
+
+import gzip
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.errors import DataError
+
+LN10 = math.log(10)
+BOS, EOS, UNK = "<s>", "</s>", "<unk>"
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Level:
+    """The n-grams of one length. Level 1 is numbered by word and has keys 0 .. V-1."""
+
+    keys: Ints  # (M,) sorted
+    log10: Floats  # (M,) log10 p
+    backoff: Floats  # (M,) log10; of the highest order all 0
+    suffix: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (M,) node of the level below: all words but the first; -1: not there
+
+
+@dataclass
+class NgramModel:
+    """V words, <unk>, <s> and </s> among them; levels[n - 1] are the n-grams."""
+
+    words: list[str]
+    levels: list[Level]
+
+    def __post_init__(self) -> None:
+        self.ids = {word: number for number, word in enumerate(self.words)}
+        self.unknown = self.ids[UNK]
+
+    @property
+    def order(self) -> int:
+        return len(self.levels)
+
+    def knows(self, word: str) -> bool:
+        return word in self.ids and self.ids[word] != self.unknown
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        get, unknown = self.ids.get, self.unknown
+        return [get(word, unknown) for word in words]
+
+    def nodes(self, text: Ints, first: Ints) -> list[Ints]:
+        """For each n the node of the n-gram that ends at each token, -1 where there is none: (N,) each.
+
+        `first` (N,): where the sentence of each token begins; no n-gram reaches back behind it.
+        """
+        V, found = len(self.words), [text]
+        places = np.arange(len(text))
+        for n in range(2, self.order + 1):
+            before = np.concatenate([[-1], found[-1][:-1]])
+            fits = (places - first >= n - 1) & (before >= 0)
+            here = np.full(len(text), -1, np.int64)
+            here[fits] = self.find(n, before[fits] * V + text[fits])
+            found.append(here)
+        return found
+
+    def find(self, n: int, keys: Ints) -> Ints:
+        """Nodes of level n with these keys, -1 for those that are not there: (K,) -> (K,)"""
+        level = self.levels[n - 1]
+        if not len(level.keys):
+            return np.full(len(keys), -1, np.int64)
+        place = np.minimum(np.searchsorted(level.keys, keys), len(level.keys) - 1)
+        return np.where(level.keys[place] == keys, place, -1)
+
+    def flat_scores(self, text: Ints, first: Ints) -> Floats:
+        """log p, natural, of each token given those before it in its sentence: (N,)"""
+        found = self.nodes(text, first)
+        total = self.levels[0].log10[text]
+        backoff = np.zeros(len(text))  # of contexts longer than those of the n-gram in hand
+        for n in range(2, self.order + 1):
+            context = np.concatenate([[-1], found[n - 2][:-1]])
+            context[first == np.arange(len(text))] = -1
+            weight = np.where(context >= 0, self.levels[n - 2].backoff[context], 0.0)
+            there = found[n - 1] >= 0
+            backoff = np.where(there, 0.0, backoff + weight)
+            total = np.where(there, self.levels[n - 1].log10[found[n - 1]], total)
+        return LN10 * (total + backoff)
+
+    def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
+        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as their last word."""
+        if not texts:
+            return []
+        begin, end = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
+        lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
+        starts = np.cumsum(lengths) - lengths
+        flat = np.fromiter((word for text in texts for word in (*begin, *self.encode(text), *end)), np.int64, int(lengths.sum()))
+        found = self.flat_scores(flat, np.repeat(starts, lengths))
+        return [part[1:] if whole else part for part in np.split(found, starts[1:])]
+
+    def grams(self, n: int) -> Ints:
+        """The words of the n-grams: (M, n)"""
+        V, node = len(self.words), np.arange(len(self.levels[n - 1].keys))
+        columns = []
+        for size in range(n, 0, -1):
+            key = self.levels[size - 1].keys[node] if size > 1 else node
+            columns.append(key % V)
+            node = key // V
+        return np.stack(columns[::-1], 1)
+
+
+def write(model: NgramModel, path: str | Path) -> None:
+    """Write an ARPA file; .gz compresses."""
+    with files.Writing(str(path)) as out:
+        for line in lines(model):
+            out.write(line + "\n")
+
+
+def lines(model: NgramModel) -> Iterator[str]:
+    yield "\\data\\"
+    for n, level in enumerate(model.levels, 1):
+        yield f"ngram {n}={len(level.keys)}"
+    for n, level in enumerate(model.levels, 1):
+        yield ""
+        yield f"\\{n}-grams:"
+        words = [[model.words[word] for word in column] for column in model.grams(n).T.tolist()]
+        texts = map(" ".join, zip(*words, strict=True))
+        if n < model.order:
+            for log10, gram, backoff in zip(level.log10.tolist(), texts, level.backoff.tolist(), strict=True):
+                yield f"{log10:.8g}\t{gram}\t{backoff:.8g}"
+        else:
+            for log10, gram in zip(level.log10.tolist(), texts, strict=True):
+                yield f"{log10:.8g}\t{gram}"
+    yield ""
+    yield "\\end\\"
+
+
+def is_arpa(path: str | Path) -> bool:
+    """Does the file begin as an ARPA file does, perhaps compressed? DataError when it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(64)
+        if head[:2] == b"\x1f\x8b":
+            with gzip.open(path) as stream:  # type: ignore[assignment]
+                head = stream.read(64)
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot read: {getattr(error, 'strerror', None) or error}") from error
+    return head.lstrip().startswith(b"\\data\\")
+
+
+def read(path: str | Path) -> NgramModel:
+    """An ARPA file as arrays. DataError with the line's number for one that is damaged, cut off, or no ARPA file."""
+    reader = Reader(str(path))
+    sizes = reader.header()
+    words: dict[str, int] = {}
+    levels = [Level(*reader.unigrams(sizes[0], words))]
+    if UNK not in words:  # as KenLM does: a model of closed vocabulary gives unknown words next to nothing
+        words[UNK] = len(words)
+        only = levels[0]
+        levels = [Level(np.arange(len(words)), np.append(only.log10, -100.0), np.append(only.backoff, 0.0))]
+    for special in (BOS, EOS):
+        if special not in words:
+            raise DataError(f"{path}: no unigram {special}; expected a model of sentences")
+    model = NgramModel(list(words), levels)
+    for n, size in enumerate(sizes[1:], 2):
+        model.levels.append(reader.section(model, n, size, n == len(sizes)))
+    reader.end()
+    return model
+
+
+class Reader:
+    """The lines of an ARPA file, counted."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.number = path, 0
+        self.lines = files.read_lines(path)
+
+    def next(self) -> str:
+        self.number += 1
+        line = next(self.lines, None)
+        if line is None:
+            raise DataError(f"{self.path}:{self.number}: the file ends here, expected more n-grams or \\end\\; was it copied whole?")
+        return line.rstrip("\r")
+
+    def error(self, expected: str, line: str) -> DataError:
+        return DataError(f"{self.path}:{self.number}: expected {expected}, found {line[:60]!r}")
+
+    def filled(self) -> str:
+        """The next line that is not blank."""
+        while not (line := self.next()).strip():
+            pass
+        return line
+
+    def header(self) -> list[int]:
+        """The numbers of n-grams that \\data\\ promises."""
+        if (line := self.filled()).strip() != "\\data\\":
+            raise DataError(f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {line[:40]!r}")
+        sizes: list[int] = []
+        while (line := self.next()).startswith("ngram "):
+            n, equals, count = line[6:].partition("=")
+            if not equals or not n.strip().isdigit() or int(n) != len(sizes) + 1 or not count.strip().isdigit():
+                raise self.error(f"'ngram {len(sizes) + 1}=COUNT'", line)
+            sizes.append(int(count))
+        if not sizes or line.strip():
+            raise self.error("'ngram N=COUNT' lines and an empty line", line)
+        return sizes
+
+    def rows(self, n: int, size: int, highest: bool) -> Iterator[tuple[float, list[str], float]]:
+        """log10 p, words and log10 back-off of each n-gram of a section."""
+        if (line := self.filled()).strip() != f"\\{n}-grams:":
+            raise self.error(f"\\{n}-grams:", line)
+        for _ in range(size):
+            line = self.next()
+            parts = line.split("\t")
+            if len(parts) == 1:
+                parts = blanks(line, n)
+            try:
+                words = parts[1].split(" ")
+                values = float(parts[0]), float(parts[2]) if len(parts) > 2 and parts[2] else 0.0
+                if len(words) != n or len(parts) > 3 or not (values[0] <= 0 and math.isfinite(values[1])) or math.isnan(values[0]):
+                    raise ValueError
+            except (ValueError, IndexError):
+                raise self.error(f"log10 p, {n} words{'' if highest else ' and a back-off weight'}, a tab between them", line) from None
+            yield values[0], words, values[1]
+
+    def unigrams(self, size: int, words: dict[str, int]) -> tuple[Ints, Floats, Floats]:
+        log10, backoff = np.empty(size), np.empty(size)
+        for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
+            if words.setdefault(gram[0], row) != row:
+                raise DataError(f"{self.path}:{self.number}: the unigram {gram[0]!r} stands twice")
+            log10[row], backoff[row] = prob, back
+        return np.arange(size), log10, backoff
+
+    def section(self, model: NgramModel, n: int, size: int, highest: bool) -> Level:
+        """The n-grams of a length above 1."""
+        log10, backoff, grams = np.empty(size), np.empty(size), np.empty((size, n), np.int64)
+        start, get = self.number, model.ids.get
+        for row, (prob, words, back) in enumerate(self.rows(n, size, highest)):
+            ids = [get(word, -1) for word in words]
+            if -1 in ids:
+                raise DataError(f"{self.path}:{self.number}: {words[ids.index(-1)]!r} is no unigram of this file")
+            grams[row], log10[row], backoff[row] = ids, prob, back
+        V = len(model.words)
+        parent = grams[:, 0]
+        for k in range(2, n):
+            parent = np.where(parent >= 0, model.find(k, parent * V + grams[:, k - 1]), -1)
+        if size and parent.min() < 0:
+            row = int((parent < 0).argmax())
+            gram = " ".join(model.words[word] for word in grams[row])
+            raise DataError(f"{self.path}: {n}-gram {row + 1} ({gram!r}): its first {n - 1} words are no {n - 1}-gram of this file; KenLM refuses this too")
+        keys = parent * V + grams[:, n - 1]
+        order = np.argsort(keys)
+        keys = keys[order]
+        if (keys[1:] == keys[:-1]).any():
+            raise DataError(f"{self.path}:{start}: a {n}-gram stands twice")
+        return Level(keys, log10[order], backoff[order])
+
+    def end(self) -> None:
+        if (line := self.filled()).strip() != "\\end\\":
+            raise self.error("\\end\\", line)
+
+
+def blanks(line: str, n: int) -> list[str]:
+    """A line of a file that has blanks for tabs, as some tools write."""
+    parts = line.split()
+    return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []

@@ -1,0 +1,81 @@
+"""n-gram models by their files: ARPA through our own reader, KenLM's binary formats through the package kenlm."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from nmt.errors import ConfigError, DataError
+from nmt.lm import arpa
+from nmt.lm.arpa import EOS, LN10, Floats
+
+KENLM = b"mmap lm "  # what every binary file of KenLM begins with
+
+
+class CountModel(Protocol):
+    @property
+    def order(self) -> int: ...
+
+    def knows(self, word: str) -> bool: ...
+
+    def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
+        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as their last word."""
+        ...
+
+
+class KenLM:
+    """A binary file. Word by word, since KenLM's own sentence scorer splits at more than blanks."""
+
+    def __init__(self, path: str) -> None:
+        self.kenlm, self.model = load_kenlm(path)
+        self.order = int(self.model.order)
+
+    def knows(self, word: str) -> bool:
+        return word in self.model
+
+    def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
+        return [self.one(words, whole) for words in texts]
+
+    def one(self, words: Sequence[str], whole: bool) -> Floats:
+        state, after = self.kenlm.State(), self.kenlm.State()
+        if whole:
+            self.model.BeginSentenceWrite(state)
+        else:
+            self.model.NullContextWrite(state)
+        found = []
+        for word in [*words, EOS] if whole else words:
+            found.append(self.model.BaseScore(state, word, after))
+            state, after = after, state
+        return LN10 * np.array(found, np.float64)
+
+
+def load(path: str | Path) -> CountModel:
+    """ConfigError where a binary file needs kenlm and it is not installed, DataError for a file that is no n-gram model."""
+    path = str(path)
+    if not os.path.isfile(path):
+        raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
+    if arpa.is_arpa(path):
+        return arpa.read(path)
+    with open(path, "rb") as stream:
+        head = stream.read(len(KENLM))
+    if head != KENLM:
+        raise DataError(f"{path}: not an ARPA or KenLM file: it begins neither with \\data\\ nor with {KENLM.decode().strip()!r}")
+    return KenLM(path)
+
+
+def load_kenlm(path: str) -> tuple[Any, Any]:
+    """The module kenlm and a model."""
+    try:
+        import kenlm
+    except ImportError as error:
+        raise ConfigError(f"{path}: a binary model needs the package kenlm; install it with: pip install 'nmt-smt[kenlm]', or give the ARPA file") from error
+    try:
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        return kenlm, kenlm.Model(path, config)
+    except (OSError, RuntimeError, ValueError) as error:
+        text = str(error).split("\n")[0].split("Byte:")[0]
+        raise DataError(f"{path}: not a KenLM file, or of another version ({text[:150]})") from error

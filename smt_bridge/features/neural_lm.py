@@ -1,0 +1,30 @@
+"""log p(target) by a neural language model (the CSLM of section 4.4.1, or a recurrent one)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.checkpoint import SavedLM
+from nmt.errors import ConfigError
+from nmt.lm.cslm import CSLM
+from nmt.phrase_table import unescape
+from nmt.scoring import text_scores
+from smt_bridge.features.base import Pairs
+
+
+class NeuralLM:
+    """A run as a feature. Moses' escapes are undone, as for translation models.
+
+    A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence, without end symbol.
+    `normalized` takes log Z as 0.
+    """
+
+    def __init__(self, run: SavedLM, normalized: bool = False) -> None:
+        if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
+            raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer")
+        self.run, self.normalized = run, normalized
+
+    def score(self, pairs: Pairs) -> NDArray[np.float64]:
+        """Natural log p of each target."""
+        cut, encode = self.run.text.cut, self.run.words.encode
+        ids = [encode(cut(list(map(unescape, words)))) for words in pairs.targets]
+        return text_scores(self.run.model, ids, self.normalized, ends=pairs.whole)

@@ -1,0 +1,152 @@
+"""Language models by their commands, as installed: train, resume, score, perplexity, n-gram estimation."""
+
+import math
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt import checkpoint, files
+from nmt.lm import arpa
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+Refused = Callable[[subprocess.CompletedProcess[str]], str]
+KINDS = {
+    "cslm": ["lm.type=cslm", "lm.order=4", "lm.layers=[24]", "lm.normalizer=0.1"],
+    "recurrent": ["lm.type=recurrent", "lm.carry=true", "lm.bptt=7", "lm.depth=2", "training.batch_size=8"],
+}
+
+
+def config(folder: Path, out: Path, kind: str, *more: str) -> list[str | Path]:
+    path = out / "lm.yaml"
+    path.write_text(
+        f"run: {out}/run\nthreads: 1\nmatmul: mkl\n"
+        f"data: {{train_text: {folder}/train.fr, dev_text: {folder}/dev.fr, target: {{language: fr}}}}\n"
+        "lm: {embedding: 16, hidden: 16, dropout: 0.1, init_scale: 0.1}\n"
+        "training: {optimizer: adam, learning_rate: 0.01, cost: word, batch_size: 16, max_steps: 40, validate_every: 20, log_every: 10}\n",
+        encoding="utf-8",
+    )
+    return [path, *KINDS[kind], *more]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_resumed_is_as_never_stopped(kind: str, tiny: Path, runs: dict[str, Path], tmp_path: Path, command: Command) -> None:
+    """Stopped in the middle of an epoch, where running text has a state to go on from."""
+    for limit in (13, 27, 40):
+        done = command("nmt-train", *config(tiny, tmp_path, kind, f"training.max_steps={limit}"))
+        assert done.returncode == 0, done.stderr
+    first, second = (checkpoint.load_tensors(run / "step-40.pt") for run in (runs[kind], tmp_path / "run"))
+    assert first.keys() == second.keys() and all((first[key] == second[key]).all() for key in first)
+
+
+@pytest.fixture(scope="module")
+def runs(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> dict[str, Path]:
+    found = {}
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(kind)
+        done = command("nmt-train", *config(tiny, folder, kind))
+        assert done.returncode == 0 and "development text: 20 sentences" in done.stderr, done.stderr
+        found[kind] = folder / "run"
+    return found
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_scores_and_perplexity_of_a_run(kind: str, runs: dict[str, Path], tiny: Path, command: Command) -> None:
+    done = command("nmt-score", runs[kind], "-i", tiny / "dev.fr", "--word-scores", "-q")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    rows = [[list(map(float, part.split())) for part in line.split(" ||| ")] for line in done.stdout.split("\n")[:-1]]
+    assert len(rows) == 20 and all(total[0] == pytest.approx(sum(words), abs=1e-4) for total, words in rows)
+    units = sum(len(words) for _, words in rows)
+    table = dict(line.split("\t")[::-1] for line in command("nmt-perplexity", runs[kind], "-i", tiny / "dev.fr", "-q").stdout.split("\n")[:-1])
+    assert float(table["log p of the text, natural"]) == pytest.approx(sum(total[0] for total, _ in rows), abs=1e-3)
+    found = float(table["perplexity a unit, ends of sentences counted, unknown ones as <unk>"])
+    assert found == pytest.approx(math.exp(-sum(total[0] for total, _ in rows) / units), rel=1e-4)
+    characters = len((tiny / "dev.fr").read_text(encoding="utf-8"))
+    assert float(table["bits a character, ends of lines counted"]) == pytest.approx(-sum(total[0] for total, _ in rows) / math.log(2) / characters, rel=1e-4)
+    assert table["sentences"] == "20" and int(table["words or subword units"]) == units - 20
+    if kind == "cslm":  # sentences on their own: the last development score of training is this perplexity
+        last = (runs[kind] / "dev.tsv").read_text().rstrip("\n").split("\n")[-1].split("\t")
+        assert found == pytest.approx(float(last[3]), rel=1e-4)
+
+
+def test_an_empty_line_is_a_sentence(runs: dict[str, Path], command: Command) -> None:
+    for run in runs.values():
+        lines = command("nmt-score", run, "-i", "-", "--word-scores", "-q", input="\nle chat\n\n").stdout.split("\n")[:-1]
+        assert [len(line.split(" ||| ")[1].split()) for line in lines] == [1, 3, 1]
+
+
+def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, refused: Refused) -> None:
+    exact, fast = (command("nmt-score", runs["cslm"], "-i", tiny / "dev.fr", "-q", *more).stdout.split("\n")[:-1] for more in ([], ["--assume-normalized"]))
+    assert exact != fast
+    assert [float(a) for a in exact] == pytest.approx([float(b) for b in fast], rel=0.5)
+    assert "is not a CSLM trained with lm.normalizer" in refused(command("nmt-score", runs["recurrent"], "-q", "-i", tiny / "dev.fr", "--assume-normalized"))
+
+
+def test_what_is_refused(runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    assert "is a language model, expected a translator" in refused(command("nmt-translate", runs["cslm"], "-q"))
+    assert "expected a language model's run directory" in refused(command("nmt-score", tiny / "run", "-i", tiny / "dev.fr", "-q"))
+    assert "expected --source and --target for a translator" in refused(command("nmt-score", tiny / "run", "-q"))
+    assert "data.train_text is missing" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_text="), "-q"))
+    assert "a language model reads data.train_text" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_target=x"), "-q"))
+    assert "set lm.type" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type="), "-q"))
+    assert "lm.type: 'ngram' is unknown" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type=ngram"), "-q"))
+    assert "empty file" in refused(command("nmt-perplexity", runs["cslm"], "-q"))
+
+
+def test_ngram(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    """The file is the model; scores by the command are those of the reader; options have lmplz's names, with _ or -."""
+    done = command("nmt-ngram", "--order", 3, "-i", tiny / "train.fr", "-o", tmp_path / "lm.gz", "--discount_fallback")
+    assert done.returncode == 0 and "n-grams of order 1 to 3" in done.stderr, done.stderr
+    model = arpa.read(tmp_path / "lm.gz")
+    lines = list(files.read_lines(tiny / "dev.fr"))
+    found = [float(line) for line in command("nmt-score", tmp_path / "lm.gz", "-i", tiny / "dev.fr", "-q").stdout.split("\n")[:-1]]
+    assert found == pytest.approx([scores.sum() for scores in model.scores(list(map(files.split_words, lines)))], abs=1e-5)
+    table = command("nmt-perplexity", tmp_path / "lm.gz", "-q", input="un mot-qui-manque\n").stdout
+    assert "2\twords or subword units\n1\tof them unknown\n" in table
+    assert "--discount-fallback takes 0.5, 1.0, 1.5" in refused(command("nmt-ngram", "-q", input="a b\n"))
+    assert "<stdin>" not in refused(command("nmt-ngram", "-q", "-i", tmp_path / "nothing"))
+    assert "--prune 0 2 1: expected" in refused(command("nmt-ngram", "-q", "--prune", 0, 2, 1))
+    assert "are allowed (--memory); install KenLM's lmplz" in refused(command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--memory", "0.0001", PATH="/bin"))
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_lmplz_is_used_where_it_is_installed(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    """A stand-in that notes its arguments and copies a file."""
+    program = tmp_path / "lmplz"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nwhile [ "$1" != --text ]; do shift; done\ncp "$2" {tmp_path}/text\n'
+        f'[ -f {tmp_path}/fail ] && {{ echo "no disk" >&2; exit 1; }}\necho from lmplz > "$4"\n'
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    line = ["nmt-ngram", "-q", "-i", tiny / "train.fr", "-o", tmp_path / "lm", "--memory", "0.0001", "--order", 3, "--prune", 0, 1]
+    done = command(*line, PATH=f"{tmp_path}:/bin:/usr/bin")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "lm").read_text() == "from lmplz\n" and (tmp_path / "text").read_bytes() == (tiny / "train.fr").read_bytes()
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("--order 3 --memory 0M --temp_prefix ") and " --prune 0 1 --interpolate_unigrams 1 --text " in arguments
+    (tmp_path / "fail").touch()
+    (tmp_path / "lm").unlink()
+    assert "lmplz failed: no disk" in refused(command(*line, PATH=f"{tmp_path}:/bin:/usr/bin"))
+    assert not (tmp_path / "lm").exists()
+    assert "there is no lmplz on the PATH" in refused(command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--estimator", "lmplz", PATH="/bin"))
+
+
+def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, command: Command) -> None:
+    """Of n-best lists: log p of the whole sentence, its end included. Of a table: of its words alone."""
+    (tmp_path / "n").write_text("0 ||| le chat ||| X= -1 ||| -1\n0 ||| l &apos; eau ||| X= -2 ||| -2\n")
+    (tmp_path / "s").write_text("a\n")
+    (tmp_path / "t").write_text("a ||| le chat ||| 0.5 ||| 0-0 ||| 1 1 1\n")
+    for run in runs.values():
+        lines = "le chat\nl ' eau\n"
+        expected = [
+            [float(value) for value in line.split(" ||| ")[1].split()]
+            for text in lines.split("\n")[:-1]
+            for line in command("nmt-score", run, "-i", "-", "--tokenized", "--word-scores", "-q", input=text + "\n").stdout.split("\n")[:-1]
+        ]
+        done = command("smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={run}", "-o", "-", "-q")
+        found = [float(line.split("NeuralLM0= ")[1].split(" ")[0]) for line in done.stdout.split("\n")[:-1]]
+        assert found == pytest.approx([sum(scores) for scores in expected], abs=1e-4), done.stderr
+        done = command("smt-score-table", tmp_path / "t", "-f", f"neural-lm={run}", "-q")
+        assert math.log(float(done.stdout.split(" ||| ")[2].split()[-1])) == pytest.approx(sum(expected[0][:-1]), abs=1e-3), done.stderr
