@@ -19,7 +19,8 @@ from nmt.checkpoint import SavedLM
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.data.vocab import UNK
 from nmt.errors import ConfigError
-from nmt.lm import count
+from nmt.lm import arpa, count
+from nmt.lm.backoff import Shares
 from nmt.lm.cslm import CSLM, FirstLayer, distinct, ngram_scores, ngrams
 from nmt.lm.recurrent import RecurrentLM
 from nmt.scoring import word_scores
@@ -60,17 +61,20 @@ class Counts:
 class Neural:
     """A run. With lm.carry a line goes on from the state after the line before, of the last call too."""
 
-    def __init__(self, run: SavedLM, normalized: bool = False) -> None:
+    def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
             raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer; its scores are no log p without log Z")
         self.run, self.normalized, self.name = run, normalized, run.name
         self.vocabulary = len(run.words) - 2
         self.carried: torch.Tensor | None = None
+        self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         texts = [self.run.text.units(line, tokenized) for line in lines]
         ids = [self.run.words.encode(text) for text in texts]
         found = self.scores(ids)
+        if self.shares:
+            found = [np.add(scores, share).tolist() for scores, share in zip(found, self.shares.logs(texts), strict=True)]
         return [LineScores(text, scores, [word != UNK for word in line]) for text, scores, line in zip(texts, found, ids, strict=True)]
 
     def scores(self, ids: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -94,10 +98,14 @@ class Neural:
         return [part.tolist() for part in flat.split([len(text) + 1 for text in ids])] if ids else []
 
 
-def load(path: str, which: str = "best", device: str = "cpu", normalized: bool = False) -> LanguageModel:
-    """ConfigError, DataError or CheckpointError, in one line, for what is no language model."""
+def load(path: str, which: str = "best", device: str = "cpu", normalized: bool = False, backoff: str = "") -> LanguageModel:
+    """`backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
+
+    ConfigError, DataError or CheckpointError, in one line, for what is no language model."""
     if Path(path).is_dir():
-        return Neural(checkpoint.load_lm(path, which, device), normalized)
+        return Neural(checkpoint.load_lm(path, which, device), normalized, backoff)
+    if backoff:
+        raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself")
     if normalized:
         raise ConfigError(f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway")
     return Counts(path)

@@ -93,6 +93,7 @@ def add_language_model(parser: argparse.ArgumentParser) -> None:
     """A language model of any kind, and how to compute with a network."""
     parser.add_argument("model", metavar="RUN_DIR|ARPA|BINARY", help="a language model's run directory, an ARPA file (.gz too), or a binary file of KenLM")
     add_compute(parser)
+    parser.add_argument("--backoff", default="", metavar="ARPA", help="share a network's p(UNK) among the words it does not know, as this n-gram model does")
     parser.add_argument("--assume-normalized", action="store_true", help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer")
 
 

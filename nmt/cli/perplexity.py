@@ -36,7 +36,7 @@ def command(argv: Sequence[str] | None) -> None:
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
     from nmt import language_model
 
-    model = language_model.load(args.model, args.checkpoint, args.device, args.assume_normalized)
+    model = language_model.load(args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff)
     log.info("%s", set_up)
     lines, characters, words, unknown = 0, 0, 0, 0
     total, known_total, clock = 0.0, 0.0, time.process_time()

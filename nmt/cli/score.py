@@ -38,6 +38,7 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("--target", "-t", default=None, metavar="FILE", help="target text, line by line")
     parser.add_argument("--input", "-i", default=None, metavar="FILE", help="text for a language model; plain, gzip, or -")
     parser.add_argument("--assume-normalized", action="store_true", help="language models: take log Z as 0; only for a CSLM trained with lm.normalizer")
+    parser.add_argument("--backoff", default="", metavar="ARPA", help="language models: share p(UNK) among unknown words as this n-gram model does")
     options.add_output(parser)
     parser.add_argument("--word-scores", action="store_true", help="add ` ||| ` and the log p of each unit and of the end symbol")
     parser.add_argument("--tokenized", action="store_true", help="both texts are tokenized as the run's were")
@@ -51,8 +52,8 @@ def command(argv: Sequence[str] | None) -> None:
         return
     if args.source is None or args.target is None:
         raise ConfigError("expected --source and --target for a translator, or --input for a language model")
-    if args.assume_normalized:
-        raise ConfigError("--assume-normalized is for language models, with --input")
+    if args.assume_normalized or args.backoff:
+        raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
     if args.source == args.target == "-":
         raise ConfigError("--source - --target -: only one of them can be stdin")
     if args.source != "-" and args.target != "-":
@@ -81,7 +82,7 @@ def score_text(args: Namespace) -> None:
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
     from nmt import language_model
 
-    model = language_model.load(args.runs[0], args.checkpoint, args.device, args.assume_normalized)
+    model = language_model.load(args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff)
     text = iter(files.read_lines(args.input))
     with files.Writing(args.output) as out:
         log.info("%s", set_up)

@@ -22,6 +22,7 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         "--unknown", choices=("plain", "split"), default=Settings.unknown, help="plain: p(UNK) for each unknown word; split: its share by training counts"
     )
     parser.add_argument("--side", choices=("target", "source"), default=Settings.side, help="whose words unknown-words counts")
+    parser.add_argument("--backoff", default="", metavar="ARPA", help="neural-lm: share its p(UNK) among unknown words as this n-gram model does")
     parser.add_argument("--assume-normalized", action="store_true", help="neural-lm: take log Z as 0; only for a CSLM trained with lm.normalizer")
     parser.add_argument("--precision", choices=PRECISIONS, default=Settings.precision, help="of a network's matrix products; the error is measured and printed")
     parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
@@ -34,7 +35,9 @@ def set_up(args: argparse.Namespace, specs: Sequence[Spec], back_end: str = "") 
     line = options.set_up_torch(args.device, args.threads or 1, back_end or args.matmul, run)
     from nmt import fastmath
 
-    settings = Settings(args.checkpoint, args.device, args.threads or 1, fastmath.in_use(), args.precision, args.unknown, args.side, args.assume_normalized)
+    settings = Settings(
+        args.checkpoint, args.device, args.threads or 1, fastmath.in_use(), args.precision, args.unknown, args.side, args.assume_normalized, args.backoff
+    )
     return settings, f"{line}, {args.workers} worker{'s' * (args.workers > 1)}"
 
 

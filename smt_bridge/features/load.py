@@ -28,7 +28,7 @@ def one(spec: Spec, settings: Settings) -> Feature:
     if spec.kind == "unknown-words":
         return UnknownWords(load_vocab(spec.path, settings.side), settings.side)
     if spec.kind == "neural-lm":
-        return NeuralLM(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings.assume_normalized)
+        return NeuralLM(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings.assume_normalized, settings.backoff)
     raise ConfigError(f"--feature {spec.kind}={spec.path}: unknown type")
 
 
@@ -36,18 +36,22 @@ def identity(spec: Spec, settings: Settings) -> str:
     """Changes when the feature would give other numbers: its files, and the settings that bear on it."""
     digest = hashlib.sha256(spec.kind.encode())
     for path in files_of(spec, settings):
-        digest.update(path.name.encode())
-        try:
-            with open(path, "rb") as stream:
-                while block := stream.read(1 << 22):
-                    digest.update(block)
-        except OSError as error:
-            raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        digest.update(path.name.encode() + hash_of(path))
     if spec.kind in (*NETWORKS, "neural-lm"):
         digest.update(f"{settings.precision} {settings.unknown}{' normalized' if settings.assume_normalized else ''}".encode())
+    if spec.kind == "neural-lm" and settings.backoff:
+        digest.update(hash_of(Path(settings.backoff)))
     if spec.kind == "unknown-words":
         digest.update(settings.side.encode())
     return digest.hexdigest()[:32]
+
+
+def hash_of(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
 
 
 def files_of(spec: Spec, settings: Settings) -> list[Path]:

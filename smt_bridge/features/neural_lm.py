@@ -5,6 +5,8 @@ from numpy.typing import NDArray
 
 from nmt.checkpoint import SavedLM
 from nmt.errors import ConfigError
+from nmt.lm import arpa
+from nmt.lm.backoff import Shares
 from nmt.lm.cslm import CSLM
 from nmt.phrase_table import unescape
 from nmt.scoring import text_scores
@@ -15,16 +17,18 @@ class NeuralLM:
     """A run as a feature. Moses' escapes are undone, as for translation models.
 
     A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence, without end symbol.
-    `normalized` takes log Z as 0.
+    `normalized` takes log Z as 0. `backoff`: an ARPA file, of text without escapes, that shares p(UNK) among unknown words.
     """
 
-    def __init__(self, run: SavedLM, normalized: bool = False) -> None:
+    def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
             raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer")
         self.run, self.normalized = run, normalized
+        self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
 
     def score(self, pairs: Pairs) -> NDArray[np.float64]:
         """Natural log p of each target."""
         cut, encode = self.run.text.cut, self.run.words.encode
-        ids = [encode(cut(list(map(unescape, words)))) for words in pairs.targets]
-        return text_scores(self.run.model, ids, self.normalized, ends=pairs.whole)
+        texts = [cut(list(map(unescape, words))) for words in pairs.targets]
+        values = text_scores(self.run.model, list(map(encode, texts)), self.normalized, ends=pairs.whole)
+        return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values

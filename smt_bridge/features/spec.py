@@ -43,6 +43,7 @@ class Settings:
     unknown: str = "plain"  # plain: p(UNK) for an unknown word | split: its share of p(UNK) by training counts
     side: str = "target"  # of unknown-words
     assume_normalized: bool = False  # neural-lm: log Z is taken as 0
+    backoff: str = ""  # neural-lm: an ARPA file for words outside its short-list
 
 
 def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[Spec]:

@@ -150,3 +150,20 @@ def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, comm
         assert found == pytest.approx([sum(scores) for scores in expected], abs=1e-4), done.stderr
         done = command("smt-score-table", tmp_path / "t", "-f", f"neural-lm={run}", "-q")
         assert math.log(float(done.stdout.split(" ||| ")[2].split()[-1])) == pytest.approx(sum(expected[0][:-1]), abs=1e-3), done.stderr
+
+
+def test_backoff_shares_unknown_words(runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    """Known words keep their scores; of two unknown ones the one that the n-gram model knows is more probable."""
+    command("nmt-ngram", "--order", 2, "-i", "-", "-o", tmp_path / "lm", "--discount-fallback", input="un zug\nun zug\nle zug\nle bus\nun chat\n")
+    line = ["nmt-score", runs["cslm"], "-i", "-", "--word-scores", "-q"]
+    plain, shared = (
+        [[float(v) for v in row.split(" ||| ")[1].split()] for row in command(*line, *more, input="un zug\nun bus\n").stdout.split("\n")[:-1]]
+        for more in ([], ["--backoff", tmp_path / "lm"])
+    )
+    assert plain[0][:2] == plain[1][:2] and [row[0] for row in plain] == [row[0] for row in shared]
+    assert shared[0][1] < plain[0][1] and shared[1][1] < shared[0][1]
+    (tmp_path / "n").write_text("0 ||| un bus ||| X= -1 ||| -1\n")
+    (tmp_path / "s").write_text("a\n")
+    done = command("smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={runs['cslm']}", "--backoff", tmp_path / "lm", "-o", "-", "-q")
+    assert float(done.stdout.split("NeuralLM0= ")[1].split(" ")[0]) == pytest.approx(sum(shared[1]), abs=1e-4)
+    assert "which backs off by itself" in refused(command("nmt-score", tmp_path / "lm", "-i", tiny / "dev.fr", "-q", "--backoff", tmp_path / "lm"))
