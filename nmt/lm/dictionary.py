@@ -1,0 +1,253 @@
+"""Dictionaries of multi-symbol tokens by adapted byte-pair encoding (chapter 8, algorithm 3, as corrected).
+
+The most frequent pair of neighbouring tokens is merged into a new token, again and again. A token that has become rarer than the
+new one is taken apart again, so that `abcabcabc...` keeps abc and drops ab. Single symbols always stay. Ties go to the pair that
+was made of older tokens.
+
+`parts` looks at the two tokens that a merge has used up. `all` looks at every token, as the algorithm is printed; on English
+text that goes round in a circle (the Penn Treebank: 129 tokens, then again and again the same 400 merges), since what is taken
+apart makes other pairs more frequent, whose merges remove more. `none` is plain byte-pair encoding.
+
+The text is an array of token numbers, four bytes a token, lines apart. A merge is one pass over it; the counts of pairs are changed
+only around the places where something was merged.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.errors import DataError
+
+HEADER = "#version: 1 dictionary"
+REMOVALS = ("parts", "all", "none")
+STALL = 1000  # merges without a larger dictionary: tokens are merged and taken apart in circles
+SHIFT = 1 << 32
+
+Ids = NDArray[np.int32]
+Keys = NDArray[np.int64]
+
+
+@dataclass
+class Dictionary:
+    """Tokens as tuples of symbols: the single symbols first, then the others in the order in which they were made."""
+
+    tokens: list[tuple[str, ...]]
+    counts: list[int]  # how often each stands in the segmented training text
+
+    def __post_init__(self) -> None:
+        self.symbols = [token[0] for token in self.tokens if len(token) == 1]
+        self.longest = max((len(token) for token in self.tokens), default=0)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def save(self, path: str | Path) -> None:
+        lines = (f"{' '.join(token)}\t{count}" for token, count in zip(self.tokens, self.counts, strict=True))
+        files.write_text(path, [f"{HEADER} size={len(self.tokens)}", *lines])
+
+    @staticmethod
+    def load(path: str | Path) -> "Dictionary":
+        """DataError for a file that is cut off, of another version or no dictionary."""
+        lines = files.read_lines(path)
+        header = next(lines, "")
+        name, equals, size = header.partition(" size=")
+        if name != HEADER or not equals or not size.isdigit():
+            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {header[:40]!r}; is this a dictionary of this version?")
+        tokens, counts = [], []
+        for number, line in enumerate(lines, 2):
+            text, tab, count = line.rpartition("\t")
+            if not tab or not count.isdigit() or not all(text.split(" ")):
+                raise DataError(f"{path}:{number}: expected symbols with a blank between them, a tab and a count, found {line[:40]!r}")
+            tokens.append(tuple(text.split(" ")))
+            counts.append(int(count))
+        if len(tokens) != int(size):
+            raise DataError(f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?")
+        found = Dictionary(tokens, counts)
+        if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(found.symbols):
+            raise DataError(f"{path}: a token stands twice, or has a symbol that is no token of its own")
+        return found
+
+
+class Learner:
+    """The text, segmented; the tokens there are and were; the counts of pairs."""
+
+    def __init__(self, lines: Iterable[Sequence[str]]) -> None:
+        self.tokens: list[tuple[str, ...]] = []
+        self.numbers: dict[tuple[str, ...], int] = {}
+        self.parts: list[tuple[int, int]] = []  # what a token was first merged from; (-1, -1): a symbol
+        text: list[int] = []
+        for line in lines:
+            text += [self.number((symbol,), (-1, -1)) for symbol in line]
+            text.append(-1)
+        self.text = np.array(text or [-1], np.int32)
+        self.alive = np.ones(len(self.tokens), bool)  # (numbers,) is it in the dictionary?
+        self.counts = np.bincount(self.text[self.text >= 0], minlength=len(self.tokens))
+        self.pairs: dict[int, int] = {}
+        self.heap: list[tuple[int, int]] = []
+        self.change(np.zeros(0, np.int64), self.keys(np.arange(len(self.text) - 1)))
+
+    def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
+        found = self.numbers.setdefault(token, len(self.tokens))
+        if found == len(self.tokens):
+            self.tokens.append(token)
+            self.parts.append(parts)
+        return found
+
+    def keys(self, edges: Keys) -> Keys:
+        """The pairs at text[edge], text[edge + 1], each as one number; none across the end of a line."""
+        edges = edges[(edges >= 0) & (edges < len(self.text) - 1)]
+        left, right = self.text[edges].astype(np.int64), self.text[edges + 1].astype(np.int64)
+        return (left * SHIFT + right)[(left >= 0) & (right >= 0)]
+
+    def change(self, gone: Keys, come: Keys) -> None:
+        """New counts of pairs. Of twice the same token all neighbours are counted here: `a a a` twice."""
+        keys, index = np.unique(np.concatenate([gone, come]), return_inverse=True)
+        delta = np.bincount(index[len(gone) :], minlength=len(keys)) - np.bincount(index[: len(gone)], minlength=len(keys))
+        for key, by in zip(keys[delta != 0].tolist(), delta[delta != 0].tolist(), strict=True):
+            now = self.pairs.get(key, 0) + by
+            if now:
+                self.pairs[key] = now
+                heapq.heappush(self.heap, (-now, key))
+            else:
+                del self.pairs[key]
+
+    def best(self) -> tuple[int, Keys] | None:
+        """The pair of the greatest count, and where it stands; None when no pair stands twice.
+
+        Heap entries that are no longer true are dropped. Of twice the same token the count is an upper bound: the true one is found here.
+        """
+        bounds: list[tuple[int, int]] = []
+        best: tuple[int, int, Keys] | None = None
+        while self.heap and (best is None or self.heap[0] < (-best[0], best[1])):
+            minus, key = heapq.heappop(self.heap)
+            if self.pairs.get(key) != -minus:
+                continue
+            if bounds and bounds[-1] == (minus, key):
+                continue
+            bounds.append((minus, key))
+            left, right = divmod(key, SHIFT)
+            if left == right or best is None:
+                places = self.places(left, right)
+                if best is None or (-len(places), key) < (-best[0], best[1]):
+                    best = len(places), key, places
+            elif (minus, key) < (-best[0], best[1]):
+                best = -minus, key, self.places(left, right)
+        for entry in bounds:
+            heapq.heappush(self.heap, entry)
+        return (best[1], best[2]) if best and best[0] > 1 else None
+
+    def places(self, left: int, right: int) -> Keys:
+        """Where a pair stands; of `a a a` only the first, none overlap."""
+        found = np.flatnonzero((self.text[:-1] == left) & (self.text[1:] == right))
+        if left != right or not len(found):
+            return found
+        begins = np.concatenate([[True], np.diff(found) > 1])
+        first = np.maximum.accumulate(np.where(begins, np.arange(len(found)), 0))
+        return found[(np.arange(len(found)) - first) % 2 == 0]
+
+    def merge(self, key: int, places: Keys) -> int:
+        """Put a new token at the places of a pair; returns its number."""
+        left, right = divmod(key, SHIFT)
+        token = self.number(self.tokens[left] + self.tokens[right], (left, right))
+        if token == len(self.alive):
+            self.alive = np.append(self.alive, True)
+            self.counts = np.append(self.counts, 0)
+        self.alive[token] = True
+        gone = self.keys(np.unique(np.concatenate([places - 1, places, places + 1])))
+        self.text[places] = token
+        kept = np.ones(len(self.text), bool)
+        kept[places + 1] = False
+        now = places - np.arange(len(places))  # as many tokens stand before a place no more
+        self.text = self.text[kept]
+        self.change(gone, self.keys(np.unique(np.concatenate([now - 1, now]))))
+        self.counts[token] += len(places)
+        self.counts[left] -= len(places)
+        self.counts[right] -= len(places)
+        return token
+
+    def remove_rarer(self, token: int, among: Sequence[int]) -> None:
+        """Take apart those of some tokens that are rarer than this one, symbols excepted."""
+        rare = np.zeros(len(self.alive), bool)
+        rare[[number for number in among if self.alive[number] and self.parts[number][0] >= 0 and self.counts[number] < self.counts[token]]] = True
+        if not rare.any():
+            return
+        self.alive &= ~rare
+        wholes = {number: self.apart(number) for number in np.flatnonzero(rare & (self.counts > 0)).tolist()}
+        if not wholes:
+            return
+        lengths = np.ones(len(self.alive), np.int64)
+        for number, parts in wholes.items():
+            lengths[number] = len(parts)
+        inside = self.text >= 0
+        places = np.flatnonzero(inside & np.isin(self.text, list(wholes)))
+        gone = self.keys(np.unique(np.concatenate([places - 1, places])))
+        width = np.ones(len(self.text), np.int64)
+        width[places] = lengths[self.text[places]]
+        starts = np.cumsum(width) - width
+        old, self.text = self.text[places], np.repeat(self.text, width)
+        changed = []
+        for number, parts in wholes.items():
+            here = starts[places[old == number]]
+            for offset, part in enumerate(parts):
+                self.text[here + offset] = part
+                changed.append(here + offset)
+                self.counts[part] += len(here)
+            self.counts[number] = 0
+        new = np.concatenate(changed)
+        self.change(gone, self.keys(np.unique(np.concatenate([new - 1, new]))))
+
+    def apart(self, token: int) -> list[int]:
+        """The tokens of the dictionary that a token falls into."""
+        if self.alive[token]:
+            return [token]
+        left, right = self.parts[token]
+        return self.apart(left) + self.apart(right)
+
+    def result(self) -> Dictionary:
+        kept = np.flatnonzero(self.alive).tolist()
+        return Dictionary([self.tokens[number] for number in kept], self.counts[kept].tolist())
+
+
+def learn(lines: Iterable[Sequence[str]], size: int, removals: str = "parts", progress: Callable[[int], None] = lambda tokens: None) -> Dictionary:
+    """A dictionary of `size` tokens, or fewer where no pair stands twice or tokens only come and go. DataError for text without symbols."""
+    work = Learner(lines)
+    if not work.tokens:
+        raise DataError("no symbols to learn a dictionary from")
+    largest, stalled = int(work.alive.sum()), 0
+    while int(work.alive.sum()) < size and stalled < STALL and (found := work.best()):
+        token = work.merge(*found)
+        if removals != "none":
+            work.remove_rarer(token, divmod(found[0], SHIFT) if removals == "parts" else range(len(work.tokens)))
+        now = int(work.alive.sum())
+        largest, stalled = max(largest, now), 0 if now > largest else stalled + 1
+        progress(now)
+    return work.result()
+
+
+def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
+    """Cut a text into the fewest tokens there are for it; of several ways the one that begins with the longest token."""
+    known = set(dictionary.tokens)
+    fewest: list[float] = [0.0]
+    for start in range(len(symbols) - 1, -1, -1):
+        lengths = range(1, min(dictionary.longest, len(symbols) - start) + 1)
+        fewest.append(1 + min((fewest[-length] for length in lengths if tuple(symbols[start : start + length]) in known), default=np.inf))
+    fewest.reverse()
+    found, at = [], 0
+    while at < len(symbols):
+        lengths = range(min(dictionary.longest, len(symbols) - at), 0, -1)
+        length = next((n for n in lengths if tuple(symbols[at : at + n]) in known and fewest[at + n] == fewest[at] - 1), 1)
+        found.append(tuple(symbols[at : at + length]))
+        at += length
+    return found
+
+
+def table(dictionary: Dictionary) -> list[tuple[int, str, int]]:
+    """Rank, token and count, the most frequent first (table 8.1)."""
+    ranked: Counter[tuple[str, ...]] = Counter(dict(zip(dictionary.tokens, dictionary.counts, strict=True)))
+    return [(rank, "".join(token), count) for rank, (token, count) in enumerate(ranked.most_common(), 1)]
