@@ -28,6 +28,8 @@ from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
 from nmt.lm.config import LMConfig
+from nmt.lm.dictionary import Dictionary
+from nmt.lm.model import FILE as DICTIONARY
 from nmt.lm.model import LanguageModel, make
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
@@ -192,7 +194,11 @@ def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> 
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
     step = find_step(directory, which)
-    model = make(config, len(words), fill=False)
+    try:
+        dictionary = Dictionary.load(directory / DICTIONARY) if config.type == "multiscale" else None
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+    model = make(config, words.words, fill=False, dictionary=dictionary)
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedLM(directory, model.to(device), text, words, config, step)

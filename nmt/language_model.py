@@ -22,6 +22,7 @@ from nmt.errors import ConfigError
 from nmt.lm import arpa, count
 from nmt.lm.backoff import Shares
 from nmt.lm.cslm import CSLM, FirstLayer, distinct, ngram_scores, ngrams
+from nmt.lm.multiscale import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.scoring import word_scores
 
@@ -66,7 +67,7 @@ class Neural:
             raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer; its scores are no log p without log Z")
         self.run, self.normalized, self.name = run, normalized, run.name
         self.vocabulary = len(run.words) - 2
-        self.carried: torch.Tensor | None = None
+        self.carried: Any = None
         self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
@@ -89,7 +90,7 @@ class Neural:
             return self.running(model, ids)
         return word_scores(model, [((), text) for text in ids])
 
-    def running(self, model: RecurrentLM, ids: Sequence[Sequence[int]]) -> list[list[float]]:
+    def running(self, model: RecurrentLM | MultiscaleLM, ids: Sequence[Sequence[int]]) -> list[list[float]]:
         parts = []
         for chunk in ChunkStream(running(sentences(ids)), 1, STEPS).batches(0):
             scores, self.carried = model.score_chunk(chunk.to(model.device), self.carried)

@@ -15,6 +15,7 @@ from nmt.data.vocab import BOS, EOS
 from nmt.layers.output import Softmax
 from nmt.lm.cslm import CSLM, ngram_scores, ngrams
 from nmt.lm.model import LanguageModel
+from nmt.lm.multiscale import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.decoder import DecoderState, RNNDecoder, WordTables
 from nmt.prefixes import Level
@@ -146,6 +147,8 @@ def text_scores(model: LanguageModel, texts: Sequence[Ids], normalized: bool = F
         if not ends:
             scores[words == EOS] = 0.0
         return np.add.reduceat(scores, np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]))
+    if isinstance(model, MultiscaleLM):
+        return np.array([sum(scores if ends else scores[:-1]) for scores in word_scores(model, [((), text) for text in texts])])
     with torch.no_grad():
         levels = prefixes.levels(texts, [0] * len(texts))
         words, index = level_words(levels)

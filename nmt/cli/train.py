@@ -114,19 +114,27 @@ def language_model(config: Any, directory: Path, fresh: bool) -> Any:
     from nmt.data.batches import BatchStream
     from nmt.data.text import TextPipeline
     from nmt.data.vocab import Vocab
+    from nmt.lm.dictionary import Dictionary
+    from nmt.lm.model import FILE as DICTIONARY
     from nmt.lm.model import make
-    from nmt.training.prepare import make_dev_text, make_running, make_text
+    from nmt.training.prepare import make_dev_text, make_dictionary, make_running, make_text
+
+    if config.lm.type == "multiscale" and config.device != "cpu":
+        raise ConfigError(f"device: {config.device!r}: multiscale models train on the CPU only")
 
     if (directory / "version").exists():
         pipeline, vocab = TextPipeline.load(directory, "target", config.data.target), Vocab.load(directory / "target.vocab")
     else:
         pipeline, vocab = make_text(config.data)
+        if config.lm.type == "multiscale":
+            make_dictionary(config, pipeline, vocab, directory)
         checkpoint.create(directory, configuration.to_yaml(config), {"target": (pipeline, vocab)})
     remember_back_end(directory)
     corpus = make_running(config.data, Path(config.data.cache or directory / "data"), pipeline, vocab)
     dev = make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    model, training = make(config.lm, len(vocab), fill=fresh).to(config.device), config.training
+    dictionary = Dictionary.load(directory / DICTIONARY) if config.lm.type == "multiscale" else None
+    model, training = make(config.lm, vocab.words, fresh, dictionary).to(config.device), config.training
     if model.carries:
         return model, running.ChunkStream(running.running(corpus), training.batch_size, config.lm.bptt), dev
     return model, BatchStream(corpus, training.batch_size, training.pool, config.seed), dev

@@ -113,7 +113,7 @@ class Job:
     stop: Callable[[], bool]
     extra: dict[str, Any] = field(default_factory=dict)  # choices made once a run, such as the matrix back end
     progress: Progress = field(default_factory=Progress)
-    carried: Tensor | None = None  # a language model's state after the last batch of running text
+    carried: Any = None  # tensors: a language model's state after the last batch of running text
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
@@ -283,7 +283,7 @@ def restore(job: Job, state: dict[str, Any]) -> None:
         job.progress = Progress(**state["progress"])
         job.log_sizes = tuple(state["sizes"])
         job.optimizer.load_state_dict(state["optimizer"])
-        job.carried = None if state.get("carried") is None else state["carried"].to(job.model.device)
+        job.carried = on_device(state.get("carried"), job.model.device)
         if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
             job.progress.decayed = rate_of(job.optimizer) / job.config.learning_rate
     except (TypeError, ValueError, KeyError) as error:
@@ -297,6 +297,13 @@ def restore(job: Job, state: dict[str, Any]) -> None:
     for path in job.directory.glob("step-*.pt"):
         if path.stem.removeprefix("step-") not in map(str, job.progress.saved):
             path.unlink()
+
+
+def on_device(carried: Any, device: torch.device) -> Any:
+    """A tensor, or a tuple of them, or nothing."""
+    if isinstance(carried, tuple):
+        return tuple(part.to(device) for part in carried)
+    return None if carried is None else carried.to(device)
 
 
 def open_tables(job: Job) -> tuple[Table, Table]:

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from nmt import files
 from nmt.data import running, subword
@@ -13,6 +14,8 @@ from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.tokenize import learn_truecase
 from nmt.data.vocab import UNK, Vocab
 from nmt.errors import ConfigError, DataError
+from nmt.lm import dictionary
+from nmt.lm.model import FILE as DICTIONARY
 from nmt.training.validation import DevSet, DevText
 
 log = logging.getLogger(__name__)
@@ -123,6 +126,15 @@ def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
             raise ConfigError("data.bpe_merges and target.codes exclude each other: learn codes here, or give them")
         pipeline.subwords = Subwords(subword.learn(counts, config.bpe_merges))
     return pipeline, make_vocab(config.target, pipeline.unit_counts(counts), "text")
+
+
+def make_dictionary(config: Any, pipeline: TextPipeline, vocab: Vocab, directory: Path) -> None:
+    """Learn a multiscale model's dictionary from its training text and store it in the run."""
+    lines = ([word for word in pipeline.units(line) if word in vocab.ids] for line in files.read_lines(config.data.train_text))
+    found = dictionary.learn(lines, config.lm.dictionary, config.lm.removals)
+    directory.mkdir(parents=True, exist_ok=True)
+    found.save(directory / DICTIONARY)
+    log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
 
 
 def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:

@@ -12,7 +12,9 @@ from nmt.data.corpus import Corpus
 from nmt.data.running import ChunkStream, running
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
+from nmt.lm.cslm import CSLM
 from nmt.lm.model import LanguageModel
+from nmt.lm.multiscale import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.translator import Translator
 from nmt.scoring import batches
@@ -43,7 +45,7 @@ class DevText:
 
     def score(self, model: LanguageModel, beam_size: int) -> "DevScore":
         """The cost alone. A model that carries its state reads the text in 16 tracks, each from a fresh state: a trace more than in one."""
-        if isinstance(model, RecurrentLM) and model.carries:
+        if not isinstance(model, CSLM) and model.carries:
             return DevScore(running_cost(model, self.corpus), math.nan)
         return DevScore(dev_cost(model, [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]), math.nan)
 
@@ -58,7 +60,7 @@ class DevScore:
         return math.exp(min(self.cost, 700.0))
 
 
-def running_cost(model: RecurrentLM, corpus: Corpus, tracks: int = TRACKS) -> float:
+def running_cost(model: RecurrentLM | MultiscaleLM, corpus: Corpus, tracks: int = TRACKS) -> float:
     """Mean -log p of a unit of running text, end symbols included."""
     total, units, carried = 0.0, 0, None
     for chunk in ChunkStream(running(corpus), tracks, STEPS).batches(0):

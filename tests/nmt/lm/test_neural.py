@@ -34,7 +34,7 @@ KINDS = {
 def model_of(kind: str, seed: int = 0, **more: object) -> LanguageModel:
     torch.manual_seed(seed)
     options = {"embedding": 5, "hidden": 6, "init": "uniform", "init_scale": 1.0, **KINDS[kind], **more}
-    return make(LMConfig(**options), V).double().eval()  # type: ignore[arg-type]
+    return make(LMConfig(**options), [str(word) for word in range(V)]).double().eval()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
