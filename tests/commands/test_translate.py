@@ -235,7 +235,10 @@ def test_score_refuses_unequal_files(tiny: Path, command: Command, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-COMMANDS = [f"nmt-{name}" for name in ("train", "translate", "score", "analyze", "vocab", "subword", "tokenize", "clean", "average", "ngram", "perplexity")]
+COMMANDS = [
+    f"nmt-{name}"
+    for name in ("train", "translate", "score", "analyze", "vocab", "subword", "tokenize", "clean", "average", "ngram", "perplexity", "sample", "dictionary")
+]
 COMMANDS += [f"smt-{name}" for name in ("score-table", "filter-table", "rescore", "tune-nbest", "ini", "moses", "select")]
 
 
