@@ -44,6 +44,8 @@ class LanguageModel(Protocol):
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]: ...
 
+    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]: ...
+
 
 class Counts:
     """An n-gram model: words are what stands between blanks."""
@@ -52,6 +54,9 @@ class Counts:
         self.model = count.load(path)
         self.name = Path(path).name
         self.vocabulary = len(getattr(self.model, "words", [0, 0])) - 2
+
+    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+        return []
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         texts = [files.split_words(line) for line in lines]
@@ -77,6 +82,14 @@ class Neural:
         if self.shares:
             found = [np.add(scores, share).tolist() for scores, share in zip(found, self.shares.logs(texts), strict=True)]
         return [LineScores(text, scores, [word != UNK for word in line]) for text, scores, line in zip(texts, found, ids, strict=True)]
+
+    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+        """|log Z| of each distinct context of some lines, by a CSLM trained with lm.normalizer; else nothing."""
+        model = self.run.model
+        if not isinstance(model, CSLM) or not self.run.config.normalizer or not lines:
+            return []
+        texts = [self.run.words.encode(self.run.text.units(line, tokenized)) for line in lines]
+        return np.abs(log_normalizers(model, texts)).tolist()  # type: ignore[no-any-return]
 
     def scores(self, ids: Sequence[Sequence[int]]) -> list[list[float]]:
         model = self.run.model

@@ -39,17 +39,21 @@ def command(argv: Sequence[str] | None) -> None:
     model = language_model.load(args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff)
     log.info("%s", set_up)
     lines, characters, words, unknown = 0, 0, 0, 0
-    total, known_total, clock = 0.0, 0.0, time.process_time()
+    total, known_total, seconds = 0.0, 0.0, 0.0
+    log_z: list[float] = []
     text = iter(files.read_lines(args.input))
     while block := list(islice(text, READ_AHEAD)):
-        for line, scored in zip(block, model.score(block, args.tokenized), strict=True):
+        clock = time.process_time()
+        found = model.score(block, args.tokenized)
+        seconds += time.process_time() - clock
+        log_z += model.log_z(block, args.tokenized)
+        for line, scored in zip(block, found, strict=True):
             lines, characters, words = lines + 1, characters + len(line) + 1, words + len(scored.units)
             unknown += scored.known.count(False)
             total += sum(scored.log_probs)
             known_total += sum(value for value, known in zip(scored.log_probs, [*scored.known, True], strict=True) if known)
     if not lines:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
-    seconds = time.process_time() - clock
     units = words + lines
     rows = [
         (model.name, "model"),
@@ -64,6 +68,8 @@ def command(argv: Sequence[str] | None) -> None:
         (f"{total:.4f}", "log p of the text, natural"),
         (f"{units / max(seconds, 1e-9):.0f}", "units a CPU second"),
     ]
+    if log_z:
+        rows.append((f"{sum(log_z) / len(log_z):.4f}", "mean |log Z| of distinct contexts"))
     if args.assume_normalized:
         rows.append(("assumed", "log Z = 0: probabilities do not sum to one"))
     with files.Writing(args.output) as out:

@@ -207,6 +207,8 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
         raise ConfigError("data.inverse belongs to phrase_table; for parallel text name the files the other way round")
     if bool(config.dev_source) != bool(config.dev_target):
         raise ConfigError("data.dev_source and data.dev_target go together: give both")
+    if config.source.characters or config.target.characters:
+        raise ConfigError("characters: for language models only; a translator has bpe_merges, or model.source_words: characters")
     if not 0 <= config.bpe_dropout < 1:
         raise ConfigError(f"data.bpe_dropout: {config.bpe_dropout} is out of range, expected 0 <= bpe_dropout < 1")
     if config.shared_vocabulary and (config.source.vocab_file != config.target.vocab_file):
@@ -230,6 +232,8 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
     for key in ("train_source", "train_target", "phrase_table", "dev_source", "dev_target"):
         if getattr(config, key):
             raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
+    if config.target.characters and (config.bpe_merges or config.target.codes):
+        raise ConfigError("data.target.characters: characters are no subwords; leave data.bpe_merges and target.codes empty")
     if config.bpe_dropout:
         raise ConfigError("data.bpe_dropout: for translators only")
     for path in filter(None, (config.train_text, config.dev_text)):

@@ -10,6 +10,8 @@ from nmt.data.subword import Subwords
 from nmt.data.tokenize import Tokenizer, load_truecase, save_truecase
 from nmt.phrase_table import escape, unescape
 
+BLANK = "_"  # between words of which the characters are read
+
 
 @dataclass
 class SideConfig:
@@ -18,6 +20,7 @@ class SideConfig:
     tokenize: bool = True  # false: words are what stands between blanks
     escaped: bool = False  # the text has Moses' escapes (&apos; ...), as Moses' own tokenizer leaves them: they are undone, and put back in translations
     case: str = "lower"  # keep | lower | truecase; the papers lower-case nothing, small corpora gain from it
+    characters: bool = False  # language models: the units are characters, with _ between words
     vocabulary: int = 30000  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
     min_count: int = 1  # words rarer than this are UNK too
     vocab_file: str = ""  # a file of nmt-vocab to use instead of counting the training text
@@ -27,15 +30,15 @@ class SideConfig:
 class TextPipeline:
     """`units(line)` for a model to read, `text(units)` for a person. `tokenized` text skips all but the subword units."""
 
-    def __init__(self, tokenizer: Tokenizer, subwords: Subwords | None = None, escaped: bool = False) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, subwords: Subwords | None = None, escaped: bool = False, characters: bool = False) -> None:
+        self.tokenizer, self.characters = tokenizer, characters
         self.subwords = subwords
         self.escaped = escaped
 
     @staticmethod
     def of(config: SideConfig) -> "TextPipeline":
         tokenizer = Tokenizer(config.language, config.normalize, config.tokenize, config.case)
-        return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None, config.escaped)
+        return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None, config.escaped, config.characters)
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
         words = files.split_words(line) if tokenized else self.tokenizer.words(line)
@@ -45,21 +48,27 @@ class TextPipeline:
         return self.cut(self.words(line, tokenized))
 
     def cut(self, words: list[str]) -> list[str]:
-        """Words to subword units."""
+        """Words to subword units, or to characters."""
+        if self.characters:
+            return list(BLANK.join(words))
         return self.subwords.apply(words) if self.subwords else words
 
     def unit_counts(self, words: Counter[str]) -> Counter[str]:
         """Counts of words -> counts of units: a word is always cut in the same way."""
-        if not self.subwords:
+        if not self.subwords and not self.characters:
             return words
         units: Counter[str] = Counter()
+        if self.characters:
+            units[BLANK] = sum(words.values())
         for word, count in words.items():
-            for unit in self.subwords.apply([word]):
+            for unit in self.cut([word]):
                 units[unit] += count
         return units
 
     def join(self, units: list[str]) -> list[str]:
-        """Subword units back to words."""
+        """Subword units or characters back to words."""
+        if self.characters:
+            return [word for word in "".join(units).split(BLANK) if word]
         return subword.undo(units) if self.subwords else units
 
     def text(self, units: list[str], tokenized: bool = False) -> str:
@@ -84,4 +93,4 @@ class TextPipeline:
         codes = directory / f"{side}.codes"
         if config.case == "truecase":
             tokenizer.truecaser = load_truecase(directory / f"{side}.truecase")
-        return TextPipeline(tokenizer, subword.load(codes) if codes.exists() else None, config.escaped)
+        return TextPipeline(tokenizer, subword.load(codes) if codes.exists() else None, config.escaped, config.characters)

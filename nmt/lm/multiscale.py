@@ -179,8 +179,10 @@ class MultiscaleLM(nn.Module):
     def drop(self, values: Tensor) -> Tensor:
         return F.dropout(values, self.dropout, self.training)
 
-    def cost(self, batch: Chunk, smoothing: float, carried: Any) -> tuple[Tensor, Any]:
-        """-log p of a chunk given what came before, and the state to go on from. `ids` of the chunk are symbols."""
+    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Any) -> tuple[Tensor, Any]:
+        """-log p of lines, or of a chunk of running text given what came before and the state to go on from. Ids are symbols."""
+        if isinstance(batch, Batch):
+            return self.loss(batch), None
         start = self.begin(batch.tracks) if batch.fresh or carried is None else Carried(*carried)
         alpha, after = self.read(batch.ids.view(-1, batch.tracks).t().contiguous(), start)
         return -alpha[-1].sum(), (after.symbols, after.hidden, after.cells, after.alpha)

@@ -80,6 +80,8 @@ def test_an_empty_line_is_a_sentence(runs: dict[str, Path], command: Command) ->
 def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, refused: Refused) -> None:
     exact, fast = (command("nmt-score", runs["cslm"], "-i", tiny / "dev.fr", "-q", *more).stdout.split("\n")[:-1] for more in ([], ["--assume-normalized"]))
     assert exact != fast
+    table = command("nmt-perplexity", runs["cslm"], "-i", tiny / "dev.fr", "-q", "--assume-normalized").stdout
+    assert 0 < float(table.split("\tmean |log Z| of distinct contexts")[0].rpartition("\n")[2]) < 3 and "assumed\tlog Z = 0" in table
     assert [float(a) for a in exact] == pytest.approx([float(b) for b in fast], rel=0.5)
     assert "is not a CSLM trained with lm.normalizer" in refused(command("nmt-score", runs["recurrent"], "-q", "-i", tiny / "dev.fr", "--assume-normalized"))
 
@@ -207,6 +209,32 @@ def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused:
     message = refused(command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q"))
     assert "damaged run directory" in message and "dictionary" in message
     assert "is one plain LSTM layer" in refused(command("nmt-train", *base, *multiscale(tmp_path, "c", "lm.depth=2"), "-q"))
+
+
+def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    """Text of words read as characters = text written as characters; and so are hypotheses of n-best lists."""
+    characters(tiny, tmp_path)
+    base = config(tiny, tmp_path, "recurrent")[:1]
+    carried = ["lm.carry=false", "training.max_steps=5"]
+    spelled = ["data.target.case=keep", f"data.train_text={tiny}/train.fr", f"data.dev_text={tiny}/dev.fr", "data.target.characters=true"]
+    assert command("nmt-train", *base, *multiscale(tmp_path, "a", *carried, "data.target.case=keep")).returncode == 0
+    done = command("nmt-train", *base, *multiscale(tmp_path, "b", *carried, *spelled))
+    assert done.returncode == 0, done.stderr
+    first, second = (checkpoint.load_tensors(tmp_path / name / "step-5.pt") for name in "ab")
+    assert all((first[key] == second[key]).all() for key in first)
+    (tmp_path / "n").write_text("0 ||| le chat ||| X= -1 ||| -1\n")
+    (tmp_path / "s").write_text("a\n")
+    found = [
+        float(
+            command("smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={tmp_path / 'b'}", "-o", "-", "-q")
+            .stdout.split("NeuralLM0= ")[1]
+            .split(" ")[0]
+        ),
+        float(command("nmt-score", tmp_path / "b", "-i", "-", "-q", input="le chat\n").stdout),
+        float(command("nmt-score", tmp_path / "a", "-i", "-", "-q", input="l e _ c h a t\n").stdout),
+    ]
+    assert found == pytest.approx([found[0]] * 3, abs=1e-4)
+    assert "characters are no subwords" in refused(command("nmt-train", *base, *multiscale(tmp_path, "c", *spelled, "data.bpe_merges=9"), "-q"))
 
 
 def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, refused: Refused) -> None:

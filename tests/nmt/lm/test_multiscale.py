@@ -77,6 +77,7 @@ def test_the_likelihood_is_the_sum_over_all_segmentations() -> None:
         expected = [naive(model, text) for text in TEXTS]
         together = [sum(scores) for scores in word_scores(model, [((), text) for text in TEXTS])]
         assert together == pytest.approx(expected, abs=1e-9)
+        assert float(model.cost(make_batch([()] * len(TEXTS), TEXTS), 0.0, None)[0]) == pytest.approx(-sum(expected), abs=1e-9)
         assert [float(-model.loss(make_batch([()], [text]))) for text in TEXTS] == pytest.approx(expected, abs=1e-9), "neighbours change nothing"
         assert text_scores(model, TEXTS).tolist() == pytest.approx(expected, abs=1e-9)
 
