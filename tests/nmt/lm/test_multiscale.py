@@ -32,7 +32,11 @@ def tokens_of(longer: list[tuple[str, ...]] = LONGER) -> Tokens:
 def model_of(longer: list[tuple[str, ...]] = LONGER, seed: int = 0, **more: object) -> MultiscaleLM:
     torch.manual_seed(seed)
     config = LMConfig(type="multiscale", embedding=5, hidden=6, init_scale=1.0, **more)  # type: ignore[arg-type]
-    return MultiscaleLM(config, tokens_of(longer)).double().eval()
+    model = MultiscaleLM(config, tokens_of(longer)).double().eval()
+    with torch.no_grad():
+        for bias in (model.bias, model.bias_of_output()):
+            bias += 0.5 * torch.randn_like(bias)
+    return model
 
 
 def segmentations(tokens: Tokens, text: list[int]) -> list[list[int]]:

@@ -34,7 +34,16 @@ KINDS = {
 def model_of(kind: str, seed: int = 0, **more: object) -> LanguageModel:
     torch.manual_seed(seed)
     options = {"embedding": 5, "hidden": 6, "init": "uniform", "init_scale": 1.0, **KINDS[kind], **more}
-    return make(LMConfig(**options), [str(word) for word in range(V)]).double().eval()  # type: ignore[arg-type]
+    return with_biases(make(LMConfig(**options), [str(word) for word in range(V)]).double().eval())  # type: ignore[arg-type]
+
+
+def with_biases(model: LanguageModel) -> LanguageModel:
+    """Biases and gains that are not the zeros and ones of a fresh model."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.5 * torch.randn_like(parameter)
+    return model
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
