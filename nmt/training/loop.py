@@ -125,7 +125,7 @@ def train(job: Job) -> str:
     tables = open_tables(job)
     board = Board(job.directory / "tensorboard", config.tensorboard, progress.step)
     job.model.train()
-    clock = Clock(progress.seconds)
+    clock = Clock(progress.seconds, progress.log_words)
     reason = limit_reached(config, progress)
     while not reason:
         for batches in groups(bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate):

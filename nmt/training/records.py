@@ -38,9 +38,11 @@ class Table:
 
 
 class Clock:
-    """Seconds of work over all starts of a run, and words a second since the last question."""
+    """Seconds of work over all starts of a run, and words a second since the last question, or since this start."""
 
-    def __init__(self, before: float) -> None:
+    def __init__(self, before: float, words: int = 0) -> None:
+        """`before`: seconds of earlier starts; `words`: those of them since the last question."""
+        self.before = words
         self.start = time.monotonic() - before
         self.mark = time.monotonic()
 
@@ -48,9 +50,10 @@ class Clock:
         return time.monotonic() - self.start
 
     def rate(self, words: int) -> float:
+        """`words` since the last question, those of an earlier start among them."""
         now = time.monotonic()
-        rate = words / max(1e-9, now - self.mark)
-        self.mark = now
+        rate = (words - self.before) / max(1e-9, now - self.mark)
+        self.mark, self.before = now, 0
         return rate
 
 
