@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import checkpoint, files
+from nmt import checkpoint, files, language_model
 from nmt.lm import arpa
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -86,6 +86,16 @@ def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, 
     assert "is not a CSLM trained with lm.normalizer" in refused(command("nmt-score", runs["recurrent"], "-q", "-i", tiny / "dev.fr", "--assume-normalized"))
 
 
+def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Path) -> None:
+    lines = list(files.read_lines(tiny / "dev.fr"))
+    whole, parts = language_model.load(str(runs["recurrent"])), language_model.load(str(runs["recurrent"]))
+    expected = [scored.log_probs for scored in whole.score(lines)]
+    found = [scored.log_probs for part in (lines[:7], lines[7:8], [], lines[8:]) for scored in parts.score(part)]
+    assert [value for line in found for value in line] == pytest.approx([value for line in expected for value in line], abs=1e-5)
+    alone = language_model.load(str(runs["recurrent"])).score(lines[7:8])[0].log_probs
+    assert alone != pytest.approx(expected[7], abs=1e-5), "what came before matters"
+
+
 def test_what_is_refused(runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     assert "is a language model, expected a translator" in refused(command("nmt-translate", runs["cslm"], "-q"))
     assert "expected a language model's run directory" in refused(command("nmt-score", tiny / "run", "-i", tiny / "dev.fr", "-q"))
@@ -137,11 +147,12 @@ def test_lmplz_is_used_where_it_is_installed(tiny: Path, tmp_path: Path, command
 
 def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, command: Command) -> None:
     """Of n-best lists: log p of the whole sentence, its end included. Of a table: of its words alone."""
-    (tmp_path / "n").write_text("0 ||| le chat ||| X= -1 ||| -1\n0 ||| l &apos; eau ||| X= -2 ||| -2\n")
+    (tmp_path / "n").write_text("0 ||| le chat ||| X= -1 ||| -1\n0 ||| l&apos; eau ||| X= -2 ||| -2\n")
     (tmp_path / "s").write_text("a\n")
     (tmp_path / "t").write_text("a ||| le chat ||| 0.5 ||| 0-0 ||| 1 1 1\n")
     for run in runs.values():
-        lines = "le chat\nl ' eau\n"
+        assert "l'" in checkpoint.load_lm(run).words.ids
+        lines = "le chat\nl' eau\n"
         expected = [
             [float(value) for value in line.split(" ||| ")[1].split()]
             for text in lines.split("\n")[:-1]
