@@ -63,6 +63,7 @@ def test_scores_and_perplexity_of_a_run(kind: str, runs: dict[str, Path], tiny: 
     assert float(table["log p of the text, natural"]) == pytest.approx(sum(total[0] for total, _ in rows), abs=1e-3)
     found = float(table["perplexity a unit, ends of sentences counted, unknown ones as <unk>"])
     assert found == pytest.approx(math.exp(-sum(total[0] for total, _ in rows) / units), rel=1e-4)
+    assert table["of them unknown"] == "0" and float(table["perplexity without unknown units"]) == found
     characters = len((tiny / "dev.fr").read_text(encoding="utf-8"))
     assert float(table["bits a character, ends of lines counted"]) == pytest.approx(-sum(total[0] for total, _ in rows) / math.log(2) / characters, rel=1e-4)
     assert table["sentences"] == "20" and int(table["words or subword units"]) == units - 20
