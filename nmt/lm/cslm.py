@@ -18,12 +18,13 @@ from nmt.data.vocab import BOS, EOS
 from nmt.layers.initialize import initialize
 from nmt.layers.output import Softmax
 from nmt.lm.config import LMConfig
+from nmt.lm.rows import RowState
 
 ROWS = 512  # contexts at a time: a softmax of 128 rows is 0.85 times as fast
 TABLES = 1 << 27  # floats of first-layer tables made at once: 512 MiB
 
 
-class CSLM(nn.Module):
+class CSLM(RowState, nn.Module):
     carries = False
 
     def __init__(self, config: LMConfig, words: int, fill: bool = True) -> None:
@@ -87,15 +88,6 @@ class CSLM(nn.Module):
         if words is not None:
             state = torch.cat([state[:, 1:], words[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
-
-    def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
-        return state.index_select(0, rows)
-
-    def join(self, states: Sequence[Tensor]) -> Tensor:
-        return torch.cat(list(states))
-
-    def attention(self, state: Tensor) -> None:
-        return None
 
 
 def ngrams(texts: Sequence[Ids], order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,9 +15,10 @@ from nmt.data.vocab import BOS, EOS
 from nmt.layers.initialize import initialize
 from nmt.layers.output import Softmax
 from nmt.lm.config import LMConfig
+from nmt.lm.rows import RowState
 
 
-class RecurrentLM(nn.Module):
+class RecurrentLM(RowState, nn.Module):
     """A state is the states of all layers side by side, (R, S)."""
 
     def __init__(self, config: LMConfig, words: int, fill: bool = True) -> None:
@@ -100,12 +101,3 @@ class RecurrentLM(nn.Module):
         words = torch.full((len(state),), EOS, device=self.device) if words is None else words
         features, state = self.advance(state, words)
         return self.output.log_probs(features), state
-
-    def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
-        return state.index_select(0, rows)
-
-    def join(self, states: Sequence[Tensor]) -> Tensor:
-        return torch.cat(list(states))
-
-    def attention(self, state: Tensor) -> None:
-        return None

@@ -19,7 +19,7 @@ system() {
     name=$1; shift
     for part in val test_2016_flickr; do
         if [ $# = 0 ]; then
-            cp "$data/out/$part.100best.segalign.gz" $out/$part.$name.gz
+            cp -f "$data/out/$part.100best.segalign.gz" $out/$part.$name.gz
         else
             smt-rescore -q "$data/out/$part.100best.segalign.gz" -s "$data/corpus/$part.tok.en" "$@" --workers 2 --decoder-weights "$data/moses.tuned.ini" \
                 -o $out/$part.$name.gz

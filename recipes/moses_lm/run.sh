@@ -16,7 +16,7 @@ for part in val test_2016_flickr; do
     for model in "$data/lm.fr.arpa.gz" runs/moses-cslm runs/moses-recurrent-lm; do
         nmt-perplexity -q "$model" -i "$data/corpus/$part.tok.fr" -o "$out/$part.$(basename "$model").perplexity"
     done
-    cp "$data/out/$part.100best.segalign.gz" $out/$part.control.gz
+    cp -f "$data/out/$part.100best.segalign.gz" $out/$part.control.gz
     smt-rescore -q $out/$part.control.gz -s "$data/corpus/$part.tok.en" --decoder-weights "$data/moses.tuned.ini" -f neural-lm:CSLM=runs/moses-cslm \
         -o $out/$part.cslm.gz
     smt-rescore -q $out/$part.control.gz -s "$data/corpus/$part.tok.en" --decoder-weights "$data/moses.tuned.ini" -f neural-lm:LSTM=runs/moses-recurrent-lm \
