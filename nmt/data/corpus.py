@@ -84,8 +84,8 @@ class Side:
         self.ids = array("H" if self.type is np.uint16 else "I")
         self.offsets = array("q", [0])
         self.end = 0
-        self.ids_file = open(directory / f"{side}.ids.part", "wb")
-        self.offsets_file = open(directory / f"{side}.offsets.part", "wb")
+        self.paths = directory / f"{side}.ids.part", directory / f"{side}.offsets.part"
+        self.ids_file, self.offsets_file = open(self.paths[0], "wb"), open(self.paths[1], "wb")
 
     def add(self, ids: Sequence[int]) -> None:
         self.ids.extend(ids)
@@ -100,6 +100,13 @@ class Side:
         self.ids_file.flush()
         self.offsets_file.flush()
         del self.ids[:], self.offsets[:]
+
+    def finish(self) -> None:
+        """All of it written, under its own name."""
+        self.flush()
+        self.close()
+        for path in self.paths:
+            path.replace(path.with_suffix(""))
 
     def close(self) -> None:
         for file in (self.ids_file, self.offsets_file):
@@ -135,10 +142,7 @@ def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Pat
                 sides[0].add(source.encode(words))
                 sides[1].add(target.encode(other))
         for side in sides:
-            side.flush()
-            side.close()
-        for name in ("source.ids", "source.offsets", "target.ids", "target.offsets"):
-            (directory / f"{name}.part").replace(directory / name)
+            side.finish()
     except OSError as error:
         raise files.cannot_write(directory, error) from error
     finally:

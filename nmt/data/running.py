@@ -105,10 +105,7 @@ def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stam
         for words in lines:
             report.kept += 1
             sides[0].add(vocab.encode(words))
-        sides[0].flush()
-        sides[0].close()
-        for name in ("target.ids", "target.offsets"):
-            (directory / f"{name}.part").replace(directory / name)
+        sides[0].finish()
     except OSError as error:
         raise files.cannot_write(directory, error) from error
     finally:
