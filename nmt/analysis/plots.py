@@ -167,16 +167,20 @@ def heat_map(weights: NDArray[np.floating], columns: Sequence[str], rows: Sequen
 
 
 def learning_curves(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], paths: Sequence[Path]) -> None:
-    """For each run its training cost (thin), dev cost and dev BLEU over updates."""
-    figure, (left, right) = load().subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    """For each run its training cost (thin), dev cost and, where one was measured, dev BLEU over updates."""
+    panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
+    figure, grid = load().subplots(1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False)
+    left, right = grid[0][0], grid[0][-1]
     for number, (name, curves) in enumerate(runs.items()):
         color = CYCLE[number % len(CYCLE)]
         left.plot(*columns(curves["train cost"]), color=color, linewidth=0.8, alpha=0.5)
         left.plot(*columns(curves["dev cost"]), color=color, marker="o", markersize=3, label=plain_text(name))
-        right.plot(*columns(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=plain_text(name))
+        if panels == 2:
+            right.plot(*columns(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=plain_text(name))
     left.set_ylabel("-log p a word (nats): dev; thin: training")
-    right.set_ylabel("dev BLEU")
-    for axes in (left, right):
+    if panels == 2:
+        right.set_ylabel("dev BLEU")
+    for axes in grid[0]:
         axes.set_xlabel("updates")
         axes.set_ylim(bottom=0)
         plain(axes)
