@@ -42,18 +42,26 @@ system attention -f translation=$run-mean
 features=(-f translation=$run-mean)
 for fixed in runs/multi30k; do [ -d $fixed ] && features+=(-f "translation=$fixed"); done
 [ ${#features[@]} -gt 2 ] && system both "${features[@]}"
-# Every neural feature: the phrase models of recipes/phrase_scores, both directions, summed over the phrases of the same lists.
+# The phrase models of recipes/phrase_scores, both directions, summed over the phrases of the same lists.
 if [ -d runs/phrases-full-translation ] && [ -s $out/val.both.gz ]; then
     for part in val test_2016_flickr; do
-        smt-rescore -q $out/$part.both.gz -s "$data/corpus/$part.tok.en" --by-phrase --checkpoint last --workers 2 -o $out/$part.every.gz \
+        smt-rescore -q $out/$part.both.gz -s "$data/corpus/$part.tok.en" --by-phrase --checkpoint last --workers 2 -o $out/$part.phrases.gz \
             -f translation:PhraseRNN=runs/phrases-full-translation -f inverse:InversePhraseRNN=runs/phrases-full-inverse
+    done
+    tune phrases
+fi
+# Every neural feature: the language models of recipes/moses_lm too.
+if [ -d runs/moses-cslm ] && [ -d runs/moses-recurrent-lm ] && [ -s $out/val.phrases.gz ]; then
+    for part in val test_2016_flickr; do
+        smt-rescore -q $out/$part.phrases.gz -s "$data/corpus/$part.tok.en" --workers 2 -o $out/$part.every.gz \
+            -f neural-lm:CSLM=runs/moses-cslm -f neural-lm:LSTM=runs/moses-recurrent-lm
     done
     tune every
 fi
 
 for part in val test_2016_flickr; do
     systems=()
-    for name in attention both every; do
+    for name in attention both phrases every; do
         for method in kbmira mert; do [ -s $out/$part.$name.$method ] && systems+=("$out/$part.$name.$method"); done
     done
     nmt-analyze compare -r "$data/corpus/$part.tok.fr" -b $out/$part.control.kbmira -t $out/$part.control.mert "${systems[@]}" --bleu-tokenize none \
