@@ -126,10 +126,10 @@ def did_you_mean(key: str) -> str:
     known = all_keys()
     section = key.rpartition(".")[0]
     beside = [name for name in known if name.rpartition(".")[0] == section]
-    near = difflib.get_close_matches(key, beside, 1, 0.6) or difflib.get_close_matches(key, known, 1, 0.6)
     leaf = key.rpartition(".")[2]
-    near = near or [name for name in known if name.rpartition(".")[2] == leaf]
-    return f", did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+    near = difflib.get_close_matches(key, beside, 1, 0.6) or [name for name in known if name.rpartition(".")[2] == leaf][:2]
+    near = near or difflib.get_close_matches(key, known, 1, 0.6)
+    return f", did you mean {' or '.join(map(repr, near))}?" if near else f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
 
 
 def where_is(path: str, text: str, key: str) -> str:

@@ -26,7 +26,7 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("run: r\nmodel:\n  hiden: 5\n", "c.yaml:3: unknown key 'model.hiden', did you mean 'model.hidden'?"),
-        ("run: r\nhidden: 5\n", "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden'?"),
+        ("run: r\nhidden: 5\n", "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden' or 'lm.hidden'?"),
         ("run: r\ndata:\n  source: {langage: en}\n", "c.yaml:3: unknown key 'data.source.langage', did you mean 'data.source.language'?"),
         ("run: r\nmodel:\n  hidden: many\n", "c.yaml:3: model.hidden: "),
         ("run: r\nmodel: 3\n", "c.yaml:2: model is a section"),
