@@ -26,7 +26,7 @@ from nmt import files
 from nmt.data.corpus import DataConfig
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.lm.config import LMConfig
 from nmt.lm.dictionary import Dictionary
 from nmt.lm.model import FILE as DICTIONARY
@@ -182,12 +182,14 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Sav
 
 
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
-    """A language model ready to score. CheckpointError says in one line what is wrong with the directory."""
+    """A language model ready to score. CheckpointError says in one line what is wrong with the directory, ConfigError what it cannot do."""
     directory = Path(directory)
     check_version(directory)
     data, _, config = read_config(directory)
     if not config.type:
         raise CheckpointError(f"{directory}: is a translator, expected a language model's run directory (lm.type)")
+    if config.type == "multiscale" and device != "cpu":
+        raise ConfigError(f"{directory}: multiscale models compute on the CPU only; use --device cpu")
     try:
         words = Vocab.load(directory / "target.vocab")
         text = TextPipeline.load(directory, "target", data.target)
