@@ -1,0 +1,148 @@
+"""A back-off n-gram model as an automaton: a state is the longest context that can still matter, a step is one word.
+
+Nodes are n-grams, numbered level by level, the empty context (`root`) last. A step from a context that lacks the word goes to the
+next shorter one and pays its back-off weight. States are cut to contexts that some n-gram continues, as KenLM does, so that
+hypotheses which no future word can tell apart recombine.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.lm.arpa import BOS, EOS, LN10, NgramModel
+from smt_bridge.decoder.compiled import njit
+
+MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a hash table
+
+
+class Automaton(NamedTuple):
+    """S nodes and the root; probabilities are natural logarithms."""
+
+    words: int  # V: a word beyond is unknown
+    unknown: int
+    begin: int  # state after <s>
+    end: int  # the word </s>
+    root: int
+    keys: NDArray[np.int64]  # hash table: context * V + word
+    values: NDArray[np.int32]  # and the node it leads to
+    log_prob: NDArray[np.float64]  # (S,)
+    backoff: NDArray[np.float64]  # (S + 1,)
+    shorter: NDArray[np.int32]  # (S + 1,) the node of the context without its first word
+    state: NDArray[np.int32]  # (S + 1,) what of a node is remembered
+    most: NDArray[np.float64]  # (V,) no context gives the word more
+
+
+def build(model: NgramModel) -> Automaton:
+    """The automaton of a model."""
+    V = len(model.words)
+    sizes = [len(level.keys) for level in model.levels]
+    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    root = int(offset[-1])
+    shorter = np.full(root + 1, root, np.int64)
+    log_prob, backoff = (np.concatenate([getattr(level, name) for level in model.levels]) * LN10 for name in ("log10", "backoff"))
+    backoff = np.append(backoff, 0.0)
+    extended = np.zeros(root + 1, bool)
+    keys, values = [], []
+    for n in range(2, model.order + 1):
+        level = model.levels[n - 1]
+        parent, word = offset[n - 2] + level.keys // V, level.keys % V
+        nodes = np.arange(offset[n - 1], offset[n])
+        extended[parent] = True
+        shorter[nodes] = child(model, offset, shorter, shorter[parent], word)
+        keys.append(parent * V + word)
+        values.append(nodes)
+    extended |= backoff != 0
+    extended[root] = True
+    state = np.arange(root + 1)
+    for n in range(1, model.order + 1):
+        nodes = np.arange(offset[n - 1], offset[n])
+        state[nodes] = np.where(extended[nodes] & (n < model.order), nodes, state[shorter[nodes]])
+    all_keys, all_values = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (keys, values))
+    size = 1 << int(np.ceil(np.log2(max(2, 2 * len(all_keys)))))
+    table, content = np.full(size, -1, np.int64), np.zeros(size, np.int32)
+    fill(table, content, all_keys, all_values.astype(np.int32))
+    most = np.full(V, -np.inf)
+    last = np.concatenate([np.arange(V), *(level.keys % V for level in model.levels[1:])])
+    np.maximum.at(most, last, log_prob)
+    if backoff.max() > 0:
+        most[:] = 0.0  # a weight above 1: no n-gram's probability bounds it
+    begin = model.ids[BOS]
+    return Automaton(
+        V, model.unknown, int(state[begin]), model.ids[EOS], root, table, content, log_prob, backoff,
+        shorter.astype(np.int32), state.astype(np.int32), most,
+    )  # fmt: skip
+
+
+def child(model: NgramModel, offset: NDArray[np.int64], shorter: NDArray[np.int64], context: NDArray[np.int64], word: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The node of context + word, or of the longest suffix of that which is there: (M,), (M,) -> (M,)"""
+    V, root = len(model.words), int(offset[-1])
+    found = np.full(len(word), -1, np.int64)
+    context = context.copy()
+    while (open_ := np.flatnonzero(found < 0)).size:
+        here = context[open_]
+        at_root = here == root
+        found[open_[at_root]] = word[open_[at_root]]
+        level = np.searchsorted(offset, here, "right")  # of the context: 1 for a word
+        for n in np.unique(level[~at_root]):
+            rows = open_[(level == n) & ~at_root]
+            nodes = model.find(n + 1, (context[rows] - offset[n - 1]) * V + word[rows]) if n < model.order else np.full(len(rows), -1, np.int64)
+            found[rows] = np.where(nodes >= 0, nodes + offset[n], -1)
+        context[open_] = shorter[here]
+    return found
+
+
+@njit
+def fill(table: Any, content: Any, keys: Any, values: Any) -> None:
+    mask = len(table) - 1
+    for i in range(len(keys)):
+        place = ((keys[i] * MIX) >> np.int64(20)) & mask
+        while table[place] != -1:
+            place = (place + 1) & mask
+        table[place] = keys[i]
+        content[place] = values[i]
+
+
+@njit
+def step(lm: Any, state: int, word: int) -> Any:
+    """log p of a word in a state, natural, and the state after it."""
+    total = 0.0
+    mask = len(lm.keys) - 1
+    while state != lm.root:
+        key = np.int64(state) * lm.words + word
+        place = ((key * MIX) >> np.int64(20)) & mask
+        found = lm.keys[place]
+        while found != key and found != -1:
+            place = (place + 1) & mask
+            found = lm.keys[place]
+        if found == key:
+            node = lm.values[place]
+            return total + lm.log_prob[node], lm.state[node]
+        total += lm.backoff[state]
+        state = lm.shorter[state]
+    return total + lm.log_prob[word], lm.state[word]
+
+
+@njit
+def phrase_scores(lm: Any, ids: Any, starts: Any) -> Any:
+    """log p of phrases without context, and an upper bound of what any context makes of it: words ids[starts[i] : starts[i + 1]] -> (N,), (N,)"""
+    count = len(starts) - 1
+    score, bound = np.zeros(count), np.zeros(count)
+    for i in range(count):
+        state = lm.root
+        for place in range(starts[i], starts[i + 1]):
+            gain, state = step(lm, state, ids[place])
+            score[i] += gain
+            bound[i] += lm.most[ids[place]]
+    return score, bound
+
+
+@njit
+def sentence_score(lm: Any, ids: Any) -> float:
+    """log p of a sentence from <s> to </s>, natural."""
+    state, total = lm.begin, 0.0
+    for i in range(len(ids)):
+        gain, state = step(lm, state, ids[i])
+        total += gain
+    gain, state = step(lm, state, lm.end)
+    return total + gain

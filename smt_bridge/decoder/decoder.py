@@ -1,0 +1,307 @@
+"""Sentences in, best derivations out: a system with weights, ready to translate. Several threads may share one decoder.
+
+    decoder = Decoder(system.load("model"), DecoderConfig(stack=100))
+    decoder.translate("ein haus").text
+"""
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files, nbest
+from nmt.errors import ConfigError
+from nmt.nbest import Hypothesis
+from smt_bridge.decoder import automaton, plain
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.config import DISTORTION_LIMIT, TABLE_LIMIT, WIDEST, DecoderConfig
+from smt_bridge.decoder.derivations import best_option_path, derivations
+from smt_bridge.decoder.search import DISCONTINUOUS, FULL, MONOTONE, SWAP, Limits, Options, State, allocate, search, select
+from smt_bridge.decoder.sentence import LONGEST, UNKNOWN_WORD, Sentence, future_costs, gather, spans
+from smt_bridge.decoder.system import CountLM, System, nothing
+from smt_bridge.weights import Weights
+
+Floats = NDArray[np.float64]
+AHEAD = 8  # sentences in hand for each worker
+
+
+@dataclass
+class Derivation:
+    """One way to translate a sentence."""
+
+    options: NDArray[np.int32]  # of the sentence, in target order
+    text: list[str]
+    features: Floats  # (D,) in the order of System.sizes
+    total: float
+
+
+@dataclass
+class Translation:
+    """What became of a sentence: derivations, best first. An empty sentence has one, without words."""
+
+    sentence: Sentence | None
+    derivations: list[Derivation]
+
+    @property
+    def text(self) -> list[str]:
+        return self.derivations[0].text
+
+
+class Decoder:
+    def __init__(self, system: System, config: DecoderConfig, weights: Weights | None = None) -> None:
+        """`weights`: instead of the ini's. ConfigError for weights that do not fit the system."""
+        config.check()
+        self.system, self.config = system, config
+        self.weights = dict(system.weights if weights is None else weights)
+        for name, size in system.sizes.items():
+            if len(self.weights.get(name, [])) != size:
+                raise ConfigError(f"{name} has {size} scores, but {len(self.weights.get(name, []))} weights")
+        table = system.table
+        limit = config.distortion_limit if config.distortion_limit is not None else system.distortion_limit
+        self.distortion_limit = DISTORTION_LIMIT if limit is None else limit
+        limit = config.table_limit if config.table_limit is not None else system.table_limit
+        self.table_limit = TABLE_LIMIT if limit is None else limit
+        self.compiled = HAVE_NUMBA and all(isinstance(lm, CountLM) for lm in system.lms)
+        self.longest = max([LONGEST, *(source.count(b" ") + 1 for source in table.sources)])
+        self.models = system.lms or [nothing()]
+        self.lm_weights = np.array([self.weights[name][0] for name in system.lm_names] or [0.0])
+        self.neural: Any = None  # see neural.py
+        self.set_up_words()
+        self.set_up_rows()
+        self.local = threading.local()
+
+    def set_up_words(self) -> None:
+        """The table's words in each language model."""
+        self.automata: tuple[Any, ...] = ()
+        self.word_of: list[plain.WordLM] = [plain.of(model) for model in self.models]
+        self.word_ids = np.array([[lm.number(word) for word in self.system.table.vocabulary] for lm in self.word_of], np.int32).reshape(len(self.models), -1)
+        if self.compiled:
+            self.automata = tuple(model.automaton for model in self.models)
+
+    def set_up_rows(self) -> None:
+        """What the weights make of each row, and the rows that the table limit leaves of each source, best first."""
+        table, weight = self.system.table, self.weight
+        lengths = np.diff(table.cut)[table.target]
+        self.row_score = table.scores @ np.array(self.weights[self.system.table_name]) - weight("WordPenalty") * lengths + weight("PhrasePenalty")
+        estimates, bounds = np.zeros(len(table.cut) - 1), np.zeros(len(table.cut) - 1)
+        for model, (lm, lm_weight) in enumerate(zip(self.word_of, self.lm_weights, strict=True)):
+            ids = self.word_ids[model][table.words]
+            alone, most = automaton.phrase_scores(self.automata[model], ids, table.cut) if self.compiled else lm.phrases(ids, table.cut)
+            estimates += lm_weight * alone
+            bounds += lm_weight * (most if lm_weight > 0 else -math.inf * np.sign(lm_weight) if lm_weight else most)
+        self.row_bound = np.maximum(bounds, estimates)[table.target]
+        self.row_estimate = self.row_score + estimates[table.target]
+        reordering = np.array(self.weights[self.system.reordering_name]) if self.system.reordering_name else np.zeros(0)
+        self.row_reordering = (table.reordering * reordering).astype(np.float64) if len(reordering) else np.zeros((table.rows, 6))
+        source_of = np.repeat(np.arange(len(table.starts) - 1), np.diff(table.starts))
+        order = np.lexsort((-self.row_estimate, source_of))
+        rank = np.arange(len(order)) - table.starts[source_of]  # `order` keeps sources together
+        self.kept = order[rank < self.table_limit] if self.table_limit else order
+        kept_of = np.minimum(np.diff(table.starts), self.table_limit) if self.table_limit else np.diff(table.starts)
+        self.kept_starts = np.concatenate([[0], np.cumsum(kept_of)])
+
+    def weight(self, kind: str) -> float:
+        name = self.system.name(kind)
+        return self.weights[name][0] if name and kind != "UnknownWordPenalty" else 0.0
+
+    # ---- one sentence ------------------------------------------------------------------------------------------------------
+
+    def options(self, words: Sequence[str]) -> Sentence:
+        """The options of a sentence with at least one word."""
+        table, n, longest = self.system.table, len(words), min(self.longest, len(words))
+        first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
+        parts, places, unknown = [], [], dict[str, int]()
+        count = 0
+        for begin, last, text in spans(words, longest):
+            source = table.sources.get(text)
+            if source is not None:
+                found = self.kept[self.kept_starts[source] : self.kept_starts[source + 1]]
+            elif begin == last:
+                found = np.array([-1 - len(table.vocabulary) - unknown.setdefault(words[begin], len(unknown))])
+            else:
+                continue
+            span = begin * longest + last - begin
+            first[span], number[span] = count, len(found)
+            count += len(found)
+            parts.append(found)
+            places.append((begin, last))
+        rows = np.concatenate(parts)
+        begin_of, last_of = (np.repeat(np.array(column, np.int32), [len(part) for part in parts]) for column in zip(*places, strict=True))
+        start, length, text_ids = gather(rows, table.target, table.cut, table.words)
+        known = rows >= 0
+        at = np.where(known, rows, 0)
+        score, bound, estimate = self.row_score[at], self.row_bound[at], self.row_estimate[at]
+        reordering = np.where(known[:, None], self.row_reordering[at], 0.0)
+        lm_words = self.lm_words(text_ids, list(unknown))
+        for option in np.flatnonzero(~known):  # as Moses: the word itself, at a price
+            score[option] = UNKNOWN_WORD - self.weight("WordPenalty") + self.weight("PhrasePenalty")
+            alone = [lm.phrase([int(ids[start[option]])]) for lm, ids in zip(self.word_of, lm_words, strict=True)]
+            estimate[option] = score[option] + float(np.dot(self.lm_weights, alone))
+            bound[option] = 0.0 if (self.lm_weights >= 0).all() else math.inf
+        options = Options(
+            score, bound, reordering[:, :3].copy(), reordering[:, 3:].copy(), np.where(known, table.forward[at], -1).astype(np.int32), start, length,
+            lm_words, first, number, future_costs(n, longest, first, number, estimate),
+        )  # fmt: skip
+        return Sentence(list(words), options, np.where(known, rows, -1), text_ids, begin_of, last_of, list(unknown), longest)
+
+    def lm_words(self, text: Any, unknown: Sequence[str]) -> Any:
+        """Words of the sentence's options in each language model: (L, W)"""
+        vocabulary = len(self.system.table.vocabulary)
+        ids = self.word_ids[:, np.minimum(text, max(0, vocabulary - 1))] if vocabulary else np.zeros((len(self.models), len(text)), np.int32)
+        outside = np.flatnonzero(text >= vocabulary)
+        for model, lm in enumerate(self.word_of):
+            ids[model, outside] = [lm.number(unknown[word]) for word in text[outside] - vocabulary]
+        return ids
+
+    def limits(self, sentence: Sentence) -> Limits:
+        """The limits of a sentence. An unlimited jump in a sentence too long for that becomes the longest that can be."""
+        n, distortion = len(sentence.words), self.distortion_limit
+        if n > WIDEST and not 0 <= distortion <= WIDEST:
+            distortion = WIDEST
+        beam = math.log(self.config.beam_threshold) if self.config.beam_threshold else -math.inf
+        neural = self.neural is not None
+        return Limits(
+            n, sentence.longest, self.config.stack, beam, distortion, self.weight("Distortion"), bool(self.system.reordering_name),
+            self.config.nbest > 0, neural, self.neural.stand_in if neural else 0.0,
+        )  # fmt: skip
+
+    def translate(self, line: str) -> Translation:
+        """The best derivation of a tokenized line, or the n best. An empty line has an empty translation."""
+        words = files.split_words(line)
+        if not words:
+            return Translation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(sum(self.system.sizes.values())), 0.0)])
+        sentence = self.options(words)
+        limits = self.limits(sentence)
+        paths, totals = self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.config)
+        features = self.features(sentence, paths)
+        return Translation(sentence, [
+            Derivation(path, self.text(sentence, path), row, total) for path, row, total in zip(paths, features, totals, strict=True)
+        ])  # fmt: skip
+
+    def search(self, sentence: Sentence, limits: Limits) -> tuple[list[Any], list[float]]:
+        """Compiled search with memory of this thread, which grows where a sentence asks for more."""
+        state = self.memory(limits)
+        while True:
+            if self.neural is not None:
+                self.neural.search(state, sentence, limits, self)
+            else:
+                search(state, sentence.options, self.automata, self.lm_weights, limits)
+            if not state.counters[FULL]:
+                break
+            self.local.factor *= 2
+            state = self.memory(limits, True)
+        if not self.config.nbest:
+            finals = select(state, limits, limits.words)
+            return [best_option_path(state, finals[0])], [float(state.score[finals[0]])]
+        options = sentence.options
+        chosen, ends, totals = derivations(
+            state, limits, self.config.nbest, self.config.distinct, self.config.nbest_factor, options.start, options.length, sentence.text
+        )
+        return np.split(chosen, ends[:-1]), totals.tolist()
+
+    def memory(self, limits: Limits, new: bool = False) -> State:
+        local = self.local
+        if not hasattr(local, "factor"):
+            local.factor = 1
+        if new or not hasattr(local, "state") or len(local.state.head) <= limits.words:
+            f = local.factor
+            words = max(limits.words, 100)
+            edges, candidates = (60_000 * f if self.config.nbest else 0), (60_000 * f if self.neural is not None else 0)
+            local.state = allocate(30_000 * f, edges, 6_000 * f, 60_000 * f, candidates, len(self.models), words)
+        state: State = local.state
+        return state
+
+    def text(self, sentence: Sentence, path: Any) -> list[str]:
+        """The target words of a derivation."""
+        vocabulary, options = self.system.table.vocabulary, sentence.options
+        known = len(vocabulary)
+        ids = [int(word) for option in path for word in sentence.text[options.start[option] : options.start[option] + options.length[option]]]
+        return [vocabulary[word] if word < known else sentence.unknown[word - known] for word in ids]
+
+    def features(self, sentence: Sentence, paths: Sequence[Any]) -> Floats:
+        """Feature values of derivations: (N, D), in the order of System.sizes. Natural logarithms."""
+        system, table, options = self.system, self.system.table, sentence.options
+        cut = np.concatenate([[0], np.cumsum([len(path) for path in paths])]).astype(np.int64)
+        flat = np.concatenate(paths).astype(np.int64)
+        rows = sentence.rows[flat]
+        known = (rows >= 0)[:, None]
+        owner = np.repeat(np.arange(len(paths)), np.diff(cut))
+        columns: dict[str, Any] = {system.table_name: sums(np.where(known, table.scores[np.maximum(rows, 0)], 0.0), owner, len(paths))}
+        begin, last = sentence.begin[flat], sentence.last[flat]
+        before_end = np.concatenate([[-1], last[:-1]])
+        before_begin = np.concatenate([[-2], begin[:-1]])
+        firsts = cut[:-1]
+        before_end[firsts], before_begin[firsts] = -1, -2
+        columns[system.name("Distortion")] = sums(-np.abs(begin - before_end - 1)[:, None], owner, len(paths))
+        columns[system.name("WordPenalty")] = sums(-options.length[flat][:, None], owner, len(paths))
+        columns[system.name("PhrasePenalty")] = np.diff(cut)[:, None]
+        if system.reordering_name:
+            way = np.where(begin == before_end + 1, MONOTONE, np.where(last + 1 == before_begin, SWAP, DISCONTINUOUS))
+            values = np.where(known, table.reordering[np.maximum(rows, 0)], 0.0)
+            six = np.zeros((len(flat), 6))
+            every = np.arange(len(flat))
+            six[every, way] = values[every, way]
+            later = np.setdiff1d(every, firsts)  # phrases with one before them
+            six[later, 3 + way[later]] = values[later - 1, 3 + way[later]]
+            columns[system.reordering_name] = sums(six, owner, len(paths))
+        for model, name in enumerate(system.lm_names):
+            ids = options.words[model]
+            texts = [[int(word) for option in path for word in ids[options.start[option] : options.start[option] + options.length[option]]] for path in paths]
+            columns[name] = np.array([[self.lm_score(model, text)] for text in texts])
+        if self.neural is not None:
+            columns.update(self.neural.features([self.text(sentence, path) for path in paths]))
+        return np.hstack([columns[name] for name in system.sizes]).astype(np.float64)
+
+    def lm_score(self, model: int, text: list[int]) -> float:
+        if self.compiled:
+            return float(automaton.sentence_score(self.automata[model], np.array(text, np.int32)))
+        return self.word_of[model].sentence(text)
+
+    # ---- a text ------------------------------------------------------------------------------------------------------------
+
+    def translate_all(self, lines: Iterator[str], workers: int = 1) -> Iterator[Translation]:
+        """The translations of lines, in order, by several threads: search runs without the interpreter's lock. The result is that of one."""
+        if workers == 1:
+            yield from map(self.translate, lines)
+            return
+        with ThreadPoolExecutor(workers) as crew:
+            waiting: list[Future[Translation]] = [crew.submit(self.translate, line) for line in islice(lines, AHEAD * workers)]
+            while waiting:
+                yield waiting.pop(0).result()
+                waiting += [crew.submit(self.translate, line) for line in islice(lines, 1)]
+
+    # ---- n-best lists ------------------------------------------------------------------------------------------------------
+
+    def entry(self, number: int, translation: Translation, derivation: Derivation) -> str:
+        """A line of an n-best list, as Moses writes it with segmentation and alignment."""
+        values = iter(derivation.features.tolist())
+        features = {name: list(islice(values, size)) for name, size in self.system.sizes.items()}
+        segments, points = [], []
+        at = 0
+        sentence = translation.sentence
+        for option in derivation.options if sentence else ():
+            assert sentence
+            length = int(sentence.options.length[option])
+            begin, last, row = int(sentence.begin[option]), int(sentence.last[option]), int(sentence.rows[option])
+            segments.append(f"{span(begin, last)}={span(at, at + length - 1)}")
+            points += [(begin + s, at + t) for s, t in (self.system.table.points(row) if row >= 0 else [])]
+            at += length
+        written = Hypothesis(number, derivation.text, features, derivation.total, [" ".join(segments), " ".join(f"{s}-{t}" for s, t in points)])
+        return nbest.write(written)
+
+
+def span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def sums(values: Any, owner: Any, count: int) -> Floats:
+    """Rows added up by owner: (P, K) -> (count, K)"""
+    total = np.zeros((count, values.shape[1]))
+    np.add.at(total, owner, values)
+    return total

@@ -1,0 +1,276 @@
+"""A phrase table, with its lexical reordering table, in arrays: read from Moses' text files, or from a cache beside them.
+
+    sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
+    target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of `vocabulary`
+"""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files, phrase_table
+from nmt.errors import DataError
+
+log = logging.getLogger("nmt.decode")
+
+FLOOR = -100.0  # Moses' logarithm of 0
+FORMAT = 1  # of the cache
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Table:
+    """R rows of F scores; T distinct targets of W words in all; S sources."""
+
+    sources: dict[bytes, int]
+    starts: Ints  # (S + 1,)
+    target: NDArray[np.int32]  # (R,)
+    scores: NDArray[np.float32]  # (R, F) natural logarithms
+    reordering: NDArray[np.float32]  # (R, 6) natural logarithms; (R, 0) without a reordering table
+    forward: NDArray[np.int32]  # (R,) number of its forward scores, equal for equal ones
+    vocabulary: list[str]
+    cut: Ints  # (T + 1,)
+    words: NDArray[np.int32]  # (W,)
+    alignment: NDArray[np.uint8]  # text of all alignments, one after the other
+    alignment_cut: Ints  # (R + 1,)
+
+    @property
+    def rows(self) -> int:
+        return len(self.target)
+
+    def of(self, source: bytes) -> range:
+        """The rows of a source phrase."""
+        number = self.sources.get(source)
+        return range(0) if number is None else range(int(self.starts[number]), int(self.starts[number + 1]))
+
+    def text(self, row: int) -> list[str]:
+        """The target words of a row."""
+        target = int(self.target[row])
+        return [self.vocabulary[word] for word in self.words[self.cut[target] : self.cut[target + 1]]]
+
+    def points(self, row: int) -> list[tuple[int, int]]:
+        """The alignment of a row; [] where the table has none."""
+        text = self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
+        return [(int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())]
+
+
+class Collector:
+    """Rows in the order of the file."""
+
+    def __init__(self) -> None:
+        self.sources: dict[bytes, int] = {}
+        self.targets: dict[bytes, int] = {}
+        self.source_of: list[int] = []
+        self.target_of: list[int] = []
+        self.scores: list[bytes] = []
+        self.alignments: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        parts = line.split(b"|||", 4)
+        self.source_of.append(self.sources.setdefault(parts[0].strip(b" \t"), len(self.sources)))
+        self.target_of.append(self.targets.setdefault(parts[1].strip(b" \t"), len(self.targets)))
+        self.scores.append(parts[2])
+        self.alignments.append(parts[3].strip(b" \t\r") if len(parts) > 3 else b"")
+
+
+def read(path: str, columns: int, reordering: str | None) -> Table:
+    """The tables as text. DataError, with the line, for what Moses would refuse or misread; for other numbers of scores than the ini tells."""
+    found = Collector()
+    extra = np.zeros((0, 6)) if reordering else np.zeros((0, 0))
+    try:
+        if reordering:
+            extra = with_reordering(found, path, reordering)
+        else:
+            for line in files.read_byte_lines(path):
+                found.add(line)
+        scores = numbers(found.scores, columns)
+        problem = not len(scores) or b"" in found.sources or b"" in found.targets
+    except (ValueError, IndexError):
+        problem = True
+    if problem:
+        explain(path, columns)
+    return arrange(found, logs(scores), logs(extra))
+
+
+def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
+    """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no probabilities."""
+    if not texts:
+        raise ValueError
+    values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
+    if values.shape != (len(texts), columns) or not (np.isfinite(values) & (values >= 0)).all():
+        raise ValueError
+    return values
+
+
+def logs(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(values), FLOOR).astype(np.float32)
+
+
+def explain(path: str, columns: int) -> None:
+    """Read a bad table again, line by line. DataError for the first thing that is wrong."""
+    for number, pair in enumerate(phrase_table.checked(path, unsorted=True), 1):
+        count = len(pair.scores.split())
+        if count != columns:
+            raise DataError(f"{files.name_of(path)}:{number}: {count} scores, but the ini says num-features={columns}; give the table that belongs to the ini")
+    raise DataError(f"{path}: cannot be read as a phrase table")
+
+
+def with_reordering(found: Collector, path: str, reordering: str) -> NDArray[np.float64]:
+    """Read both tables side by side, (R, 6); where their rows differ, the reordering rows are looked up."""
+    texts: list[bytes] = []
+    stream = files.read_byte_lines(reordering)
+    for line, other in zip_longest(files.read_byte_lines(path), stream):
+        if line is None or other is None or not same_pair(line, other):
+            return looked_up(found, path, reordering)
+        found.add(line)
+        texts.append(other.split(b"|||", 3)[2])
+    return reordering_numbers(texts, reordering)
+
+
+def same_pair(line: bytes, other: bytes) -> bool:
+    end = other.find(b"|||", other.find(b"|||") + 3)
+    return end > 0 and line.startswith(other[:end])
+
+
+def looked_up(found: Collector, path: str, reordering: str) -> NDArray[np.float64]:
+    """The reordering rows by their phrases, 1 (no cost) for pairs that have none, as Moses does."""
+    keys: dict[tuple[bytes, bytes], int] = {}
+    texts: list[bytes] = []
+    for number, line in enumerate(files.read_byte_lines(reordering), 1):
+        parts = line.split(b"|||", 3)
+        if len(parts) < 3:
+            raise DataError(f"{reordering}:{number}: {len(parts)} fields, expected source ||| target ||| 6 probabilities")
+        keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
+        texts.append(parts[2])
+    values = np.vstack([reordering_numbers(texts, reordering), np.ones(6)])
+    rows = []
+    found.__init__()  # type: ignore[misc]
+    for line in files.read_byte_lines(path):
+        found.add(line)
+        parts = line.split(b"|||", 2)
+        rows.append(keys.get((parts[0].strip(b" \t"), parts[1].strip(b" \t")), -1))
+    if missing := rows.count(-1):
+        log.warning("%s: no row for %s pairs of %s; their reordering costs nothing, a bonus over all others", reordering, f"{missing:,}", path)
+    return np.asarray(values[rows])
+
+
+def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
+    try:
+        return numbers(texts, 6)
+    except ValueError:
+        for number, line in enumerate(files.read_byte_lines(path), 1):
+            parts = line.split(b"|||", 3)
+            try:
+                numbers(parts[2:3], 6)
+            except ValueError:
+                raise DataError(f"{path}:{number}: expected source ||| target ||| 6 probabilities (msd-bidirectional-fe), found {line[:60]!r}") from None
+        raise DataError(f"{path}: empty file, expected a reordering table") from None
+
+
+def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> Table:
+    """Rows by source, in the order of the file."""
+    source_of = np.array(found.source_of, np.int64)
+    order: Any = slice(None)
+    alignments = found.alignments
+    if (np.diff(source_of) < 0).any():
+        order = np.argsort(source_of, kind="stable")
+        alignments = [alignments[row] for row in order]
+    vocabulary: dict[bytes, int] = {}
+    words: list[int] = []
+    cut = [0]
+    for target in found.targets:
+        words += [vocabulary.setdefault(word, len(vocabulary)) for word in target.replace(b"\t", b" ").split(b" ") if word]
+        cut.append(len(words))
+    if not extra.size:
+        extra = np.zeros((len(scores), 0), np.float32)
+    forward = np.full(len(scores), -1)
+    if extra.shape[1]:
+        triples = np.ascontiguousarray(extra[order][:, 3:]).view([("", extra.dtype)] * 3).ravel()
+        forward = np.unique(triples, return_inverse=True)[1]
+    return Table(
+        sources=found.sources,
+        starts=np.searchsorted(source_of[order], np.arange(len(found.sources) + 1)),
+        target=np.array(found.target_of, np.int32)[order],
+        scores=scores[order],
+        reordering=extra[order],
+        forward=forward.astype(np.int32),
+        vocabulary=[word.decode("utf-8") for word in vocabulary],
+        cut=np.array(cut, np.int64),
+        words=np.array(words, np.int32),
+        alignment=np.frombuffer(b"".join(alignments), np.uint8),
+        alignment_cut=np.cumsum([0, *map(len, alignments)]),
+    )
+
+
+# ---- the cache: a folder of arrays beside the file it was made from ----------------------------------------------------------
+
+
+def cached(path: str, sources: list[str], make: Callable[[], Any], kind: type) -> Any:
+    """`make()`, or what an earlier call made of the same files: kept in PATH.cache, if that folder can be written."""
+    folder = Path(f"{path}.cache")
+    stamp = json.dumps([FORMAT, kind.__name__, *([os.path.realpath(name), os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in sources)])
+    try:
+        if (folder / "stamp.json").read_text(encoding="utf-8") == stamp:
+            return load(folder, kind)
+    except (OSError, ValueError, KeyError):
+        pass
+    made = make()
+    beside = Path(f"{folder}.part{os.getpid()}")
+    try:
+        beside.mkdir()
+        save(beside, made)
+        (beside / "stamp.json").write_text(stamp, encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        beside.rename(folder)
+    except OSError as error:
+        log.info("%s: no cache (%s)", folder, error.strerror)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return made
+
+
+def parts_of(kind: type) -> list[str]:
+    return list(getattr(kind, "_fields", ())) or [field.name for field in fields(kind)]
+
+
+def save(folder: Path, made: Any) -> None:
+    for name in parts_of(type(made)):
+        value = getattr(made, name)
+        if isinstance(value, np.ndarray):
+            np.save(folder / f"{name}.npy", value)
+        elif isinstance(value, int):
+            (folder / f"{name}.txt").write_text(str(value), encoding="ascii")
+        else:
+            keys = [key if isinstance(key, bytes) else key.encode() for key in value]
+            (folder / f"{name}.list").write_bytes(b"\n".join(keys))
+
+
+def load(folder: Path, kind: type) -> Any:
+    """Arrays, numbers and lists again; bytes stay bytes where a dictionary numbers them."""
+    content: dict[str, Any] = {}
+    for name in parts_of(kind):
+        if (place := folder / f"{name}.npy").exists():
+            content[name] = np.load(place, allow_pickle=False)
+        elif (place := folder / f"{name}.txt").exists():
+            content[name] = int(place.read_text(encoding="ascii"))
+        else:
+            keys = (folder / f"{name}.list").read_bytes().split(b"\n")
+            content[name] = {key: number for number, key in enumerate(keys)} if name == "sources" else [key.decode() for key in keys]
+    return kind(**content)
+
+
+def lines_of(table: Table) -> Iterator[tuple[bytes, int]]:
+    """Source and row, in order."""
+    for source, number in table.sources.items():
+        for row in range(int(table.starts[number]), int(table.starts[number + 1])):
+            yield source, row
