@@ -1,0 +1,81 @@
+"""smt-align: word alignments of a parallel text, both directions and their symmetrization."""
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nmt import files
+from nmt.cli import options
+from nmt.errors import ConfigError
+from smt_bridge import alignment
+from smt_bridge.symmetrize import HEURISTICS
+
+if TYPE_CHECKING:
+    from smt_bridge.symmetrize import Links
+
+log = logging.getLogger("nmt.align")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first.")
+    parser.add_argument("--source", "-s", required=True, metavar="FILE", help="tokenized text")
+    parser.add_argument("--target", "-t", required=True, metavar="FILE", help="its translation, line by line")
+    options.add_output(parser)
+    parser.add_argument("--method", choices=alignment.METHODS, default="fast_align", help="which model; of package sil-thot")
+    parser.add_argument("--symmetrization", choices=tuple(HEURISTICS), default="grow-diag-final-and", help="how the two directions become one")
+    parser.add_argument("--forward", metavar="FILE", default=None, help="instead of a model: points of one direction, of any tool, source word first")
+    parser.add_argument("--reverse", metavar="FILE", default=None, help="and of the other direction, source word first too")
+    parser.add_argument("--forward-output", metavar="FILE", default=None, help="write the first direction too (source to target)")
+    parser.add_argument("--reverse-output", metavar="FILE", default=None, help="and the second")
+    options.add_quiet(parser)
+    args = parser.parse_args(argv)
+    options.start_log("smt-align", args.quiet)
+    if bool(args.forward) != bool(args.reverse):
+        raise ConfigError("--forward and --reverse go together")
+    if not args.forward:
+        alignment.thot()  # before any reading
+    begin = time.monotonic()
+    sources, targets = alignment.read_texts(args.source, args.target)
+    forward, reverse = given(args, sources, targets) if args.forward else trained(args, sources, targets)
+    for path, links in ((args.forward_output, forward), (args.reverse_output, reverse)):
+        if path:
+            files.write_text(path, map(alignment.line_of, links))
+    both = alignment.symmetrized(forward, reverse, args.symmetrization)
+    files.write_text(args.output, map(alignment.line_of, both))
+    log.info(
+        "%s sentence pairs, %s links, %.0f s (%s, %s)",
+        f"{len(both):,}", f"{sum(map(len, both)):,}", time.monotonic() - begin, "given" if args.forward else args.method, args.symmetrization,
+    )  # fmt: skip
+
+
+def trained(args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts) -> "tuple[list[Links], list[Links]]":
+    skipped = sum(max(len(a), len(b)) > alignment.LONGEST or not a or not b for a, b in zip(sources, targets, strict=True))
+    if skipped:
+        log.warning("%s sentence pairs get no links: a side is empty, or longer than %d words", f"{skipped:,}", alignment.LONGEST)
+    forward = alignment.align(sources, targets, args.method, lambda text: log.debug("forward: %s", text))
+    log.info("source to target aligned")
+    return forward, alignment.turned(alignment.align(targets, sources, args.method))
+
+
+def given(args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts) -> "tuple[list[Links], list[Links]]":
+    """DataError for a file of another number of lines, or with points outside the sentences."""
+    found = []
+    for path in (args.forward, args.reverse):
+        links = list(alignment.read(path))
+        if len(links) != len(sources):
+            raise files.unequal([path, args.source], [len(links), len(sources)])
+        for number, (one, a, b) in enumerate(zip(links, sources, targets, strict=True), 1):
+            alignment.check_points(one, len(a), len(b), f"{path}:{number}")
+        found.append(links)
+    return found[0], found[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

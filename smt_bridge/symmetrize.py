@@ -1,0 +1,79 @@
+"""One alignment out of two directions (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow, grow-diag, with final steps.
+
+Links are pairs (source word, target word), from 0. Both directions are given that way round.
+"""
+
+from collections.abc import Callable, Iterable
+
+Links = frozenset[tuple[int, int]]
+
+SIDES = ((-1, 0), (0, -1), (1, 0), (0, 1))
+DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def union(forward: Links, reverse: Links) -> Links:
+    return forward | reverse
+
+
+def intersect(forward: Links, reverse: Links) -> Links:
+    return forward & reverse
+
+
+def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = SIDES) -> Links:
+    """From the intersection, take neighbors of links out of the union while they align a word that has no link yet.
+
+    The candidates are walked in order, again and again, as fast_align's atools does; another order gives other links.
+    """
+    links, around = set(forward & reverse), tuple(around)
+    candidates = sorted((forward | reverse) - links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    growing = True
+    while growing:
+        growing = False
+        for source, target in candidates:
+            free = source not in sources or target not in targets
+            if free and any((source + down, target + right) in links for down, right in around):
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+                growing = True
+        candidates = [link for link in candidates if link not in links]
+    return frozenset(links)
+
+
+def grow_diag(forward: Links, reverse: Links) -> Links:
+    return grow(forward, reverse, (*SIDES, *DIAGONALS))
+
+
+def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
+    """Take the directions' other links: those with a side (`both`: with both sides) that has no link yet."""
+    found = set(links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    for direction in directions:
+        for source, target in sorted(direction):
+            free = source not in sources, target not in targets
+            if all(free) if both else any(free):
+                found.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return frozenset(found)
+
+
+def grow_diag_final(forward: Links, reverse: Links) -> Links:
+    return final(grow_diag(forward, reverse), (forward, reverse), False)
+
+
+def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
+    return final(grow_diag(forward, reverse), (forward, reverse), True)
+
+
+HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
+    "grow-diag-final-and": grow_diag_final_and,
+    "grow-diag-final": grow_diag_final,
+    "grow-diag": grow_diag,
+    "grow": grow,
+    "intersection": intersect,
+    "union": union,
+    "forward": lambda forward, reverse: forward,
+    "reverse": lambda forward, reverse: reverse,
+}
