@@ -1,0 +1,108 @@
+"""A word-aligned corpus in blocks of sentences, words as numbers.
+
+Numbers follow the bytes of word + blank, and the end of a phrase has the number of the word `|||`: then phrases sort as lines of a
+table sort under LC_ALL=C. Number 0 is nothing: padding, or the word NULL of lexical weights.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.errors import DataError
+from smt_bridge import alignment
+
+END = b"|||"
+Int32s = NDArray[np.int32]
+
+
+class Words:
+    """The words of one side."""
+
+    def __init__(self, found: set[str]) -> None:
+        coded = sorted((word.encode() for word in found), key=lambda word: word + b" ")
+        coded.append(END)
+        coded.sort(key=lambda word: word + b" ")
+        self.words = [b"", *coded]
+        self.ids = {word.decode(): number for number, word in enumerate(self.words)}
+        self.end = self.ids[END.decode()]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def bits(self) -> int:
+        return max(4, len(self.words).bit_length())
+
+
+@dataclass
+class Survey:
+    """What a first reading tells."""
+
+    source: Words
+    target: Words
+    pairs: int
+    tokens: int
+
+
+@dataclass
+class Block:
+    """Sentence pairs one after the other: words source[source_cut[i] : source_cut[i + 1]], links points[point_cut[i] : point_cut[i + 1]]."""
+
+    source: Int32s
+    source_cut: NDArray[np.int64]
+    target: Int32s
+    target_cut: NDArray[np.int64]
+    points: Int32s  # (P, 2)
+    point_cut: NDArray[np.int64]
+
+
+def survey(source: str, target: str, aligned: str) -> Survey:
+    """Read everything once. DataError for unequal files, points outside sentences, words that tables cannot hold."""
+    sides: tuple[set[str], set[str]] = (set(), set())
+    number = tokens = 0
+    for number, (left, right, points) in enumerate(files.parallel(source, target, aligned), 1):
+        pair = files.split_words(left), files.split_words(right)
+        for side, words, path in zip(sides, pair, (source, target), strict=True):
+            fresh = set(words) - side
+            for word in fresh:
+                check_word(word, f"{path}:{number}")
+            side |= fresh
+        alignment.check_points(alignment.parse(points, f"{aligned}:{number}"), len(pair[0]), len(pair[1]), f"{aligned}:{number}")
+        tokens += len(pair[0]) + len(pair[1])
+    if not tokens or not all(sides):
+        raise DataError(f"{source if not sides[0] else target}: no words, expected a parallel text")
+    return Survey(Words(sides[0]), Words(sides[1]), number, tokens)
+
+
+def check_word(word: str, where: str) -> None:
+    if "|" in word:
+        raise DataError(f"{where}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize --escape), which writes &#124;")
+    if word[0] == "[" and word[-1] == "]":
+        raise DataError(f"{where}: {word[:40]!r} would be a non-terminal for Moses; escape the text (nmt-tokenize --escape), which writes &#91; and &#93;")
+
+
+def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -> Iterator[Block]:
+    """The corpus in blocks of about so many words."""
+    rows: list[tuple[list[int], list[int], list[int]]] = []
+    held = 0
+    left_ids, right_ids = words.source.ids, words.target.ids
+    for left, right, points in files.parallel(source, target, aligned):
+        flat = [int(number) for number in points.replace("-", " ").split()]
+        rows.append(([left_ids[word] for word in files.split_words(left)], [right_ids[word] for word in files.split_words(right)], flat))
+        held += len(rows[-1][0]) + len(rows[-1][1])
+        if held >= tokens:
+            yield block(rows)
+            rows, held = [], 0
+    if rows:
+        yield block(rows)
+
+
+def block(rows: list[tuple[list[int], list[int], list[int]]]) -> Block:
+    parts = []
+    for column in zip(*rows, strict=True):
+        parts.append((np.array([number for row in column for number in row], np.int32), np.cumsum([0, *map(len, column)])))
+    (source, source_cut), (target, target_cut), (points, point_cut) = parts
+    return Block(source, source_cut, target, target_cut, points.reshape(-1, 2), point_cut // 2)

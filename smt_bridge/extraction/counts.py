@@ -1,0 +1,159 @@
+"""Instances to distinct phrase pairs: how often each occurs, its two best alignments, its orientations.
+
+Two, since Moses scores both directions apart: of alignments that are equally frequent, p(target | source) takes the largest by target
+words, p(source | target) the largest by source words.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smt_bridge.decoder.compiled import njit
+
+UINT = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+
+
+@dataclass
+class Pairs:
+    """P distinct pairs, in order of their keys."""
+
+    keys: UINT  # (P, K)
+    count: Int64s
+    direct: UINT  # (P,) alignment square, for p(target | source)
+    inverse: UINT
+    ways: Int64s  # (P, 6): before monotone, swap, other; behind monotone, swap, other
+
+
+def condensed(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
+    """Equal instances become one row: key, alignment, count, six orientation counts: (N, K + 8), sorted."""
+    flags = np.zeros((len(keys), 7), np.uint64)
+    flags[:, 0] = 1
+    flags[np.arange(len(keys)), 1 + ways // 3] = 1
+    flags[np.arange(len(keys)), 4 + ways % 3] = 1
+    return merged(np.hstack([keys, square[:, None], flags]))
+
+
+def merged(rows: UINT) -> UINT:
+    """Rows of the same key and alignment added up, sorted."""
+    head = rows.shape[1] - 7
+    order = np.lexsort(tuple(rows[:, column] for column in range(head - 1, -1, -1)))
+    rows = rows[order]
+    starts = np.flatnonzero(np.concatenate([[True], (rows[1:, :head] != rows[:-1, :head]).any(1)])) if len(rows) else np.zeros(0, np.int64)
+    return np.hstack([rows[starts, :head], np.add.reduceat(rows[:, head:], starts, 0)]) if len(rows) else rows
+
+
+@njit
+def larger(one: Any, other: Any, by_target: bool) -> bool:
+    """Compare two alignments as Moses compares vectors of sets: word by word of one side, each its linked words in order."""
+    for outer in range(8):
+        for inner in range(8):
+            shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
+            here, there = (one >> shift) & np.uint64(1), (other >> shift) & np.uint64(1)
+            if here == there:
+                continue
+            # The first word that only one set has: that set is the larger one if the other ends here, else the smaller.
+            lacking = other if here else one
+            ends = True
+            for rest in range(inner + 1, 8):
+                place = np.uint64(8 * rest + outer) if by_target else np.uint64(8 * outer + rest)
+                if (lacking >> place) & np.uint64(1):
+                    ends = False
+            return bool(here) == ends
+    return False
+
+
+@njit
+def choose(starts: Any, square: Any, count: Any, by_target: bool) -> Any:
+    """The most frequent alignment of each group of rows."""
+    best = np.empty(len(starts), np.uint64)
+    for group in range(len(starts)):
+        end = starts[group + 1] if group + 1 < len(starts) else len(square)
+        chosen = starts[group]
+        for row in range(starts[group] + 1, end):
+            if count[row] > count[chosen] or (count[row] == count[chosen] and larger(square[row], square[chosen], by_target)):
+                chosen = row
+        best[group] = square[chosen]
+    return best
+
+
+def pairs_of(rows: UINT) -> Pairs:
+    """Condensed rows, of one file, to pairs."""
+    rows = merged(rows)
+    width = rows.shape[1] - 8
+    starts = np.flatnonzero(np.concatenate([[True], (rows[1:, :width] != rows[:-1, :width]).any(1)]))
+    sums = np.add.reduceat(rows[:, width + 1 :], starts, 0).astype(np.int64)
+    square, count = np.ascontiguousarray(rows[:, width]), rows[:, width + 1].astype(np.int64)
+    return Pairs(rows[starts, :width], sums[:, 0], choose(starts, square, count, True), choose(starts, square, count, False), sums[:, 1:])
+
+
+class WordTable:
+    """Lexical translation: counts of linked word pairs, NULL (0) for words without a link. Probabilities as Moses writes them, with 7 decimals."""
+
+    PLACES = 7
+
+    def __init__(self, targets: int) -> None:
+        self.targets = targets
+        self.keys = np.zeros(0, np.int64)
+        self.counts = np.zeros(0, np.int64)
+        self.waiting: list[Int64s] = []
+        self.held = 0
+
+    def add(self, source: Int64s, target: Int64s) -> None:
+        self.waiting.append(source * self.targets + target)
+        self.held += len(source)
+        if self.held > max(1 << 20, len(self.keys)):
+            self.settle()
+
+    def settle(self) -> None:
+        if self.waiting:
+            fresh, counts = np.unique(np.concatenate(self.waiting), return_counts=True)
+            both = np.concatenate([self.keys, fresh])
+            self.keys, where = np.unique(both, return_inverse=True)
+            self.counts = np.bincount(where, np.concatenate([self.counts, counts])).astype(np.int64)
+            self.waiting, self.held = [], 0
+
+    def finish(self) -> None:
+        """Σ over all, then the two probabilities of each pair."""
+        self.settle()
+        source, target = self.keys // self.targets, self.keys % self.targets
+        of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
+        self.direct = np.round(self.counts / of_source[source], self.PLACES)  # p(target word | source word)
+        self.inverse = np.round(self.counts / of_target[target], self.PLACES)
+
+
+@njit
+def lexical(keys: Any, probability: Any, targets: int, source: Any, target: Any, square: Any, by_target: bool) -> Any:
+    """Lexical weights of pairs: source, target (P, longest + 1) words, 0 from the end on; square (P,) -> (P,)
+
+    For each word of one side the mean probability over the words it is linked to, or given NULL; multiplied. A pair that is not
+    in the table counts 1, as in Moses.
+    """
+    weight = np.ones(len(square))
+    for row in range(len(square)):
+        own, other = (target, source) if by_target else (source, target)
+        for outer in range(min(8, own.shape[1])):
+            word = own[row, outer]
+            if word == 0:
+                break  # the end, or behind it
+            total, count = 0.0, 0
+            for inner in range(min(8, other.shape[1])):
+                shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
+                if (square[row] >> shift) & np.uint64(1):
+                    total += look_up(keys, probability, targets, other[row, inner], word, by_target)
+                    count += 1
+            if count == 0:
+                total, count = look_up(keys, probability, targets, 0, word, by_target), 1
+            weight[row] *= total / count
+    return weight
+
+
+@njit
+def look_up(keys: Any, probability: Any, targets: int, other: int, word: int, by_target: bool) -> float:
+    key = np.int64(other) * targets + word if by_target else np.int64(word) * targets + other
+    place = np.searchsorted(keys, key)
+    if place < len(keys) and keys[place] == key:
+        return float(probability[place])
+    return 1.0

@@ -1,0 +1,231 @@
+"""From an aligned corpus to a phrase table and its reordering table, in memory that does not grow with the corpus.
+
+    read once: words -> extract block by block into buckets -> per bucket: distinct pairs, counts of sources
+    -> counts of targets by a second set of buckets -> per bucket: scores, lines
+
+What stays in memory whatever the limit: the words of both sides, and the counts of linked word pairs.
+"""
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.errors import ConfigError
+from smt_bridge.extraction import corpus, counts, scores
+from smt_bridge.extraction.buckets import Buckets, quantiles
+from smt_bridge.extraction.counts import Pairs, WordTable
+from smt_bridge.extraction.instances import LONGEST, Extractor, unpack, word_pairs
+
+log = logging.getLogger("nmt.extract")
+
+ROW_BYTES = 8  # of a number in a bucket
+COPIES = 6  # of a bucket while it is sorted
+BASE = 250 << 20  # Python, numpy and numba themselves
+INSTANCES = 3.0  # phrase pairs a word of the corpus, a guess that only decides how many files there are
+
+
+@dataclass
+class ExtractConfig:
+    max_length: int = 7  # words of a phrase, both sides
+    smoothing: str = "none"  # none | good-turing | kneser-ney
+    memory: int = 1000  # MB
+    block: int = 200_000  # words of the corpus extracted at a time
+
+    def check(self) -> None:
+        """ConfigError for a value out of range."""
+        if not 1 <= self.max_length <= LONGEST:
+            raise ConfigError(f"--max-length {self.max_length}: expected 1 to {LONGEST}")
+        if self.memory < 350:
+            raise ConfigError(f"--memory {self.memory}: expected 350 MB or more, of which the program itself takes {BASE >> 20}")
+        if self.smoothing not in scores.SMOOTHING:
+            raise ConfigError(f"--smoothing {self.smoothing}: expected one of {', '.join(scores.SMOOTHING)}")
+
+
+@dataclass
+class Inputs:
+    source: str
+    target: str
+    alignment: str
+
+
+@dataclass
+class Outputs:
+    table: str
+    reordering: str | None = None
+    lexical: str | None = None  # stem of .e2f and .f2e, as Moses calls them
+
+
+def build(inputs: Inputs, outputs: Outputs, config: ExtractConfig, tell: Callable[[int], None] = lambda words: None) -> int:
+    """Write the tables; returns the number of pairs. DataError or ConfigError before anything is written."""
+    config.check()
+    words = corpus.survey(inputs.source, inputs.target, inputs.alignment)
+    log.info("%s sentence pairs, %s and %s different words", f"{words.pairs:,}", f"{len(words.source) - 2:,}", f"{len(words.target) - 2:,}")
+    folder = Path(tempfile.mkdtemp(prefix="smt-extract.", dir=Path(outputs.table).parent if outputs.table != "-" else None))
+    try:
+        work = Work(folder, words, config)
+        work.extract(inputs, tell)
+        work.count()
+        return work.write(outputs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Work:
+    """The steps of one extraction, and the files between them."""
+
+    def __init__(self, folder: Path, words: corpus.Survey, config: ExtractConfig) -> None:
+        self.folder, self.words, self.config = folder, words, config
+        self.extractor = Extractor(words, config.max_length)
+        self.source_columns = self.extractor.source_columns
+        self.width = self.extractor.source_columns + self.extractor.target_columns
+        self.lexicon = WordTable(len(words.target))
+        self.totals = scores.Totals()
+        self.parts: list[int] = []  # pairs of each part
+        self.most = max(1 << 16, ((config.memory << 20) - BASE) // (COPIES * ROW_BYTES * (self.width + 8)))
+
+    def extract(self, inputs: Inputs, tell: Callable[[int], None]) -> None:
+        """All instances, condensed block by block, into files by the source phrase; the counts of linked words."""
+        files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
+        self.buckets: Buckets | None = None
+        for block in corpus.blocks(inputs.source, inputs.target, inputs.alignment, self.words, self.config.block):
+            keys, square, ways = self.extractor.instances(block)
+            rows = counts.condensed(keys, square, ways)
+            if self.buckets is None:
+                splitters = quantiles(rows[:, 0], files_wanted) if files_wanted > 1 else np.zeros(0, np.uint64)
+                self.buckets = Buckets(self.folder / "pairs", self.width + 8, splitters)
+            self.buckets.add(rows)
+            self.lexicon.add(*word_pairs(block))
+            tell(len(block.source) + len(block.target))
+        self.lexicon.finish()
+
+    def count(self) -> None:
+        """Each file of instances becomes a part of distinct pairs; targets are counted over all parts."""
+        assert self.buckets
+        target = self.width - self.source_columns
+        by_target = Buckets(self.folder / "targets", target + 3, np.zeros(0, np.uint64))
+        wanted = int(self.buckets.rows.sum() * (target + 3) / (self.width + 8) / self.most) + 1
+        for rows in self.buckets.walk(self.most, self.source_columns):
+            pairs = counts.pairs_of(rows)
+            part = len(self.parts)
+            if part == 0 and wanted > 1:
+                by_target = Buckets(self.folder / "targets", target + 3, quantiles(pairs.keys[:, self.source_columns], wanted))
+            numbers = np.empty((len(pairs.count), target + 3), np.uint64)
+            numbers[:, :target] = pairs.keys[:, self.source_columns :]
+            numbers[:, target], numbers[:, target + 1], numbers[:, target + 2] = pairs.count, part, np.arange(len(pairs.count))
+            by_target.add(numbers)
+            self.totals.add(pairs.count)
+            self.parts.append(len(pairs.count))
+            np.savez(self.folder / f"part{part}.npz", keys=pairs.keys, count=pairs.count, direct=pairs.direct, inverse=pairs.inverse, ways=pairs.ways)
+        back = Buckets(self.folder / "back", 4, np.arange(1, max(1, len(self.parts)), dtype=np.uint64))
+        for rows in by_target.walk(self.most, target):
+            starts, owner = groups(rows, target)
+            total = np.add.reduceat(rows[:, target], starts)
+            partners = np.diff(np.append(starts, len(rows))).astype(np.uint64)
+            order = np.lexsort(tuple(rows[:, column] for column in range(target - 1, -1, -1)))
+            back.add(np.stack([rows[order, target + 1], rows[order, target + 2], total[owner], partners[owner]], 1))
+        self.back = back
+
+    def lines(self) -> Iterator[tuple[list[str], list[str]]]:
+        """Lines of the phrase table and of the reordering table, a part at a time."""
+        for part, size in enumerate(self.parts):
+            with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as held:
+                pairs = Pairs(held["keys"], held["count"], held["direct"], held["inverse"], held["ways"])
+            answer = self.back.read(part)
+            answer = answer[np.argsort(answer[:, 1])].astype(np.int64)
+            assert len(answer) == size
+            yield self.lines_of(pairs, answer[:, 2], answer[:, 3])
+
+    def lines_of(self, pairs: Pairs, of_target: NDArray[np.int64], target_partners: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+        starts, owner = groups(pairs.keys, self.source_columns, True)
+        of_source = np.add.reduceat(pairs.count, starts)[owner]
+        source_partners = np.diff(np.append(starts, len(pairs.count)))[owner]
+        numbers = scores.Counts(pairs.count, of_target, of_source, target_partners, source_partners)
+        inverse, direct = scores.phi(numbers, self.totals, self.config.smoothing)
+        longest, S, T = self.config.max_length, self.words.source, self.words.target
+        packing = self.extractor.packing
+        source = unpack(pairs.keys[:, : self.source_columns], packing[0], packing[1], longest)
+        target = unpack(pairs.keys[:, self.source_columns :], packing[4], packing[5], longest)
+        word_source, word_target = np.where(source == S.end, 0, source), np.where(target == T.end, 0, target)
+        lexicon = self.lexicon
+        lex_direct = counts.lexical(lexicon.keys, lexicon.direct, lexicon.targets, word_source, word_target, pairs.direct, True)
+        lex_inverse = counts.lexical(lexicon.keys, lexicon.inverse, lexicon.targets, word_source, word_target, pairs.inverse, False)
+        heads = [f"{a} ||| {b} ||| " for a, b in zip(phrases(word_source, S.words, starts, owner), phrases(word_target, T.words), strict=True)]
+        columns = [array.tolist() for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)]
+        shapes = [points_of(square) for square in pairs.direct.tolist()]
+        table = [
+            f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {shape} ||| {t} {s} {j} ||| |||"
+            for head, shape, a, b, c, d, t, s, j in zip(heads, shapes, *columns, strict=True)
+        ]
+        known: dict[tuple[int, ...], str] = {}
+        probabilities = scores.orientation_scores(pairs.ways)
+        reordering = []
+        for row, (head, way) in enumerate(zip(heads, map(tuple, pairs.ways.tolist()), strict=True)):
+            text = known.get(way)
+            if text is None:
+                text = known[way] = " ".join(f"{value:.6g}" for value in probabilities[row])
+            reordering.append(head + text)
+        return table, reordering
+
+    def write(self, outputs: Outputs) -> int:
+        """Whole files, or none."""
+        from contextlib import ExitStack
+
+        with ExitStack() as stack:
+            table = stack.enter_context(files.Writing(outputs.table))
+            reordering = stack.enter_context(files.Writing(outputs.reordering)) if outputs.reordering else None
+            for rows, others in self.lines():
+                for at in range(0, len(rows), 4096):
+                    table.write("\n".join(rows[at : at + 4096]) + "\n")
+                    if reordering:
+                        reordering.write("\n".join(others[at : at + 4096]) + "\n")
+        if outputs.lexical:
+            self.write_lexical(outputs.lexical)
+        return sum(self.parts)
+
+    def write_lexical(self, stem: str) -> None:
+        """Word translation probabilities as Moses writes them: `target source p(target | source)` and the other way."""
+        lexicon = self.lexicon
+        source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
+        S, T = ([b"NULL", *side.words[1:]] for side in (self.words.source, self.words.target))
+        words = [(S[s].decode(), T[t].decode()) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
+        files.write_text(f"{stem}.f2e", (f"{t} {s} {p:.7f}" for (s, t), p in zip(words, lexicon.direct.tolist(), strict=True)))
+        files.write_text(f"{stem}.e2f", (f"{s} {t} {p:.7f}" for (s, t), p in zip(words, lexicon.inverse.tolist(), strict=True)))
+
+
+def groups(rows: Any, columns: int, ordered: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where rows with the same first columns begin, and of each row its group; rows are sorted in place first."""
+    if not ordered:
+        rows[:] = rows[np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))]
+    new = np.concatenate([[True], (rows[1:, :columns] != rows[:-1, :columns]).any(1)])
+    return np.flatnonzero(new), np.cumsum(new) - 1
+
+
+def phrases(ids: NDArray[np.int32], words: list[bytes], starts: Any = None, owner: Any = None) -> list[str]:
+    """Rows of words as text; rows of one owner are equal."""
+    texts = [word.decode() for word in words]
+    if starts is not None:
+        found = phrases(ids[starts], words)
+        return [found[group] for group in owner.tolist()]
+    lengths = (ids > 0).sum(1).tolist()
+    return [" ".join([texts[word] for word in row[:length]]) for row, length in zip(ids.tolist(), lengths, strict=True)]
+
+
+_points: dict[int, str] = {}
+
+
+def points_of(square: int) -> str:
+    """0-0 1-2 of an alignment square, target word by target word, as Moses writes it."""
+    text = _points.get(square)
+    if text is None:
+        text = " ".join(f"{i}-{j}" for j in range(8) for i in range(8) if square >> (8 * i + j) & 1)
+        if len(_points) < 1 << 20:
+            _points[square] = text
+    return text
