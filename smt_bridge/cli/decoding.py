@@ -36,9 +36,13 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
     )
     config.check()
     system = systems.load(args.model, not args.no_cache)
+    networks = []
     if system.neural:
-        options.set_up_torch("cpu", 1, "auto")
-    decoder = Decoder(system, config, weights)
+        options.set_up_torch("cpu", 1, "mkl")
+        from smt_bridge.decoder import neural
+
+        networks = neural.load(system)
+    decoder = Decoder(system, config, weights, networks)
     log.info("%s", describe(decoder))
     if not HAVE_NUMBA:
         log.warning("the package numba is not installed: decoding is about seven times slower; install it with: pip install 'nmt-smt[smt]'")

@@ -54,8 +54,11 @@ class Translation:
 
 
 class Decoder:
-    def __init__(self, system: System, config: DecoderConfig, weights: Weights | None = None) -> None:
-        """`weights`: instead of the ini's. ConfigError for weights that do not fit the system."""
+    def __init__(self, system: System, config: DecoderConfig, weights: Weights | None = None, networks: Sequence[Any] = ()) -> None:
+        """`weights`: instead of the ini's. `networks`: the neural language models of the system, see neural.load.
+
+        ConfigError for weights that do not fit the system.
+        """
         config.check()
         self.system, self.config = system, config
         self.weights = dict(system.weights if weights is None else weights)
@@ -71,7 +74,12 @@ class Decoder:
         self.longest = max([LONGEST, *(source.count(b" ") + 1 for source in table.sources)])
         self.models = system.lms or [nothing()]
         self.lm_weights = np.array([self.weights[name][0] for name in system.lm_names] or [0.0])
-        self.neural: Any = None  # see neural.py
+        self.neural: Any = None
+        self.networks = networks
+        if networks:
+            from smt_bridge.decoder.neural import Neural
+
+            self.neural = Neural(networks, [self.weights[network.name][0] for network in networks], config)
         self.set_up_words()
         self.set_up_rows()
         self.local = threading.local()
@@ -93,7 +101,7 @@ class Decoder:
         for model, (lm, lm_weight) in enumerate(zip(self.word_of, self.lm_weights, strict=True)):
             ids = self.word_ids[model][table.words]
             alone, most = automaton.phrase_scores(self.automata[model], ids, table.cut) if self.compiled else lm.phrases(ids, table.cut)
-            estimates += lm_weight * alone
+            estimates += (lm_weight + (self.neural.stand_in if self.neural is not None and model == 0 else 0.0)) * alone
             bounds += lm_weight * (most if lm_weight > 0 else -math.inf * np.sign(lm_weight) if lm_weight else most)
         self.row_bound = np.maximum(bounds, estimates)[table.target]
         self.row_estimate = self.row_score + estimates[table.target]
@@ -142,7 +150,7 @@ class Decoder:
         for option in np.flatnonzero(~known):  # as Moses: the word itself, at a price
             score[option] = UNKNOWN_WORD - self.weight("WordPenalty") + self.weight("PhrasePenalty")
             alone = [lm.phrase([int(ids[start[option]])]) for lm, ids in zip(self.word_of, lm_words, strict=True)]
-            estimate[option] = score[option] + float(np.dot(self.lm_weights, alone))
+            estimate[option] = score[option] + float(np.dot(self.lm_weights, alone)) + (self.neural.stand_in * alone[0] if self.neural is not None else 0.0)
             bound[option] = 0.0 if (self.lm_weights >= 0).all() else math.inf
         options = Options(
             score, bound, reordering[:, :3].copy(), reordering[:, 3:].copy(), np.where(known, table.forward[at], -1).astype(np.int32), start, length,

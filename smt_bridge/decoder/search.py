@@ -52,7 +52,7 @@ class Limits(NamedTuple):
     reordering: bool
     edges: bool  # keep what n-best lists need
     deferred: bool  # candidates wait to be scored by `settle`, see neural.py
-    stand_in: float  # weight of the language models where neural ones have not spoken yet
+    stand_in: float  # weight of the first language model where neural ones have not spoken yet
 
 
 class State(NamedTuple):
@@ -333,15 +333,19 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
                 gain += options.backward[option, way]
             if not limits.deferred and base + gain + future + options.bound[option] < S.worst[stack]:
                 continue
-            spoken = 0.0
+            spoken, alone = 0.0, 0.0
             for model in range(len(lms)):
                 lm, state = lms[model], S.context[hypothesis, model]
                 for place in range(options.start[option], options.start[option] + options.length[option]):
                     more, state = step(lm, state, options.words[model, place])
                     spoken += weights[model] * more
+                    if model == 0:
+                        alone += more
                 if stack == n:
                     more, state = step(lm, state, lm.end)
                     spoken += weights[model] * more
+                    if model == 0:
+                        alone += more
                 room[model] = state
             score = base + gain + spoken
             total = score + future
@@ -353,7 +357,7 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
                 S.counters[CANDIDATES] = number + 1
                 S.c_stack[number], S.c_coverage[number], S.c_parent[number], S.c_option[number] = stack, reached, hypothesis, option
                 S.c_begin[number], S.c_end[number], S.c_score[number] = start, last, score
-                S.c_total[number] = total + limits.stand_in * spoken
+                S.c_total[number] = total + limits.stand_in * alone
                 for model in range(len(lms)):
                     S.c_context[number, model] = room[model]
             elif total >= S.worst[stack]:
