@@ -24,6 +24,7 @@ from smt_bridge.extraction.tables import ExtractConfig, Inputs, Outputs, build
 log = logging.getLogger("nmt.smt_train")
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
+LEXICAL = "lex"  # lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 
 # The weights that Moses' train-model.perl writes.
@@ -117,7 +118,7 @@ def extract(folder: Path, config: TrainConfig) -> None:
     """Both tables; the phrase table gets its name last, so that the step is done once that is there."""
     beside = folder / f"{TABLE}.part.gz"
     inputs = Inputs(config.source, config.target, str(folder / ALIGNMENT))
-    pairs = build(inputs, Outputs(str(beside), str(folder / REORDERING) if config.reordering else None), config.extract)
+    pairs = build(inputs, Outputs(str(beside), str(folder / REORDERING) if config.reordering else None, str(folder / LEXICAL)), config.extract)
     beside.rename(folder / TABLE)
     log.info("%s phrase pairs", f"{pairs:,}")
 

@@ -111,17 +111,19 @@ def distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 @torch.no_grad()
-def ngram_scores(model: CSLM, contexts: NDArray[np.int64], words: NDArray[np.int64], normalized: bool = False) -> NDArray[np.float64]:
+def ngram_scores(
+    model: CSLM, contexts: NDArray[np.int64], words: NDArray[np.int64], normalized: bool = False, table: Tensor | None = None
+) -> NDArray[np.float64]:
     """log p(word | context) of many n-grams, natural logarithm: (N, n - 1), (N,) -> (N,)
 
     Each distinct context is computed once, its first layer from a table of what each word adds at each place. `normalized` takes
-    log Z as 0: only for models that were trained with `normalizer`.
+    log Z as 0: only for models that were trained with `normalizer`. `table`: of `first_layer_table`, for many small calls.
     """
     unique, index = distinct(contexts)
     order = np.argsort(index, kind="stable")
     index, words = index[order], words[order]
     result = np.empty(len(words))
-    first = FirstLayer(model, unique)
+    first = FirstLayer(model, unique, table)
     room = None if normalized else model.output.room(min(ROWS, len(unique)))
     for start in range(0, len(unique), ROWS):
         features = model.above(first.rows(start, start + ROWS))
@@ -135,15 +137,29 @@ def ngram_scores(model: CSLM, contexts: NDArray[np.int64], words: NDArray[np.int
     return result
 
 
+@torch.no_grad()
+def first_layer_table(model: CSLM) -> Tensor | None:
+    """What each word adds to the first layer at each place, (places * V, H); None where that is too large."""
+    vectors = model.embedding.weight
+    places = model.order - 1
+    if places * len(vectors) * model.first.out_features > TABLES:
+        return None
+    return torch.cat([vectors @ part.t() for part in model.first.weight.split(vectors.shape[1], 1)])
+
+
 class FirstLayer:
     """The first layer's sums of given contexts: Σ_k W_k e(w_k) + b, from tables of W_k e(w) where words are fewer than contexts."""
 
-    def __init__(self, model: CSLM, contexts: NDArray[np.int64]) -> None:
+    def __init__(self, model: CSLM, contexts: NDArray[np.int64], table: Tensor | None = None) -> None:
         self.model = model
         places = model.order - 1
+        if table is not None:
+            self.table: Tensor | None = table
+            self.contexts = torch.from_numpy(contexts + np.arange(places) * (len(table) // places)).to(model.device)
+            return
         words, inverse = np.unique(contexts, return_inverse=True)
         self.contexts = torch.from_numpy(contexts).to(model.device)
-        self.table: Tensor | None = None
+        self.table = None
         if len(words) < len(contexts) and places * len(words) * model.first.out_features <= TABLES:
             vectors = model.embedding(torch.from_numpy(words).to(model.device))  # (W, E)
             parts = model.first.weight.split(vectors.shape[1], 1)

@@ -1,45 +1,118 @@
 #!/usr/bin/env bash
-# Neural features in a Moses system (chapter 4 of the document) on the real Multi30k system: train phrase models on its table, rescore its
-# n-best lists, tune, compare. Needs NMT_DATA and kenlm; about 40 CPU minutes a model, four models.
-# usage: run.sh
+# Table 4.1 of the document (Cho et al. 2014, EMNLP): a phrase-based system, with the RNN's phrase scores, with a CSLM inside the search,
+# with a word penalty. Every row is tuned by decoding, then its weights are found again by three seeds on all its n-best lists.
+# usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--controls] [--rows "ROW ..."] [--workers N]
+#   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: our grammar's corpus (default)
+#   --networks  run directories of networks.sh: short-translation, cslm ...; without it they are trained
+#   --controls  also: + inverse RNN, + proposals, the networks with all words
+# Started again after an interruption it goes on; what is finished is not done again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-data=${NMT_DATA:-}/moses-multi30k
-[ -d "$data" ] || { echo "set NMT_DATA to the folder that holds moses-multi30k/ (a Moses system with its n-best lists)" >&2; exit 2; }
+here=recipes/phrase_scores
+engine=embedded data=generated networks= out= controls= workers=2 rows=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --engine) engine=$2; shift 2 ;;
+        --data) data=$2; shift 2 ;;
+        --networks) networks=$2; shift 2 ;;
+        --out) out=$2; shift 2 ;;
+        --rows) rows=$2; shift 2 ;;
+        --workers) workers=$2; shift 2 ;;
+        --controls) controls=yes; shift ;;
+        *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
+    esac
+done
+[ "$engine" = embedded ] || [ "$engine" = moses ] || { echo "run.sh: --engine $engine: expected embedded or moses" >&2; exit 2; }
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
-out=runs/phrase_scores
-mkdir -p $out
+name=$(basename "$data")
+out=${out:-runs/table-4.1-$name-$engine}
+minutes=40 short=1500 tuning=(--stack 100 --iterations 10)
+if [ "$data" = generated ]; then
+    minutes=3 short=400 tuning=(--stack 50 --iterations 6 --restarts 10)
+    data=$out/corpus
+    [ -s "$data/test.fr" ] || python recipes/quickstart/corpus.py "$data"
+    if [ ! -s "$data/small/test.fr" ]; then # 4,000 pairs to train on, 300 to tune on, 500 to test on: minutes, and not all is known
+        mkdir -p "$data/small"
+        for l in en fr; do
+            head -n 4000 "$data/train.$l" > "$data/small/train.$l"
+            head -n 300 "$data/dev.$l" > "$data/small/dev.$l"
+            head -n 500 "$data/test.$l" > "$data/small/test.$l"
+        done
+    fi
+    data=$data/small
+fi
+for part in train dev test; do for l in en fr; do
+    [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l is not there; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
+done; done
+mkdir -p "$out"
+say() { printf '\n== %s\n' "$*"; }
+done_() { [ -s "$1" ]; }
 
-# Vocabularies of the training corpus: all its words, and the 1,500 most frequent ones, which cover 93% of it as in the paper.
-for l in en fr; do
-    nmt-vocab --unescape --size 1500 -i "$data/corpus/train.tok.$l" -o runs/short.$l.vocab
-    nmt-vocab --unescape --size 30000 -i "$data/corpus/train.tok.$l" -o runs/full.$l.vocab
-done
+say "model: alignment, tables, language model"
+smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr"
 
-# Two directions of each. One thread a model: two at a time on two cores.
-train() { # VARIANT DIRECTION SOURCE TARGET
-    nmt-train recipes/phrase_scores/train.yaml run=runs/phrases-$1-$2 threads=1 data.source.vocab_file=runs/$1.$3.vocab data.target.vocab_file=runs/$1.$4.vocab \
-        data.inverse=$([ "$2" = inverse ] && echo true || echo false) data.source.language="$3" data.target.language="$4"
+say "networks"
+if [ -z "$networks" ]; then
+    networks=$out/networks
+    CONTROLS=${controls:-no} $here/networks.sh "$data" "$out/model/phrase-table.gz" "$networks" "$minutes" "$short"
+fi
+
+# The pairs that dev and test can use: a tenth of the work for everything that follows.
+say "tables: filtered, then one more column for each feature"
+base=$out/tables/baseline
+mkdir -p "$base"
+done_ "$base/phrase-table.gz" || smt-filter-table "$out/model/phrase-table.gz" -i "$data/dev.en" "$data/test.en" -o "$base/phrase-table.gz" \
+    --reordering "$out/model/reordering-table.wbe-msd-bidirectional-fe.gz" --reordering-output "$base/reordering-table.wbe-msd-bidirectional-fe.gz"
+cp -f "$out/model/moses.ini" "$base/moses.ini"
+cp -f "$out/model/lm.arpa.gz" "$base/lm.arpa.gz"
+
+# table NEW OLD FEATURE: the table of OLD with one more column
+table() {
+    new=$out/tables/$1 old=$out/tables/$2
+    mkdir -p "$new"
+    done_ "$new/phrase-table.gz" || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume
+    for file in lm.arpa.gz reordering-table.wbe-msd-bidirectional-fe.gz; do cp -f "$old/$file" "$new/$file"; done
+    smt-ini add-feature "$old/moses.ini" --name TranslationModel0 --weight 0.2 -o "$new/moses.ini"
 }
-for variant in short full; do
-    train $variant translation en fr & one=$!
-    train $variant inverse fr en & two=$!
-    wait $one; wait $two
+# with_cslm ROW: the same tables, and the CSLM in the search
+with_cslm() {
+    place=$(cd "$networks/cslm" && pwd)
+    smt-ini add-feature "$out/tables/$1/moses.ini" --line "CSLM name=CSLM0 factor=0 path=$place normalized=true" --weight 0.25 -o "$out/tables/$1/cslm.ini"
+}
+table rnn baseline "translation=$networks/short-translation"
+table rnn-wp rnn "unknown-words=$networks/short-translation"
+with_cslm rnn
+with_cslm rnn-wp
+plan="baseline rnn cslm-rnn cslm-rnn-wp"
+if [ -n "$controls" ]; then
+    table rnn-inverse rnn "inverse=$networks/short-inverse"
+    table full-rnn baseline "translation=$networks/full-translation"
+    table full-rnn-inverse full-rnn "inverse=$networks/full-inverse"
+    with_cslm full-rnn
+    with_cslm full-rnn-inverse
+    with_cslm rnn-inverse
+    $here/proposals.sh "$out" "$networks" "$data" "$workers"
+    plan="$plan rnn-inverse cslm-rnn-inverse proposals full-rnn full-cslm-rnn full-cslm-rnn-inverse"
+fi
+ini_of() { # ROW -> its configuration
+    case $1 in
+        baseline) echo "$out/tables/baseline/moses.ini" ;;
+        cslm-*) echo "$out/tables/${1#cslm-}/cslm.ini" ;;
+        full-cslm-*) echo "$out/tables/full-${1#full-cslm-}/cslm.ini" ;;
+        *) echo "$out/tables/$1/moses.ini" ;;
+    esac
+}
+mkdir -p "$out/rows"
+for row in ${rows:-$plan}; do
+    say "row $row: tune, then translate the test set with each seed's weights"
+    $here/row.sh "$engine" "$row" "$(ini_of "$row")" "$data" "$out/rows" "$workers" "${tuning[@]}"
 done
 
-[ -s $out/reverse.arpa ] || python recipes/phrase_scores/reverse_lm.py "$data/corpus/train.tok.fr" > $out/reverse.arpa
-
-for variant in short full; do
-    unknown=()
-    [ $variant = short ] && unknown=(-f unknown-words=runs/phrases-short-translation)
-    for part in val test_2016_flickr; do
-        smt-rescore "$data/out/$part.100best.segalign.gz" -s "$data/corpus/$part.tok.en" --by-phrase --checkpoint last --workers 2 \
-            -f translation=runs/phrases-$variant-translation -f inverse=runs/phrases-$variant-inverse ${unknown[@]+"${unknown[@]}"} \
-            -f reverse-lm=$out/reverse.arpa --decoder-weights "$data/moses.tuned.ini" -o $out/$part.$variant.all
-    done
-    recipes/phrase_scores/tune.sh $variant
-    systems=(rnn rnn-inverse reverse-lm all)
-    [ $variant = short ] && systems+=(rnn-inverse-wp)
-    nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" -b $out/$variant.control.test -t $(printf "$out/$variant.%s.test " "${systems[@]}") \
-        --bleu-tokenize none | tee $out/$variant.tsv
+say "report"
+systems=() names=()
+for row in $plan; do
+    if [ -s "$out/rows/$row.seed-1.test" ]; then systems+=("$out/rows/$row.seed-1.test"); names+=("$row"); fi
 done
+nmt-analyze report "${systems[@]}" --names "${names[@]}" --source "$data/test.en" --reference "$data/test.fr" --tokenized --bleu-tokenize none \
+    --vocabulary "$networks/short.en.vocab" "$networks/short.fr.vocab" --title "Table 4.1: $name, $engine engine" --output "$out/report.html" --quiet
+python $here/table.py "$out/rows" "$data/test.fr" "${names[@]}" | tee "$out/table.tsv"

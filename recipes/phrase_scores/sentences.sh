@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The other use of a network: its score of whole sentences, on the same lists. Needs runs/multi30k (recipes/multi30k/run.sh) and
-# the control of run.sh.   usage: sentences.sh
+# the control of rescoring.sh.   usage: sentences.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=$NMT_DATA/moses-multi30k

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tune each system on the development lists and translate the test lists with it; one row of the result each.
-# usage: tune.sh VARIANT   (after run.sh; VARIANT is short or full)
+# usage: tune.sh VARIANT   (after rescoring.sh; VARIANT is short or full)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=$NMT_DATA/moses-multi30k

@@ -149,7 +149,7 @@ class Decoder:
         lm_words = self.lm_words(text_ids, list(unknown))
         for option in np.flatnonzero(~known):  # as Moses: the word itself, at a price
             score[option] = UNKNOWN_WORD - self.weight("WordPenalty") + self.weight("PhrasePenalty")
-            alone = [lm.phrase([int(ids[start[option]])]) for lm, ids in zip(self.word_of, lm_words, strict=True)]
+            alone = [self.alone(model, int(ids[start[option]])) for model, ids in enumerate(lm_words)]
             estimate[option] = score[option] + float(np.dot(self.lm_weights, alone)) + (self.neural.stand_in * alone[0] if self.neural is not None else 0.0)
             bound[option] = 0.0 if (self.lm_weights >= 0).all() else math.inf
         options = Options(
@@ -265,6 +265,12 @@ class Decoder:
         if self.neural is not None:
             columns.update(self.neural.features([self.text(sentence, path) for path in paths]))
         return np.hstack([columns[name] for name in system.sizes]).astype(np.float64)
+
+    def alone(self, model: int, word: int) -> float:
+        """log p of a word without context."""
+        if self.compiled:
+            return float(self.models[model].log_prob[word])
+        return self.word_of[model].phrase([word])
 
     def lm_score(self, model: int, text: list[int]) -> float:
         if self.compiled:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nmt import checkpoint
 from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
-from nmt.lm.cslm import CSLM, ngram_scores
+from nmt.lm.cslm import CSLM, first_layer_table, ngram_scores, ngrams
 from nmt.phrase_table import unescape
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.config import DecoderConfig
@@ -35,6 +35,7 @@ class Network:
     run: Any  # SavedLM
     normalized: bool  # take log Z as 0
     ids: dict[str, int]
+    table: Any  # of the first layer, made once
 
     @property
     def order(self) -> int:
@@ -50,7 +51,7 @@ class Network:
         return found
 
     def score(self, contexts: Int64s, words: Int64s) -> NDArray[np.float64]:
-        return ngram_scores(self.run.model, contexts, words, self.normalized)
+        return ngram_scores(self.run.model, contexts, words, self.normalized, self.table)
 
 
 def load(system: System) -> list[Network]:
@@ -62,7 +63,7 @@ def load(system: System) -> list[Network]:
             raise ConfigError(f"{line.path}: {line.name} has to be a CSLM; use other language models to rescore n-best lists (smt-rescore)")
         if line.normalized and not run.config.normalizer:
             raise ConfigError(f"{line.path}: normalized=true, but this model was not trained with lm.normalizer")
-        found.append(Network(line.name, run, line.normalized, {}))
+        found.append(Network(line.name, run, line.normalized, {}, first_layer_table(run.model)))
     return found
 
 
@@ -141,8 +142,6 @@ class Neural:
 
     def features(self, texts: Sequence[Sequence[str]]) -> dict[str, Any]:
         """log p of whole translations, natural: name -> (N, 1)"""
-        from nmt.lm.cslm import ngrams
-
         found = {}
         for network in self.networks:
             with self.lock:

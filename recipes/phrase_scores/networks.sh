@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The networks of Table 4.1: phrase models on a phrase table, both directions, with a short-list and with all words; a CSLM of the target text.
+# usage: networks.sh DATA TABLE OUT [MINUTES [SHORT]]
+#   DATA     folder with train.en, train.fr, dev.fr       TABLE  phrase table      OUT  one run directory a network
+#   MINUTES  of training a network (default 40)           SHORT  words of the short-list (default 1500, 93% of Multi30k as in the paper)
+# One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+data=$1 table=$2 out=$3 minutes=${4:-40} short=${5:-1500}
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+mkdir -p "$out"
+for l in en fr; do
+    [ -s "$out/short.$l.vocab" ] || nmt-vocab -q --unescape --size "$short" -i "$data/train.$l" -o "$out/short.$l.vocab"
+    [ -s "$out/full.$l.vocab" ] || nmt-vocab -q --unescape --size 30000 -i "$data/train.$l" -o "$out/full.$l.vocab"
+done
+
+phrases() { # VARIANT DIRECTION SOURCE TARGET
+    nmt-train recipes/phrase_scores/train.yaml run="$out/$1-$2" threads=1 data.phrase_table="$table" training.max_minutes="$minutes" \
+        data.source.vocab_file="$out/$1.$3.vocab" data.target.vocab_file="$out/$1.$4.vocab" \
+        data.inverse=$([ "$2" = inverse ] && echo true || echo false) data.source.language="$3" data.target.language="$4"
+}
+cslm() {
+    nmt-train recipes/phrase_scores/cslm.yaml run="$out/cslm" threads=1 data.train_text="$data/train.fr" data.dev_text="$data/dev.fr" \
+        data.target.language=fr training.max_minutes="$minutes"
+}
+pair() { "$@" & job=$!; }
+
+pair phrases short translation en fr; one=$job; pair cslm; two=$job
+wait $one; wait $two
+[ "${CONTROLS:-yes}" = yes ] || exit 0
+pair phrases short inverse fr en; one=$job; pair phrases full translation en fr; two=$job
+wait $one; wait $two
+phrases full inverse fr en

@@ -1,0 +1,36 @@
+"""Table 4.1: for each row BLEU of three seeds, mean, and the paired bootstrap of each seed against the baseline's: table.py ROWS REFERENCE ROW ..."""
+
+import sys
+from pathlib import Path
+
+from nmt import files
+from nmt.analysis.significance import paired_bootstrap
+from nmt.metrics import corpus_bleu
+
+SEEDS = (1, 2, 3)
+
+
+def main(folder: Path, reference: str, names: list[str]) -> None:
+    references = [list(files.read_lines(reference))]
+    outputs = {(name, seed): list(files.read_lines(folder / f"{name}.seed-{seed}.test")) for name in names for seed in SEEDS}
+    print("\t".join(["row", *(f"seed {seed}" for seed in SEEDS), "mean", "gain", *(f"p of seed {seed}" for seed in SEEDS)]))
+    first, told = 0.0, []
+    for name in names:
+        scores, chances = [], []
+        for seed in SEEDS:
+            ours, base = outputs[name, seed], outputs[names[0], seed]
+            if ours == base:
+                scores.append(corpus_bleu(ours, references, "none").score)
+                chances.append("")
+                continue
+            rows, told = paired_bootstrap(["baseline", "row"], [base, ours], references, "none")
+            scores.append(rows[1].bleu)
+            chances.append(f"{rows[1].p:.3f}")
+        mean = sum(scores) / len(scores)
+        first = first or mean
+        print("\t".join([name, *(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - first:+.2f}", *chances]))
+    print(f"# BLEU on {reference}; p against {names[0]} with the same seed; {told[0] if told else ''}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -1,0 +1,205 @@
+"""New options from the network: target phrases that the encoder-decoder proposes for source phrases which a table covers thinly.
+
+The document leaves this as future work: the RNN not as a scorer of what the table has, but as a source of phrases. Beam search gives
+a few targets for each wanted source phrase; those that the table lacks become rows:
+
+    phi          p(source | target) and p(target | source) of the networks
+    lexical      weights by the most likely links of the word translation table, which also make the alignment
+    last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for tuning to weigh
+    reordering   the mean of the table's rows of that source, else of all: a missing row would cost nothing, a bonus over every real one
+
+Further columns (RNN, CSLM ...) are left to smt-score-table, which scores new rows like old ones.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import checkpoint, files, phrase_table
+from nmt.errors import ConfigError, DataError
+from nmt.phrase_table import PhrasePair, escape, unescape
+from nmt.run import Run
+from nmt.search.beam import BeamConfig
+from smt_bridge.features.base import Pairs
+from smt_bridge.features.translation import Translation
+from smt_bridge.filter_table import Occurring, same_rows
+
+FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
+PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
+TABLE = b"1"
+COLUMNS = 4
+BATCH = 256  # source phrases searched at a time
+
+Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probability
+
+
+@dataclass
+class ProposeConfig:
+    options: int = 3  # proposed for each source phrase
+    beam: int = 10
+    thin: int = 1  # propose where the table has at most so many options ...
+    rare: int = 2  # ... or the source was extracted at most so often
+    longest: int = 4  # words of a source phrase
+    least: float = 0.05  # probability of a proposal given its source
+
+
+@dataclass
+class Known:
+    """What a table has, as far as proposals ask."""
+
+    targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
+    counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
+    target_counts: dict[bytes, int] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)  # target words without escapes -> as the table writes them
+    reordering: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)  # of rare sources
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(6))
+
+
+@dataclass(order=True)
+class Row:
+    """A proposed pair: its line, and its row of the reordering table."""
+
+    line: bytes
+    reordering: bytes
+    source: bytes
+
+
+def read_table(path: str, reordering: str | None) -> Known:
+    """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four scores."""
+    known = Known()
+    pairs: Iterator[Any] = phrase_table.checked(path)
+    others = same_rows(pairs, phrase_table.read(reordering), reordering) if reordering else ((pair, None) for pair in pairs)
+    total, rows = np.zeros(6), 0
+    for pair, other in others:
+        if not rows and len(pair.scores.split()) != COLUMNS:
+            raise ConfigError(f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, then score further columns")
+        rows += 1
+        known.targets.setdefault(pair.source, set()).add(pair.target)
+        counts = phrase_table.counts(pair)
+        if len(counts) > 1:
+            known.counts[pair.source] = int(float(counts[1]))
+            known.target_counts[pair.target] = int(float(counts[0]))
+        for word in pair.target.decode("utf-8").split(" "):
+            known.words.setdefault(unescape(word), word)
+        if other is not None:
+            values = np.array(other.scores.split(), np.float64)
+            if len(values) != 6:
+                raise DataError(f"{reordering}: row {rows}: {len(values)} probabilities, expected 6 (msd-bidirectional-fe)")
+            total += values
+            if known.counts.get(pair.source, 0) <= 10:
+                known.reordering.setdefault(pair.source, []).append(values)
+    known.mean = total / max(1, rows)
+    return known
+
+
+def wanted(occurring: Occurring, known: Known, config: ProposeConfig) -> list[bytes]:
+    """The phrases of a text that the table lacks or covers thinly, in order of their bytes."""
+    found = []
+    for source in sorted(occurring.grams):
+        if source.count(b" ") >= config.longest:
+            continue
+        options, count = len(known.targets.get(source, ())), known.counts.get(source, 0)
+        if options <= config.thin or 0 < count <= config.rare:
+            found.append(source)
+    return found
+
+
+def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
+    """Moses' lex files: lines `word given probability`. DataError for another line."""
+    found = {}
+    for number, line in enumerate(files.read_lines(path), 1):
+        try:
+            word, given, probability = line.split(" ")
+            found[given.encode(), word.encode()] = float(probability)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: expected 'word given probability', found {line[:40]!r}") from error
+    return found
+
+
+def best_links(given: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon) -> tuple[list[tuple[int, int]], float]:
+    """Each word to the given word, or NULL, that makes it most likely: links (given, word), and the product of the probabilities."""
+    points, weight = [], 1.0
+    for place, word in enumerate(words):
+        chances = [lexicon.get((origin, word), 0.0) for origin in given]
+        top = int(np.argmax(chances))
+        null = lexicon.get((b"NULL", word), 0.0)
+        if chances[top] >= null and chances[top] > 0:
+            points.append((top, place))
+        weight *= max(FLOOR, chances[top], null)
+    return points, weight
+
+
+def line_of(source: bytes, target: bytes, chances: tuple[float, float], lexicons: tuple[Lexicon, Lexicon], counts: tuple[int, int]) -> bytes:
+    """A line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target words given source words, and back."""
+    s, t = source.split(b" "), target.split(b" ")
+    forward, direct = best_links(s, t, lexicons[0])
+    backward, inverse = best_links(t, s, lexicons[1])
+    linked = {word for word, _ in forward}
+    points = sorted({*forward, *((b, a) for a, b in backward if b not in linked)}, key=lambda point: (point[1], point[0]))
+    scores = b" ".join(b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct))
+    shape = b" ".join(b"%d-%d" % point for point in points)
+    return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % (source, target, scores, PROPOSED, shape, *counts)
+
+
+class Proposer:
+    """Networks and what they need to make rows."""
+
+    def __init__(
+        self, run: str, inverse: str | None, which: str, device: str, config: ProposeConfig, known: Known, lexicons: tuple[Lexicon, Lexicon]
+    ) -> None:
+        self.run = Run.load(run, which=which, device=device)
+        self.inverse = Translation(checkpoint.load(inverse, which, device), inverse=True) if inverse else None
+        self.config, self.known, self.lexicons = config, known, lexicons
+
+    def rows(self, sources: Sequence[bytes], tell: Callable[[int], None] = lambda count: None) -> list[Row]:
+        """The proposals for some source phrases, in order of their lines."""
+        rows: list[Row] = []
+        for start in range(0, len(sources), BATCH):
+            batch = sources[start : start + BATCH]
+            found = self.targets_of(batch)
+            inverse = self.inverse_of(found)
+            for (source, target, direct), back in zip(found, inverse, strict=True):
+                counts = (self.known.target_counts.get(target, 0), self.known.counts.get(source, 0))
+                own = self.known.reordering.get(source, [])
+                mean = np.mean(own, 0) if own else self.known.mean
+                line = line_of(source, target, (back, direct), self.lexicons, counts)
+                rows.append(Row(line, b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist())), source))
+            tell(len(batch))
+        return sorted(rows)
+
+    def targets_of(self, batch: Sequence[bytes]) -> list[tuple[bytes, bytes, float]]:
+        """Source, target and p(target | source) of what the table lacks."""
+        texts = [" ".join(phrase_table.words(source)) for source in batch]
+        beam = BeamConfig(self.config.beam, "none", max_length_factor=3.0)
+        found = []
+        for source, translations in zip(batch, self.run.n_best(texts, beam, tokenized=True), strict=True):
+            held = self.known.targets.get(source, set())
+            new = 0
+            for translation in translations:
+                chance = math.exp(min(0.0, translation.log_prob))
+                if new >= self.config.options or chance < self.config.least:
+                    break
+                target = " ".join(self.known.words.get(word, escape(word)) for word in translation.words).encode()
+                if target and target not in held:
+                    found.append((source, target, chance))
+                    new += 1
+        return found
+
+    def inverse_of(self, found: Sequence[tuple[bytes, bytes, float]]) -> list[float]:
+        """p(source | target); without a network of that direction that of the other."""
+        if self.inverse is None or not found:
+            return [chance for _, _, chance in found]
+        pairs = Pairs([source.decode().split(" ") for source, _, _ in found], [target.decode().split(" ") for _, target, _ in found], list(range(len(found))))
+        return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
+
+
+def merged(pairs: Iterable[PhrasePair], rows: Collection[Row], reordering: Iterable[bytes] | None) -> Iterator[tuple[bytes, bytes]]:
+    """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no proposal."""
+    others = iter(reordering) if reordering is not None else None
+    old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
+    return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])
