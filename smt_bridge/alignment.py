@@ -107,4 +107,6 @@ def check_points(links: Links, source: int, target: int, where: str) -> None:
     """DataError for a point outside a sentence pair of these lengths."""
     for a, b in links:
         if a >= source or b >= target:
-            raise DataError(f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the source side first, does the text match?")
+            raise DataError(
+                f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the source side first, does the text match?"
+            )

@@ -149,9 +149,7 @@ def line_of(source: bytes, target: bytes, chances: tuple[float, float], lexicons
 class Proposer:
     """Networks and what they need to make rows."""
 
-    def __init__(
-        self, run: str, inverse: str | None, which: str, device: str, config: ProposeConfig, known: Known, lexicons: tuple[Lexicon, Lexicon]
-    ) -> None:
+    def __init__(self, run: str, inverse: str | None, which: str, device: str, config: ProposeConfig, known: Known, lexicons: tuple[Lexicon, Lexicon]) -> None:
         self.run = Run.load(run, which=which, device=device)
         self.inverse = Translation(checkpoint.load(inverse, which, device), inverse=True) if inverse else None
         self.config, self.known, self.lexicons = config, known, lexicons

@@ -163,3 +163,17 @@ def attentive(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Com
     done = command("nmt-train", tiny / "train.yaml", f"run={run}", *(f"{key}={value}" for key, value in ATTENTIVE.items()))
     assert done.returncode == 0, done.stderr
     return run
+
+
+@pytest.fixture(scope="session")
+def smt_model(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command: Command) -> Path:
+    """A folder with a corpus of 600 pairs, 60 others for development, and `model`, which the installed smt-train made of it."""
+    folder = tmp_path_factory.mktemp("smt")
+    write_corpus(folder, grammar, 600, seed=5)
+    (folder / "other").mkdir()
+    write_corpus(folder / "other", grammar, 60, seed=6)
+    for side in ("en", "fr"):
+        (folder / "other" / f"train.{side}").rename(folder / f"dev.{side}")
+    done = command("smt-train", folder / "model", "-s", folder / "train.en", "-t", folder / "train.fr", "--order", 3, "-q")
+    assert done.returncode == 0, done.stderr
+    return folder

@@ -8,9 +8,11 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     "smt_bridge.cli",
     "smt_bridge.rescore",
-    "smt_bridge.score_table",
+    "smt_bridge.score_table smt_bridge.propose smt_bridge.system_training",
     "smt_bridge.workers smt_bridge.report smt_bridge.check_system smt_bridge.tuning",
     "smt_bridge.features",
+    "smt_bridge.extraction",
+    "smt_bridge.decoder",
     "smt_bridge",
     "nmt.cli",
     "nmt.analysis",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import options
 from nmt.data.tokenize import Tokenizer
+from nmt.phrase_table import escape, unescape
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -13,19 +14,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-tokenize", "Moses' normalization and tokenization, without escapes; a filter.")
+    parser = options.Parser("nmt-tokenize", "Moses' normalization and tokenization; a filter. Words stay without Moses' escapes unless asked for.")
     options.add_input_output(parser)
     parser.add_argument("--language", "-l", default="en", help="language of the rules")
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
     parser.add_argument("--detokenize", "-d", action="store_true", help="the way back: words to text")
+    parser.add_argument("--escape", action="store_true", help="write &apos; &#124; ... as Moses' models want them; with --detokenize they are undone")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-tokenize", args.quiet)
     tokenizer = Tokenizer(args.language, normalize=not args.no_normalize, case="lower" if args.lower else "keep")
     with files.Writing(args.output) as out:
         for line in files.read_lines(args.input):
-            out.write((tokenizer.text(files.split_words(line)) if args.detokenize else " ".join(tokenizer.words(line))) + "\n")
+            if args.detokenize:
+                words = files.split_words(line)
+                out.write(tokenizer.text(list(map(unescape, words)) if args.escape else words) + "\n")
+            else:
+                words = tokenizer.words(line)
+                out.write(" ".join(map(escape, words) if args.escape else words) + "\n")
 
 
 if __name__ == "__main__":

@@ -53,28 +53,39 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
 
     from nmt import fastmath
     from nmt.data.corpus import check_config, check_text
-    from nmt.training import loop
+    from nmt.training import loop, parallel
     from nmt.training.optimizers import make_optimizer
 
     directory = Path(config.run)
     fastmath.check_precision(config.precision, config.device)
-    (check_text if config.lm.type else check_config)(config.data, thorough=overwrite or not (directory / "version").exists())
     if config.lm.type and config.init_from:
         raise ConfigError("init_from: for translators only")
-    if overwrite and directory.exists():
-        remove(directory)
-    state = reopen(config, directory)
-    matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
-    log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
-    model, stream, dev = (language_model if config.lm.type else translator)(config, directory, fresh=state is None)
+    team, device = parallel.join(config.device, config.seed)
+    if not team.first:
+        logging.getLogger("nmt").setLevel(logging.WARNING)
+    with team.first_then_others():
+        if team.first:
+            (check_text if config.lm.type else check_config)(config.data, thorough=overwrite or not (directory / "version").exists())
+            if overwrite and directory.exists():
+                remove(directory)
+        state = reopen(config, directory)
+        config.device = device
+        matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
+        log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
+        model, stream, dev = (language_model if config.lm.type else translator)(config, directory, fresh=state is None)
+    if team.size > 1:
+        log.info("%d processes", team.size)
     log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
     training = config.training
     optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
-    job = loop.Job(directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, precision=config.precision, show_bar=show_bar)
+    job = loop.Job(
+        directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, precision=config.precision, show_bar=show_bar, team=team
+    )
     if state:
         loop.restore(job, state)
         log.info("going on after update %d", job.progress.step)
     reason = loop.train(job)
+    team.leave()
     progress = job.progress
     best = f", best {progress.best if training.metric == 'bleu' else -progress.best:.4f} {training.metric}" if progress.best is not None else ""
     log.info("stopped at update %d (%s)%s at update %d", progress.step, reason, best, progress.best_step or progress.step)

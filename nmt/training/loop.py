@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.optim import Optimizer
 
 from nmt import checkpoint, fastmath
@@ -27,7 +26,8 @@ from nmt.errors import CheckpointError, ConfigError, UserError
 from nmt.lm.model import LanguageModel
 from nmt.models.translator import Translator
 from nmt.training.optimizers import OPTIMIZERS, SCHEDULES, clip, rate_of, scheduled, set_rate
-from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, Table
+from nmt.training.parallel import Team
+from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.validation import DevSet, DevText, validate
 
 log = logging.getLogger(__name__)
@@ -117,18 +117,20 @@ class Job:
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
+    team: Team = field(default_factory=Team)  # the processes that train together
 
 
 def train(job: Job) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
     config, progress = job.config, job.progress
     tables = open_tables(job)
-    board = Board(job.directory / "tensorboard", config.tensorboard, progress.step)
+    board = Board(job.directory / "tensorboard", config.tensorboard and job.team.first, progress.step)
     job.model.train()
+    job.team.wrap(job.model)
     clock = Clock(progress.seconds, progress.log_words)
     reason = limit_reached(config, progress)
     while not reason:
-        for batches in groups(bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate):
+        for batches in groups(bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate * job.team.size):
             cost, norm = update(job, batches)
             progress.step += 1
             progress.batch += len(batches)
@@ -142,7 +144,7 @@ def train(job: Job) -> str:
                 validate_and_save(job, tables, board, clock)
             elif config.save_every and progress.step % config.save_every == 0:
                 save(job, tables)
-            reason = "signal" if job.stop() else limit_reached(config, progress)
+            reason, progress.decayed = job.team.agree("signal" if job.stop() else limit_reached(config, progress), progress.decayed)
             if reason:
                 break
         if progress.batch >= len(job.stream):
@@ -150,7 +152,7 @@ def train(job: Job) -> str:
             progress.batch = 0
             if not config.validate_every:
                 validate_and_save(job, tables, board, clock)
-            reason = reason or limit_reached(config, progress)
+            reason, progress.decayed = job.team.agree(reason or limit_reached(config, progress), progress.decayed)
     if reason == "signal":
         save(job, tables)
     elif progress.validated != progress.step:
@@ -184,12 +186,20 @@ def update(job: Job, batches: Sequence[Batch | Chunk]) -> tuple[float, float]:
     units = {"sentence": lambda batch: batch.sentences, "word": lambda batch: batch.target_tokens, "sum": lambda batch: 0}[config.cost]
     divisor = sum(map(units, batches)) or 1
     cost = 0.0
+    job.team.begin_update(job.progress.step)
     with fastmath.Mixed() if job.precision == "bf16" else nullcontext():
-        for batch in batches:
-            total: Tensor
-            total, job.carried = job.model.cost(batch.to(job.model.device), config.label_smoothing, job.carried)  # type: ignore[arg-type]
-            torch.autograd.backward(total / divisor)  # Tensor.backward would leave the mode
-            cost += float(total.detach())
+        mine = job.team.share(batches)
+        for number, (batch, weight) in enumerate(mine, 1):
+            batch, total = batch.to(job.model.device), None
+            if job.team.size > 1:
+                with job.team.exchange(number == len(mine)):
+                    total = job.team.cost(batch, config.label_smoothing)
+                    torch.autograd.backward(weight * job.team.size * total / divisor)
+            else:
+                total, job.carried = job.model.cost(batch, config.label_smoothing, job.carried)  # type: ignore[arg-type]
+                torch.autograd.backward(total / divisor)  # Tensor.backward would leave the mode
+            cost += weight * float(total.detach())
+    cost = job.team.total(cost)
     norm = clip(job.model.parameters(), config.clip)
     if not math.isfinite(norm):
         raise UserError(
@@ -203,6 +213,9 @@ def update(job: Job, batches: Sequence[Batch | Chunk]) -> tuple[float, float]:
 
 def write_log(job: Job, table: Table, board: Board, norm: float, clock: Clock) -> None:
     progress = job.progress
+    if not job.team.first:
+        progress.log_cost, progress.log_words = 0.0, 0
+        return
     cost = progress.log_cost / progress.log_words
     speed, rate = clock.rate(progress.log_words), rate_of(job.optimizer)
     log.info(
@@ -218,6 +231,9 @@ def write_log(job: Job, table: Table, board: Board, norm: float, clock: Clock) -
 def validate_and_save(job: Job, tables: tuple[Table, Table], board: Board, clock: Clock) -> None:
     """Score the development set, note whether it got better, adapt the learning rate, save."""
     progress, config = job.progress, job.config
+    if not job.team.first:
+        progress.validated = progress.step
+        return
     began = time.monotonic()
     progress.validated = progress.step
     if job.dev is None:
@@ -247,6 +263,8 @@ def validate_and_save(job: Job, tables: tuple[Table, Table], board: Board, clock
 def save(job: Job, tables: tuple[Table, Table]) -> None:
     """Weights, then training.pt that names them, then the index; only then are older weights removed."""
     progress = job.progress
+    if not job.team.first:
+        return
     checkpoint.save_tensors(job.model.state_dict(), checkpoint.weights_path(job.directory, progress.step))
     recent = [step for step in progress.saved if step != progress.step][-(job.config.keep - 1) :] if job.config.keep > 1 else []
     kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
@@ -309,12 +327,14 @@ def on_device(carried: Any, device: torch.device) -> Any:
 def open_tables(job: Job) -> tuple[Table, Table]:
     """train.tsv and dev.tsv, cut back to where the last save left them."""
     sizes = job.log_sizes or (None, None)
+    if not job.team.first:
+        return NoTable(), NoTable()
     return Table(job.directory / "train.tsv", TRAIN_COLUMNS, sizes[0]), Table(job.directory / "dev.tsv", DEV_COLUMNS, sizes[1])
 
 
 def bar(job: Job, batches: Iterator[Batch | Chunk]) -> Iterator[Batch | Chunk]:
     """A progress bar of the epoch on stderr, when that is a terminal."""
-    if not job.show_bar:
+    if not job.show_bar or not job.team.first:
         return batches
     from tqdm import tqdm
 

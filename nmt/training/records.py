@@ -37,6 +37,19 @@ class Table:
         return os.fstat(self.file.fileno()).st_size
 
 
+class NoTable(Table):
+    """The log of a process that writes none."""
+
+    def __init__(self) -> None:
+        pass
+
+    def add(self, values: list[str]) -> None:
+        pass
+
+    def size(self) -> int:
+        return 0
+
+
 class Clock:
     """Seconds of work over all starts of a run, and words a second since the last question, or since this start."""
 

@@ -4,12 +4,13 @@
 # usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--controls] [--rows "ROW ..."] [--workers N]
 #   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: our grammar's corpus (default)
 #   --networks  run directories of networks.sh: short-translation, cslm ...; without it they are trained
+#   --lm-text   text of the count model; the target side of train unless given      --quick  two iterations of tuning, for a dry run
 #   --controls  also: + inverse RNN, + proposals, the networks with all words
 # Started again after an interruption it goes on; what is finished is not done again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/phrase_scores
-engine=embedded data=generated networks= out= controls= workers=2 rows=
+engine=embedded data=generated networks= out= controls= workers=2 rows= lm_text= quick=
 while [ $# -gt 0 ]; do
     case $1 in
         --engine) engine=$2; shift 2 ;;
@@ -18,7 +19,9 @@ while [ $# -gt 0 ]; do
         --out) out=$2; shift 2 ;;
         --rows) rows=$2; shift 2 ;;
         --workers) workers=$2; shift 2 ;;
+        --lm-text) lm_text=$2; shift 2 ;;
         --controls) controls=yes; shift ;;
+        --quick) quick=yes; shift ;;
         *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
     esac
 done
@@ -41,6 +44,7 @@ if [ "$data" = generated ]; then
     fi
     data=$data/small
 fi
+[ -z "$quick" ] || tuning=(--stack 20 --iterations 2 --restarts 3)
 for part in train dev test; do for l in en fr; do
     [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l is not there; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
 done; done
@@ -49,7 +53,7 @@ say() { printf '\n== %s\n' "$*"; }
 done_() { [ -s "$1" ]; }
 
 say "model: alignment, tables, language model"
-smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr"
+smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr" ${lm_text:+--lm-text "$lm_text"} --memory 2000
 
 say "networks"
 if [ -z "$networks" ]; then

@@ -54,6 +54,7 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
 def describe(decoder: "Decoder") -> str:
     table = decoder.system.table
     return (
-        f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, features {' '.join(f'{name}({size})' for name, size in decoder.system.sizes.items())}; "
+        f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, "
+        f"features {' '.join(f'{name}({size})' for name, size in decoder.system.sizes.items())}; "
         f"stack {decoder.config.stack or 'unlimited'}, table limit {decoder.table_limit or 'none'}, distortion limit {decoder.distortion_limit}"
     )

@@ -43,8 +43,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser.parse_args(argv)
     options.start_log("smt-propose", args.quiet)
     check(args)
-    log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.run))
-    run(args)
+    run(args, options.set_up_torch(args.device, args.threads, args.matmul, args.run))
 
 
 def check(args: argparse.Namespace) -> None:
@@ -61,7 +60,7 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError(f"--least {args.least}: expected a probability")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, set_up: str) -> None:
     from smt_bridge import propose
     from smt_bridge.filter_table import Occurring, read_texts
 
@@ -72,6 +71,7 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"{args.input[0]}: the table covers every phrase of up to {args.longest} words; give --thin or --rare a larger number")
     lexicons = (propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f"))
     proposer = propose.Proposer(args.run, args.inverse, args.checkpoint, args.device, config, known, lexicons)
+    log.info("%s", set_up)
     with Progress(len(thin), "phrases", args.quiet) as progress:
         rows = proposer.rows(thin, progress.add)
     with ExitStack() as stack:

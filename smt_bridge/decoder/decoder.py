@@ -1,7 +1,7 @@
 """Sentences in, best derivations out: a system with weights, ready to translate. Several threads may share one decoder.
 
-    decoder = Decoder(system.load("model"), DecoderConfig(stack=100))
-    decoder.translate("ein haus").text
+decoder = Decoder(system.load("model"), DecoderConfig(stack=100))
+decoder.translate("ein haus").text
 """
 
 import math
@@ -304,7 +304,7 @@ class Decoder:
             length = int(sentence.options.length[option])
             begin, last, row = int(sentence.begin[option]), int(sentence.last[option]), int(sentence.rows[option])
             segments.append(f"{span(begin, last)}={span(at, at + length - 1)}")
-            points += [(begin + s, at + t) for s, t in (self.system.table.points(row) if row >= 0 else [])]
+            points += [(begin + s, at + t) for s, t in (sorted(self.system.table.points(row)) if row >= 0 else [(0, 0)])]
             at += length
         written = Hypothesis(number, derivation.text, features, derivation.total, [" ".join(segments), " ".join(f"{s}-{t}" for s, t in points)])
         return nbest.write(written)

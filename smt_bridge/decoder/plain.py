@@ -7,6 +7,7 @@ import heapq
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,7 +45,7 @@ class Stepping:
         return self.walk(self.nowhere(), words)[0]
 
     def phrases(self: Any, ids: Any, starts: Any) -> tuple[Any, Any]:
-        found = np.array([self.phrase(ids[a:b].tolist()) for a, b in zip(starts[:-1], starts[1:], strict=True)])
+        found = np.array([self.phrase(ids[a:b].tolist()) for a, b in pairwise(starts)])
         return found, np.zeros(len(found))
 
     def sentence(self: Any, words: Sequence[int]) -> float:
@@ -248,7 +249,8 @@ def best_paths(finals: Sequence[Node], sentence: Sentence, config: DecoderConfig
     heapq.heapify(heap)
     age, looked = len(heap), 0
     seen: set[tuple[int, ...]] = set()
-    paths, totals = [], []
+    paths: list[Any] = []
+    totals = []
     while heap and len(paths) < config.nbest:
         negative, _, node, path, tail = heapq.heappop(heap)
         if not node.parent:

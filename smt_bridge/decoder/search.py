@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from smt_bridge.decoder.automaton import MIX, step
 from smt_bridge.decoder.compiled import njit
 
-Floats, Int32s, Int64s = NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]
+Floats = NDArray[np.float64]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
 
 # places in State.counters
 HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL = range(6)
@@ -122,7 +124,7 @@ def allocate(hypotheses: int, edges: int, coverages: int, moves: int, candidates
 
 
 @njit
-def find_coverage(S: Any, gap: int, mask: Any, future: Any, n: int) -> int:
+def find_coverage(S: Any, gap: int, mask: Any, future: Any, n: int) -> Any:
     """The number of a coverage, with its future cost; -1 when there is no room for a new one."""
     size = len(S.coverage_table) - 1
     place = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size

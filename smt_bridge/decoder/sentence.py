@@ -69,6 +69,4 @@ def gather(rows: NDArray[np.int64], target: Int32s, cut: NDArray[np.int64], word
 def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
     """First word, last word and text of each span."""
     coded = [word.encode("utf-8") for word in words]
-    return [
-        (begin, last, b" ".join(coded[begin : last + 1])) for begin in range(len(coded)) for last in range(begin, min(len(coded), begin + longest))
-    ]
+    return [(begin, last, b" ".join(coded[begin : last + 1])) for begin in range(len(coded)) for last in range(begin, min(len(coded), begin + longest))]

@@ -1,7 +1,7 @@
 """A phrase table, with its lexical reordering table, in arrays: read from Moses' text files, or from a cache beside them.
 
-    sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
-    target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of `vocabulary`
+sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
+target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of `vocabulary`
 """
 
 import json

@@ -32,7 +32,7 @@ def linked(points: Any, first: int, last: int, source: int, target: int, source_
         return False
     if source == source_size and target == target_size:
         return True
-    for place in range(first, last):
+    for place in range(first, last):  # noqa: SIM110  (numba knows no any())
         if points[place, 0] == source and points[place, 1] == target:
             return True
     return False
@@ -142,9 +142,7 @@ class Extractor:
 
 def unpack(keys: UINT, bits: int, each: int, longest: int) -> NDArray[np.int32]:
     """The words of phrases, 0 behind their end: (N, columns) -> (N, longest + 1), the end's number included"""
-    columns = [
-        (keys[:, place // each] >> np.uint64(bits * (each - 1 - place % each))) & np.uint64((1 << bits) - 1) for place in range(longest + 1)
-    ]
+    columns = [(keys[:, place // each] >> np.uint64(bits * (each - 1 - place % each))) & np.uint64((1 << bits) - 1) for place in range(longest + 1)]
     return np.stack(columns, 1).astype(np.int32)
 
 

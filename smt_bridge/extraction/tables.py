@@ -139,9 +139,9 @@ class Work:
             with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as held:
                 pairs = Pairs(held["keys"], held["count"], held["direct"], held["inverse"], held["ways"])
             answer = self.back.read(part)
-            answer = answer[np.argsort(answer[:, 1])].astype(np.int64)
-            assert len(answer) == size
-            yield self.lines_of(pairs, answer[:, 2], answer[:, 3])
+            numbers = answer[np.argsort(answer[:, 1])].astype(np.int64)
+            assert len(numbers) == size
+            yield self.lines_of(pairs, numbers[:, 2], numbers[:, 3])
 
     def lines_of(self, pairs: Pairs, of_target: NDArray[np.int64], target_partners: NDArray[np.int64]) -> tuple[list[str], list[str]]:
         starts, owner = groups(pairs.keys, self.source_columns, True)

@@ -1,0 +1,121 @@
+"""Training by several processes, each with a device of its own, as torchrun starts them:
+
+    torchrun --nproc-per-node 4 --no-python nmt-train train.yaml
+
+An update is made of `accumulate` batches of each process. DistributedDataParallel takes the mean of the gradients, so costs are multiplied by
+the number of processes: the result is that of one process with so many times `accumulate`. The first process logs, validates and saves;
+the others follow its decisions.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from nmt.errors import ConfigError
+
+Item = TypeVar("Item")
+
+
+class Costs(nn.Module):
+    """A model whose call is its cost: what DistributedDataParallel wants."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Any, smoothing: float) -> Tensor:
+        cost: Tensor = self.model.cost(batch, smoothing, None)[0]
+        return cost
+
+
+class Team:
+    """The processes of a training; one alone unless `join` says otherwise."""
+
+    def __init__(self, rank: int = 0, size: int = 1, seed: int = 0) -> None:
+        self.rank, self.size, self.seed = rank, size, seed
+        self.costs: Any = None
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def wrap(self, model: Any) -> None:
+        """Let the gradients of a model be summed over the processes. ConfigError for one that carries its state through the text."""
+        if self.size == 1:
+            return
+        if getattr(model, "carries", False):
+            raise ConfigError("lm.carry: a model that carries its state trains in one process; start it without torchrun")
+        device = model.device
+        self.costs = nn.parallel.DistributedDataParallel(Costs(model), device_ids=[device.index] if device.type == "cuda" else None)
+
+    def share(self, batches: Sequence[Item]) -> list[tuple[Item, float]]:
+        """The batches of this process, each with its weight; one of weight 0 where there are fewer batches than processes."""
+        mine = [(batch, 1.0) for batch in batches[self.rank :: self.size]]
+        rounds = -(-len(batches) // self.size)
+        return mine + [(batches[0], 0.0)] * (rounds - len(mine))
+
+    def exchange(self, last: bool) -> Any:
+        """The context of a batch forward and backward: gradients travel with the last batch of an update."""
+        return nullcontext() if last else self.costs.no_sync()
+
+    def cost(self, batch: Any, smoothing: float) -> Tensor:
+        cost: Tensor = self.costs(batch, smoothing)
+        return cost
+
+    def begin_update(self, step: int) -> None:
+        """Random numbers of an update: other ones in each process, the same ones after a resume."""
+        if self.size > 1:
+            torch.manual_seed((self.seed * 1_000_003 + step) * 1_009 + self.rank)
+
+    def total(self, value: float) -> float:
+        """Σ over the processes."""
+        if self.size == 1:
+            return value
+        tensor = self.tensor([value])
+        dist.all_reduce(tensor)
+        return float(tensor[0])
+
+    def agree(self, reason: str, decayed: float) -> tuple[str, float]:
+        """The first process' reason to stop and its factor of the learning rate, for all."""
+        if self.size == 1:
+            return reason, decayed
+        tensor = self.tensor([float(bool(reason)), decayed])
+        dist.broadcast(tensor, 0)
+        return (reason if self.first else "the first process stops") if tensor[0] else "", float(tensor[1])
+
+    def tensor(self, values: list[float]) -> Tensor:
+        return torch.tensor(values, dtype=torch.float64, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+
+    @contextmanager
+    def first_then_others(self) -> Iterator[None]:
+        """What one process writes and the others find there."""
+        if self.size > 1 and not self.first:
+            dist.barrier()
+        yield
+        if self.size > 1 and self.first:
+            dist.barrier()
+
+    def leave(self) -> None:
+        if self.size > 1:
+            dist.destroy_process_group()
+
+
+def join(device: str, seed: int) -> tuple[Team, str]:
+    """The team that torchrun's environment variables tell of, and this process' device."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        return Team(), device
+    on_gpu = device.startswith("cuda")
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if on_gpu:
+        if local >= torch.cuda.device_count():
+            raise ConfigError(f"device: process {local} of this machine finds {torch.cuda.device_count()} GPUs; give torchrun --nproc-per-node of as many")
+        device = f"cuda:{local}"
+        torch.cuda.set_device(local)
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    return Team(dist.get_rank(), size, seed), device

@@ -1,0 +1,113 @@
+"""Fetch the corpora of a list, going on where an interrupted download stopped: download.py CORPORA.tsv DIR [NAME ...]
+
+DIR/checksums.tsv records the SHA-256 of each file at its first download. It is checked from then on; none is known beforehand.
+"""
+
+import hashlib
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from nmt import files
+from nmt.errors import DataError, UserError
+
+BLOCK = 1 << 20
+TRIES = 5
+PAUSE = 2.0  # seconds before another try, twice as long each time
+
+
+def main(listing: str, folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = read_list(listing)
+    unknown = set(names) - {name for name, _ in rows}
+    if unknown:
+        raise DataError(f"{listing}: no corpus {sorted(unknown)[0]}, expected one of {', '.join(name for name, _ in rows)}")
+    for name, address in rows:
+        if not names or name in names:
+            fetch(name, address, folder)
+
+
+def read_list(path: str) -> list[tuple[str, str]]:
+    """Name and address of each corpus."""
+    rows = []
+    for number, line in enumerate(files.read_lines(path), 1):
+        if line and not line.startswith("#"):
+            fields = line.split("\t")
+            if len(fields) < 3:
+                raise DataError(f"{path}:{number}: {len(fields)} columns, expected kind, name, address")
+            rows.append((fields[1], fields[2]))
+    return rows
+
+
+def fetch(name: str, address: str, folder: Path) -> None:
+    """A whole file, with the checksum that its first download had."""
+    target = folder / address.rpartition("/")[2]
+    known = checksums(folder)
+    if not target.exists():
+        part = target.with_name(target.name + ".part")
+        pause = PAUSE
+        for attempt in range(1, TRIES + 1):
+            try:
+                go_on(address, part)
+                break
+            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+                if attempt == TRIES or (isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404, 410)):
+                    raise UserError(f"{address}: cannot download ({error}); what is there stays in {part}, and the same command goes on from it") from error
+                time.sleep(pause)
+                pause *= 2
+        part.rename(target)
+    found = digest(target)
+    if target.name not in known:
+        known[target.name] = found
+        files.write_text(folder / "checksums.tsv", (f"{file}\t{value}" for file, value in sorted(known.items())))
+        print(f"{name}\t{target}\t{found}\trecorded")
+    elif known[target.name] != found:
+        raise DataError(
+            f"{target}: its SHA-256 is {found[:16]}..., but {known[target.name][:16]}... was recorded at its first download; remove it to fetch it anew"
+        )
+    else:
+        print(f"{name}\t{target}\t{found}\tchecked")
+
+
+def go_on(address: str, part: Path) -> None:
+    """The rest of a file. A server that cannot send a part of it sends all."""
+    have = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        answer = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have:  # nothing is left: it was complete
+            return
+        raise
+    with answer:
+        whole = answer.status != 206
+        expected = int(answer.headers.get("Content-Length", -1))
+        with open(part, "wb" if whole else "ab") as out:
+            written = 0
+            while block := answer.read(BLOCK):
+                out.write(block)
+                written += len(block)
+        if 0 <= expected != written:
+            raise ConnectionError(f"{written:,} bytes of {expected:,}")
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    path = folder / "checksums.tsv"
+    if not path.exists():
+        return {}
+    return {name: value for name, _, value in (line.partition("\t") for line in files.read_lines(path))}
+
+
+def digest(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+    except (UserError, IndexError) as error:
+        print(f"download.py: {error if isinstance(error, UserError) else 'usage: download.py CORPORA.tsv DIR [NAME ...]'}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# The papers' experiments at their own scale: corpora, tokenization, selection, networks on several devices, Table 4.1 with Moses, Table 6.1.
+# usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--sample]
+#   --sample  walk every step on a few thousand lines of our grammar's corpus, with tiny networks: minutes, no network, no GPU
+# Started again it goes on: every step leaves a file, and is not done twice. What it costs and what of it was never run: README.md.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=recipes/wmt14 out=runs/wmt14 devices=1 engine=moses sample=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --out) out=$2; shift 2 ;;
+        --devices) devices=$2; shift 2 ;;
+        --engine) engine=$2; shift 2 ;;
+        --sample) sample=yes; shift ;;
+        *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
+    esac
+done
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+say() { printf '\n== %s\n' "$*"; }
+text=$out/text
+mkdir -p "$text"
+parallel_words=348000000 lm_words=418000000 short=15000 device=cuda
+small=()
+if [ -n "$sample" ]; then
+    engine=embedded parallel_words=20000 lm_words=20000 short=300 device=cpu
+    small=(training.max_steps=40 training.max_minutes=2 training.batch_size=16 training.tensorboard=false)
+fi
+
+say "1/7  corpora"
+if [ -n "$sample" ]; then
+    # The same files as unpack.py writes, out of our grammar: every step below takes them for the real ones.
+    if [ ! -s "$text/test.fr" ]; then
+        python recipes/quickstart/corpus.py "$out/grammar"
+        for l in en fr; do
+            head -n 6000 "$out/grammar/train.$l" > "$text/parallel.$l"
+            head -n 200 "$out/grammar/dev.$l" > "$text/dev.$l"
+            head -n 200 "$out/grammar/test.$l" > "$text/test.$l"
+        done
+        tail -n 4000 "$out/grammar/train.fr" > "$text/mono.fr"
+    fi
+else
+    python $here/download.py $here/corpora.tsv "$out/downloads"
+    python $here/unpack.py $here/corpora.tsv "$out/downloads" "$text"
+fi
+
+say "2/7  tokenize (with Moses' escapes), drop what is not worth training on"
+for name in parallel.en parallel.fr mono.fr dev.en dev.fr test.en test.fr; do
+    [ -s "$text/$name.tok" ] || nmt-tokenize --language "${name##*.}" --escape -i "$text/$name" -o "$text/$name.tok"
+done
+[ -s "$text/clean.fr" ] || nmt-clean -s "$text/parallel.en.tok" -t "$text/parallel.fr.tok" --max-length 80 --output-source "$text/clean.en" --output-target "$text/clean.fr"
+
+say "3/7  select what is like the news: pairs by both sides (348 million words), language model text by one (418 million)"
+data=$out/data
+mkdir -p "$data"
+for part in dev test; do for l in en fr; do cp -f "$text/$part.$l.tok" "$data/$part.$l"; done; done
+[ -s "$data/train.fr" ] || smt-select -d "$data/dev.en" "$data/dev.fr" -g "$text/clean.en" "$text/clean.fr" -o "$data/train.en" "$data/train.fr" --words "$parallel_words"
+[ -s "$text/lm-pool.fr" ] || cat "$text/clean.fr" "$text/mono.fr.tok" > "$text/lm-pool.fr"
+[ -s "$data/lm.fr" ] || smt-select -d "$data/dev.fr" -g "$text/lm-pool.fr" -o "$data/lm.fr" --words "$lm_words"
+
+say "4/7  phrase-based model"
+report=$out/table-4.1
+[ -s "$report/model/moses.ini" ] || smt-train "$report/model" -s "$data/train.en" -t "$data/train.fr" --lm-text "$data/lm.fr" --memory 16000
+
+say "5/7  networks of Table 4.1, on $devices device(s)"
+networks=$out/networks
+mkdir -p "$networks"
+for l in en fr; do
+    [ -s "$networks/short.$l.vocab" ] || nmt-vocab -q --unescape --size $short -i "$data/train.$l" -o "$networks/short.$l.vocab"
+done
+train() { # CONFIG NAME section.key=value ...
+    config=$1 name=$2; shift 2
+    torchrun --standalone --nproc-per-node "$devices" --no-python nmt-train "$config" run="$networks/$name" device=$device "$@" ${small[@]+"${small[@]}"}
+}
+shrink=() shrink_cslm=()
+if [ -n "$sample" ]; then
+    shrink=(model.hidden=32 model.maxout=16 model.embedding=16 model.output_rank=16)
+    shrink_cslm=(lm.embedding=16 "lm.layers=[32]" training.validate_every=0)
+fi
+train $here/phrases.yaml short-translation data.phrase_table="$report/model/phrase-table.gz" data.source.language=en data.target.language=fr \
+    data.source.vocab_file="$networks/short.en.vocab" data.target.vocab_file="$networks/short.fr.vocab" ${shrink[@]+"${shrink[@]}"}
+train $here/cslm.yaml cslm data.train_text="$data/lm.fr" data.dev_text="$data/dev.fr" data.target.language=fr ${shrink_cslm[@]+"${shrink_cslm[@]}"}
+
+say "6/7  Table 4.1"
+quick=()
+[ -n "$sample" ] && quick=(--quick)
+recipes/phrase_scores/run.sh --engine "$engine" --data "$data" --networks "$networks" --out "$report" --lm-text "$data/lm.fr" --workers "$(nproc)" ${quick[@]+"${quick[@]}"}
+
+say "7/7  Table 6.1: sentence models of the second paper, pairs of up to 30 words"
+sentences() { # NAME section.key=value ...
+    name=$1; shift
+    reduce=()
+    [ -n "$sample" ] && reduce=(model.hidden=32 model.maxout=16 model.embedding=16 training.validate_every=0)
+    torchrun --standalone --nproc-per-node "$devices" --no-python nmt-train recipes/properties/wmt14.yaml run="$networks/$name" device=$device \
+        data.train_source="$data/train.en" data.train_target="$data/train.fr" data.dev_source="$data/dev.en" data.dev_target="$data/dev.fr" \
+        data.source.tokenize=false data.target.tokenize=false data.source.normalize=false data.target.normalize=false \
+        "$@" ${reduce[@]+"${reduce[@]}"} ${small[@]+"${small[@]}"}
+    [ -s "$networks/$name.test" ] || nmt-translate "$networks/$name" --tokenized --beam-size 10 -i "$data/test.en" -o "$networks/$name.test"
+}
+wide=2000
+[ -n "$sample" ] && wide=32
+sentences rnnenc
+sentences grconv model.encoder=grconv model.encoder_hidden=$wide
+nmt-analyze by-length --source "$data/test.en" --reference "$data/test.fr" --hypothesis "$networks/rnnenc.test" "$networks/grconv.test" \
+    "$report/rows/baseline.seed-1.test" --names RNNenc grConv SMT --bleu-tokenize none --least 20 --output "$out/table-6.1"
+echo "Table 4.1: $report/table.tsv and report.html; Table 6.1: $out/table-6.1"

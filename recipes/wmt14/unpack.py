@@ -1,0 +1,73 @@
+"""Texts out of downloaded archives, one pair of plain files a kind: unpack.py CORPORA.tsv DOWNLOADS OUT
+
+OUT/parallel.en OUT/parallel.fr   all parallel corpora      OUT/mono.fr   monolingual text
+OUT/dev.en OUT/dev.fr             newstest2012 and 2013     OUT/test.en OUT/test.fr   newstest2014, out of its SGML
+"""
+
+import gzip
+import html
+import re
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+from typing import BinaryIO
+
+from nmt import files
+from nmt.errors import DataError, UserError
+
+SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.DOTALL)
+
+
+def main(listing: str, downloads: Path, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, list[tuple[Path, str]]] = {}
+    for line in files.read_lines(listing):
+        if line and not line.startswith("#"):
+            kind, _, address, members = line.split("\t")
+            archive = downloads / address.rpartition("/")[2]
+            if not archive.exists():
+                raise DataError(f"{archive}: not there; run download.py first")
+            for member in members.split(" "):
+                language = "en" if ".en" in member.rpartition("/")[2] else "fr"
+                parts.setdefault(f"{kind}.{language}", []).append((archive, member))
+    for name, sources in parts.items():
+        if not (out / name).exists():
+            with files.Writing(out / name) as sink:
+                for archive, member in sources:
+                    copy(archive, member, sink)
+
+
+def copy(archive: Path, member: str, sink: files.Output) -> None:
+    """The lines of a member; a file that is no archive is itself the member."""
+    if not tarfile.is_tarfile(archive):
+        with open(archive, "rb") as stream:
+            lines(stream, member, sink)
+        return
+    with tarfile.open(archive) as box:
+        try:
+            stream = box.extractfile(member)
+        except KeyError:
+            stream = None
+        if stream is None:
+            raise DataError(f"{archive}: has no file {member}; it has {', '.join(box.getnames()[:6])} ...")
+        lines(stream, member, sink)  # type: ignore[arg-type]
+
+
+def lines(stream: BinaryIO, member: str, sink: files.Output) -> None:
+    if member.endswith(".gz"):
+        with gzip.open(stream) as unpacked:
+            shutil.copyfileobj(unpacked, sink.stream)
+    elif member.endswith(".sgm"):
+        for segment in SEGMENT.findall(stream.read()):
+            sink.write(html.unescape(segment.decode("utf-8")).strip().encode() + b"\n")
+    else:
+        shutil.copyfileobj(stream, sink.stream)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    except UserError as error:
+        print(f"unpack.py: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,225 @@
+"""smt-train, smt-decode, smt-tune and smt-propose as installed: from parallel text to a tuned model, killed and started again, bad input."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt import nbest, phrase_table
+from tests.conftest import BIN, Command
+
+Refused = Callable[..., str]
+
+
+def contents(folder: Path, *names: str) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+RESULTS = ("alignment.gz", "phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.arpa.gz", "lex.e2f", "lex.f2e", "moses.ini")
+
+
+def test_trained_model_is_whole(smt_model: Path, command: Command) -> None:
+    """What Moses would find wrong, if anything; the ini's paths are relative, and the model translates its own text well."""
+    model = smt_model / "model"
+    done = command("smt-ini", "check", model / "moses.ini", "--root", model)
+    assert done.returncode == 0 and "nothing wrong" in done.stdout
+    assert "path=phrase-table.gz" in (model / "moses.ini").read_text()
+    pairs = list(phrase_table.checked(model / "phrase-table.gz"))
+    assert len(pairs) > 500
+    done = command("smt-decode", model, "-i", smt_model / "dev.en", "--stack", 30)
+    assert done.returncode == 0, done.stderr
+    reference = (smt_model / "dev.fr").read_text(encoding="utf-8").split("\n")
+    same = sum(a == b for a, b in zip(done.stdout.split("\n"), reference, strict=True))
+    assert same > 10  # of 60 sentences that it has not seen
+
+
+@pytest.mark.parametrize("after", ["train.json", "alignment.gz", "smt-extract.*", "phrase-table.gz"])
+def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, command: Command) -> None:
+    """kill -9 as soon as a step has left its trace; the same command ends with the same bytes and leaves nothing else."""
+    given = [str(BIN / "smt-train"), str(tmp_path / "model"), "-s", str(smt_model / "train.en"), "-t", str(smt_model / "train.fr"), "--order", "3", "-q"]
+    process = subprocess.Popen(given, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "model").glob(after)) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    done = command(given[0].rpartition("/")[2], *given[1:])
+    assert done.returncode == 0, done.stderr
+    assert contents(tmp_path / "model", *RESULTS) == contents(smt_model / "model", *RESULTS)
+    assert sorted(os.listdir(tmp_path / "model")) == sorted(
+        name for name in os.listdir(smt_model / "model") if not name.endswith((".cache", ".tuning")) and "tuned" not in name
+    )
+
+
+def test_finished_steps_are_not_done_again(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))
+    texts = ["-s", smt_model / "train.en", "-t", smt_model / "train.fr"]
+    before = {name: (model / name).stat().st_mtime_ns for name in RESULTS}
+    assert command("smt-train", model, *texts, "--order", 3).returncode == 0
+    assert before == {name: (model / name).stat().st_mtime_ns for name in RESULTS}
+    assert "was begun with another order" in refused(command("smt-train", model, *texts, "--order", 4))
+    assert "was begun with another source" in refused(command("smt-train", model, "-s", smt_model / "train.fr", "-t", smt_model / "train.fr", "--order", 3))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("x")
+    assert "is not empty" in refused(command("smt-train", tmp_path / "full", *texts))
+    assert "dev.fr: 60 lines, but" in refused(command("smt-train", tmp_path / "new", "-s", smt_model / "train.en", "-t", smt_model / "dev.fr"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Command) -> None:
+    """The list is Moses' format, descending, its first entry the translation; no cache where none is wanted; ids count empty lines."""
+    (tmp_path / "in").write_text("the black cat sleeps .\n\nzzz the dog .\n", encoding="utf-8")
+    model = tmp_path / "model"
+    shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))
+    given = ["smt-decode", model, "-i", tmp_path / "in", "--n-best-list", tmp_path / "list", "--n-best", 7, "--distinct", "--stack", 20]
+    done = command(*given, "--no-cache")
+    assert done.returncode == 0, done.stderr
+    assert not list(model.glob("*.cache"))
+    lines = done.stdout.split("\n")
+    assert len(lines) == 4 and lines[1] == "" and "zzz" in lines[2]
+    groups = dict(nbest.by_sentence(tmp_path / "list"))
+    assert list(groups) == [0, 1, 2]
+    for number, group in groups.items():
+        totals = [hypothesis.total for hypothesis in group]
+        assert totals == sorted(totals, reverse=True) and len({tuple(h.text) for h in group}) == len(group) <= 7
+        assert " ".join(group[0].text) == lines[number]
+    cached = command(*given)
+    assert cached.stdout == done.stdout and (model / "phrase-table.gz.cache" / "stamp.json").exists()
+    again = command(*given, "--workers", 2)
+    assert again.stdout == done.stdout
+    # A table that has changed makes a new cache: without the reordering row's pair it cannot be the old one.
+    os.utime(model / "lm.arpa.gz", ns=(1, 1))
+    assert command(*given).stdout == done.stdout
+
+
+def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))
+    ini = (model / "moses.ini").read_text()
+
+    def line(old: str, new: str) -> str:
+        (model / "moses.ini").write_text(ini.replace(old, new))
+        return refused(command("smt-decode", model, input="the cat\n"))
+
+    assert "moses.ini:14: the embedded engine has no feature OpSequenceModel" in line("\nWordPenalty\n", "\nOpSequenceModel\n")
+    assert "give the text table as PhraseDictionaryMemory" in line("PhraseDictionaryMemory", "PhraseDictionaryCompact")
+    assert "5 scores and 4 weights" in line("num-features=4", "num-features=5")
+    (model / "moses.ini").write_text(ini.replace("num-features=4", "num-features=5").replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2"))
+    assert "phrase-table.gz:1: 4 scores, but the ini says num-features=5" in refused(command("smt-decode", model, input="the cat\n"))
+    assert "no line 'LM0=' in [weight]" in line("LM0= 0.5\n", "")
+    assert "nowhere.gz is there neither from here nor beside the ini" in line("path=lm.arpa.gz", "path=nowhere.gz")
+    assert "type=wbe-msd-bidirectional-fe" in line("type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff")
+    assert "factors are not supported" in line("input-factor=0", "input-factor=0,1")
+    assert "[distortion-limit] 'six' is not a number" in line("[distortion-limit]\n6", "[distortion-limit]\nsix")
+    (model / "moses.ini").write_text(ini)
+    (model / "reordering-table.wbe-msd-bidirectional-fe.gz").write_bytes((model / "phrase-table.gz").read_bytes())
+    assert "6 probabilities (msd-bidirectional-fe)" in refused(command("smt-decode", model, input="the cat\n"))
+    assert "no moses.ini in this folder" in refused(command("smt-decode", tmp_path, input="the cat\n"))
+    assert "--stack -1: expected 0 or more" in refused(command("smt-decode", model, "--stack", -1, input="the cat\n"))
+    (tmp_path / "bad").write_bytes(b"caf\xe9\n")
+    assert "bad:1: byte 0xe9" in refused(command("smt-decode", model, "-i", tmp_path / "bad", "-o", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+TUNE = ["--stack", 10, "--iterations", 3, "--restarts", 2, "--n-best", 30, "-q", "--final-seeds", 2]
+
+
+@pytest.fixture(scope="module")
+def tuned(smt_model: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    done = command(
+        "smt-tune", smt_model / "model", "-s", smt_model / "dev.en", "-r", smt_model / "dev.fr", "-o", folder / "moses.ini", "--work", folder / "work", *TUNE
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: Command) -> None:
+    """BLEU of the tuned weights' decoding is the best of all iterations, the first (untuned) one among them, and what the header says."""
+    import numpy as np
+
+    from nmt.metrics import corpus_bleu
+
+    scores = [float(np.load(path)["bleu"]) for path in sorted((tuned / "work").glob("??.npz"))]
+    assert len(scores) >= 2 and max(scores) >= scores[0]
+    header = (tuned / "moses.ini").read_text().split("\n")[0]
+    assert header.startswith(f"# BLEU {100 * max(scores):.2f} on ")
+    done = command("smt-decode", smt_model / "model", "-w", tuned / "work" / "weights", "-i", smt_model / "dev.en", "--stack", 10)
+    reference = (smt_model / "dev.fr").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    found = corpus_bleu(done.stdout.rstrip("\n").split("\n"), [reference], "none").score
+    assert abs(found - 100 * max(scores)) < 0.5  # weights are printed with six digits
+    assert (tuned / "work" / "seed-2.weights").exists()
+
+
+@pytest.mark.parametrize("trace", ["tune.json", "00.npz", "01.npz"])
+def test_killed_tuning_goes_on(trace: str, tuned: Path, smt_model: Path, tmp_path: Path, command: Command) -> None:
+    given = ["smt-tune", smt_model / "model", "-s", smt_model / "dev.en", "-r", smt_model / "dev.fr", "-o", tmp_path / "moses.ini", "--work", tmp_path / "work"]
+    process = subprocess.Popen([str(BIN / "smt-tune"), *map(str, [*given[1:], *TUNE])], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 90
+    while not (tmp_path / "work" / trace).exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = command(*given, *TUNE)
+    assert done.returncode == 0, done.stderr
+    for name in ("moses.ini", "work/weights", "work/seed-1.weights", "work/seed-2.weights"):
+        assert (tmp_path / name).read_bytes() == (tuned / name).read_bytes()
+
+
+def test_tune_on_bad_input(smt_model: Path, tuned: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    model, given = smt_model / "model", ["-s", smt_model / "dev.en", "-r", smt_model / "dev.fr"]
+    (tmp_path / "short").write_text("un\n")
+    assert "short: 1 lines, but" in refused(command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "short"))
+    assert "is the model's own ini" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
+    line = refused(command("smt-tune", model, *given, "-o", tmp_path / "x.ini", "--work", tuned / "work", *TUNE, "--seed", 9))
+    assert "was begun with another seed" in line
+    (tmp_path / "wrong").write_text("xx yy zz\n" * 60)
+    line = refused(command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "wrong", "-o", tmp_path / "y.ini", *TUNE))
+    assert "BLEU is 0 whatever the weights" in line and not (tmp_path / "y.ini").exists()
+
+
+# ---- proposals --------------------------------------------------------------------------------------------------------------
+
+
+def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    """New rows are new, complete, marked and in order; old rows are as they were with one more score; both tables hold the same pairs."""
+    model = smt_model / "model"
+    reordering = model / "reordering-table.wbe-msd-bidirectional-fe.gz"
+    given = [model / "phrase-table.gz", tiny / "run", "--lexical", model / "lex", "-i", smt_model / "dev.en", "--least", 0.0001]
+    done = command("smt-propose", *given, "--reordering", reordering, "-o", tmp_path / "table", "--reordering-output", tmp_path / "reordering")
+    assert done.returncode == 0, done.stderr
+    old = {(pair.source, pair.target): pair for pair in phrase_table.checked(model / "phrase-table.gz")}
+    new = list(phrase_table.checked(tmp_path / "table"))  # sorted, with as many scores in each row, or this raises
+    rows = list(phrase_table.read(tmp_path / "reordering"))
+    assert [(pair.source, pair.target) for pair in new] == [(row.source, row.target) for row in rows]
+    proposed = 0
+    for pair, row in zip(new, rows, strict=True):
+        scores = pair.scores.split()
+        assert len(scores) == 5 and len(row.scores.split()) == 6
+        before = old.get((pair.source, pair.target))
+        if before:
+            assert scores == [*before.scores.split(), b"1"] and pair.raw.split(b"|||")[3:] == before.raw.split(b"|||")[3:]
+        else:
+            proposed += 1
+            assert scores[4] == b"2.718282" and 0 < float(scores[2]) <= 1
+            assert all(0 < float(value) <= 1 for value in row.scores.split())
+    assert proposed > 10 and len(new) == len(old) + proposed
+    scored = command("smt-propose", tmp_path / "table", *given[1:], "-o", tmp_path / "again")
+    assert "propose first, then score further columns" in refused(scored)
+    assert "lex2.e2f" in refused(command("smt-propose", *given[:3], model / "lex2", *given[4:]))
+
+
+def test_tokenize_escapes(command: Command) -> None:
+    line = 'It\'s [here] | "there" & <so>.\n'
+    escaped = command("nmt-tokenize", "--escape", input=line).stdout
+    assert escaped == "It &apos;s &#91; here &#93; &#124; &quot; there &quot; &amp; &lt; so &gt; .\n"
+    assert (
+        command("nmt-tokenize", "--escape", "--detokenize", input=escaped).stdout
+        == command("nmt-tokenize", "--detokenize", input=command("nmt-tokenize", input=line).stdout).stdout
+    )

@@ -1,0 +1,67 @@
+"""Two processes train as one with the summed batch does; what cannot be shared is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.errors import ConfigError
+from nmt.training.parallel import Team
+
+
+def torchrun(count: int, *args: object) -> subprocess.CompletedProcess[str]:
+    given = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "-m", "nmt.cli.train", *map(str, args)]
+    return subprocess.run(given, capture_output=True, text=True, timeout=240, check=False)
+
+
+def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
+    return dict(torch.load(run / f"step-{step}.pt", weights_only=True))
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> None:
+    """gloo on the CPU, 21 updates over 200 pairs in batches of 16: the last update of an epoch has fewer batches than processes."""
+    given = [tiny / "train.yaml", "training.max_steps=21", "model.dropout=0", "training.validate_every=7"]
+    one = torchrun(1, *given, f"run={tmp_path}/one", f"training.accumulate={2 * accumulate}")
+    two = torchrun(2, *given, f"run={tmp_path}/two", f"training.accumulate={accumulate}")
+    assert one.returncode == two.returncode == 0, one.stderr + two.stderr
+    expected, found = weights(tmp_path / "one", 21), weights(tmp_path / "two", 21)
+    begin = weights(tiny / "run", 60)
+    assert expected.keys() == found.keys() == begin.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, atol=1e-5, rtol=1e-5)
+
+    def costs(name: str) -> list[list[str]]:
+        return [line.split("\t")[:5] for line in (tmp_path / name / "train.tsv").read_text().split("\n")[1:-1]]
+
+    assert [row[:3] for row in costs("one")] == [row[:3] for row in costs("two")] and len(costs("one")) == 2
+    for ours, theirs in zip(costs("one"), costs("two"), strict=True):
+        assert abs(float(ours[3]) - float(theirs[3])) < 1e-5
+
+
+def test_resumed_in_parallel(tiny: Path, tmp_path: Path) -> None:
+    """Stopped after 14 updates and started again: the same as never stopped, dropout and all."""
+    given = [tiny / "train.yaml", "model.dropout=0.2", "training.validate_every=7"]
+    assert torchrun(2, *given, f"run={tmp_path}/whole", "training.max_steps=21").returncode == 0
+    assert torchrun(2, *given, f"run={tmp_path}/parts", "training.max_steps=14").returncode == 0
+    assert torchrun(2, *given, f"run={tmp_path}/parts", "training.max_steps=21").returncode == 0
+    expected, found = weights(tmp_path / "whole", 21), weights(tmp_path / "parts", 21)
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def test_shares() -> None:
+    """Every batch once, and rounds of the same number for all."""
+    for count in range(1, 9):
+        parts = [Team(rank, 3).share(list(range(count))) for rank in range(3)]
+        assert len({len(part) for part in parts}) == 1
+        assert sorted(batch for part in parts for batch, weight in part if weight) == list(range(count))
+
+
+def test_carried_state_is_refused() -> None:
+    class Carrying:
+        carries = True
+
+    with pytest.raises(ConfigError, match=r"lm\.carry: .* trains in one process"):
+        Team(0, 2).wrap(Carrying())

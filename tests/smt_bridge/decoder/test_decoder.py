@@ -1,0 +1,263 @@
+"""Search: unlimited = exhaustive, compiled = plain, totals = features x weights; the automaton = the model; real Moses line by line."""
+
+import itertools
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt import files
+from nmt.lm import arpa, kneser_ney
+from nmt.lm.arpa import NgramModel
+from smt_bridge.decoder import automaton, system
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.plain import AutomatonLM
+from smt_bridge.decoder.system import CountLM
+from tests.smt_bridge.decoder.models import sentence, write_model
+
+UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0}
+
+
+def decoder(folder: Path, plain: bool = False, **config: Any) -> Decoder:
+    made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(**config))
+    if plain:
+        made.compiled = False
+    return made
+
+
+def all_weights(made: Decoder) -> Any:
+    return np.array([value for name in made.system.sizes for value in made.weights[name]])
+
+
+def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
+    """The total of every derivation, from its features alone: any order of phrases that the distortion limit allows."""
+    part = made.options(line.split(" "))
+    n, limit = len(part.words), made.distortion_limit
+    found: dict[tuple[int, ...], float] = {}
+
+    def extend(path: tuple[int, ...], covered: frozenset[int], end: int) -> None:
+        if len(covered) == n:
+            unknown = sum(part.rows[option] < 0 for option in path)
+            found[path] = float(made.features(part, [np.array(path, np.int32)])[0] @ all_weights(made)) - 100 * unknown
+            return
+        gap = min(set(range(n)) - covered)
+        for option in range(len(part.rows)):
+            begin, last = int(part.begin[option]), int(part.last[option])
+            span = set(range(begin, last + 1))
+            if span & covered or (limit >= 0 and (abs(begin - end - 1) > limit or (begin != gap and last + 1 - gap > limit))):
+                continue
+            extend((*path, option), covered | span, last)
+
+    extend((), frozenset(), -1)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_unlimited_stacks_are_exhaustive(seed: int, tmp_path: Path) -> None:
+    """The best total of all derivations, and the hundred best ones, in order."""
+    folder = write_model(tmp_path, seed, options=2, reordering=seed % 2 == 0, columns=4 + seed % 3, lms=1 + seed % 2)
+    made = decoder(folder, nbest=100, distortion_limit=-1 if seed == 5 else 2, **UNLIMITED)
+    for words in (1, 3, 4):
+        line = sentence(seed, words)
+        totals = sorted(exhaustive(made, line).values(), reverse=True)
+        found = [derivation.total for derivation in made.translate(line).derivations]
+        # Recombination keeps every derivation: what the list holds is the head of the whole.
+        np.testing.assert_allclose(found, totals[: len(found)], atol=1e-9)
+        assert len(found) == min(100, len(totals))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
+    """100 sentences a model: the same text, total and list of ten; with stacks so small that pruning decides."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    folder = write_model(tmp_path, seed, reordering=seed != 1, lms=2 if seed == 2 else 1)
+    settings: dict[str, Any] = {"stack": 4, "table_limit": 3, "nbest": 10 * (seed % 2), "distinct": seed == 3}
+    one, other = decoder(folder, **settings), decoder(folder, plain=True, **settings)
+    for number in range(100):
+        line = sentence(number, 1 + number % 8)
+        ours, theirs = one.translate(line), other.translate(line)
+        assert [d.text for d in ours.derivations] == [d.text for d in theirs.derivations], line
+        np.testing.assert_allclose([d.total for d in ours.derivations], [d.total for d in theirs.derivations], atol=1e-9)
+
+
+def test_future_cost_is_admissible(tmp_path: Path) -> None:
+    """Without reordering and with a language model of weight 0 nothing does better than the future cost, and the best does as well."""
+    folder = write_model(tmp_path, 3, reordering=False)
+    made = decoder(folder, nbest=50, **UNLIMITED)
+    made.weights.update({"LM0": [0.0], "Distortion0": [0.0]})
+    made = Decoder(made.system, made.config, made.weights)
+    for number in range(20):
+        line = sentence(number, 5)
+        bound = made.options(line.split(" ")).options.future[0, -1]
+        totals = [derivation.total for derivation in made.translate(line).derivations]
+        assert max(totals) <= bound + 1e-9
+        assert math.isclose(totals[0], bound, abs_tol=1e-9)
+
+
+def test_features_make_up_the_total(tmp_path: Path) -> None:
+    made = decoder(write_model(tmp_path, 1), nbest=20, distinct=True)
+    for number in range(20):
+        translation = made.translate(sentence(number, 6))
+        texts = [tuple(derivation.text) for derivation in translation.derivations]
+        assert len(set(texts)) == len(texts)
+        totals = [derivation.total for derivation in translation.derivations]
+        assert totals == sorted(totals, reverse=True)
+        for derivation in translation.derivations:
+            assert translation.sentence
+            unknown = sum(translation.sentence.rows[option] < 0 for option in derivation.options)
+            assert math.isclose(derivation.features @ all_weights(made) - 100 * unknown, derivation.total, abs_tol=1e-9)
+
+
+def test_any_number_of_workers(tmp_path: Path) -> None:
+    made = decoder(write_model(tmp_path, 2), nbest=5)
+    lines = [sentence(number, 1 + number % 9) for number in range(60)] + [""]
+    alone = [made.entry(n, t, d) for n, t in enumerate(made.translate_all(iter(lines))) for d in t.derivations]
+    together = [made.entry(n, t, d) for n, t in enumerate(made.translate_all(iter(lines), 3)) for d in t.derivations]
+    assert alone == together and len(alone) > 200
+
+
+@pytest.mark.parametrize("limit", [3, -1])
+def test_sentences_of_any_length(limit: int, tmp_path: Path) -> None:
+    """150 words: more than one machine word of coverage. What is translated is every word once, in spans."""
+    made = decoder(write_model(tmp_path, 4), stack=5, distortion_limit=limit)
+    translation = made.translate(sentence(1, 150))
+    part = translation.sentence
+    assert part
+    spans = sorted((int(part.begin[option]), int(part.last[option])) for option in translation.derivations[0].options)
+    assert [word for begin, last in spans for word in range(begin, last + 1)] == list(range(150))
+
+
+def test_unknown_words_and_empty_lines(tmp_path: Path) -> None:
+    made = decoder(write_model(tmp_path, 0))
+    assert made.translate("").text == [] and made.translate("  ").text == []
+    translation = made.translate("xy\u00a0z e")
+    assert sorted(translation.text) == sorted(["xy\u00a0z", "e"])  # e has no option in any model
+    assert translation.derivations[0].total < -200
+
+
+def test_automaton_is_the_model(tmp_path: Path) -> None:
+    """log p of every sentence as the arrays have it, by the compiled steps and by the plain ones; orders 1 to 4."""
+    rng = random.Random(3)
+    texts = [[rng.choice("abcdef") for _ in range(rng.randint(1, 9))] for _ in range(80)]
+    for order in (1, 2, 4):
+        model = kneser_ney.estimate(texts, kneser_ney.KneserNeyConfig(order, discount_fallback=kneser_ney.FALLBACK))
+        check_automaton(model, [[*text[:4], "zz", *text[4:]] for text in texts[:40]] + [[]])
+
+
+def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
+    """A pruned model in which `b c` is not there although `a b c` is, and a context has a back-off weight but no longer n-gram."""
+    text = (
+        "\\data\\\nngram 1=6\nngram 2=3\nngram 3=1\n\n\\1-grams:\n-1\t<unk>\t0\n-99\t<s>\t-0.3\n-0.9\t</s>\t0\n-0.7\ta\t-0.2\n-0.8\tb\t-0.4\n-0.6\tc\t-0.5\n\n"
+        "\\2-grams:\n-0.4\ta b\t-0.25\n-0.3\t<s> a\t-0.15\n-0.2\tc a\t0\n\n\\3-grams:\n-0.1\ta b c\n\n\\end\\\n"
+    )
+    (tmp_path / "lm").write_text(text)
+    model = arpa.read(tmp_path / "lm")
+    check_automaton(model, [list(words) for size in range(5) for words in itertools.product("abcx", repeat=size)])
+
+
+def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
+    built = automaton.build(model)
+    plain = AutomatonLM(CountLM(model.words, *built))
+    for text, scores in zip(texts, model.scores(texts), strict=True):
+        ids = np.array(model.encode(text), np.int32)
+        assert math.isclose(automaton.sentence_score(built, ids), scores.sum(), abs_tol=1e-9), text
+        assert math.isclose(plain.sentence(ids.tolist()), scores.sum(), abs_tol=1e-9), text
+    assert (built.most[: len(model.words)] <= 1e-12).all()
+    for word in range(len(model.words)):
+        for state in {int(value) for value in built.state}:
+            assert automaton.step(built, state, word)[0] <= built.most[word] + 1e-12
+
+
+def test_equal_futures_recombine(tmp_path: Path) -> None:
+    """Two histories that no n-gram tells apart lead to one state, as in KenLM."""
+    model = kneser_ney.estimate([list("abc"), list("xbc")], kneser_ney.KneserNeyConfig(2, discount_fallback=kneser_ney.FALLBACK))
+    built = automaton.build(model)
+    states = set()
+    for first in "ax":
+        state = built.begin
+        for word in (first, "b"):
+            _, state = automaton.step(built, state, model.ids[word])
+        states.add(int(state))
+    assert len(states) == 1
+
+
+# ---- the real system --------------------------------------------------------------------------------------------------------
+
+
+def real(nmt_data: Path, folder: Path) -> Path:
+    """Links to the real model, so that no cache is written beside it."""
+    for path in (nmt_data / "moses-multi30k").iterdir():
+        (folder / path.name).symlink_to(path)
+    (folder / "moses.ini").symlink_to(nmt_data / "moses-multi30k" / "moses.tuned.ini")
+    return folder
+
+
+def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
+    """Stack 200, tables, model and weights of the real system: 997 of its 1,000 outputs; here the first 150 lines, all of them.
+
+    And the feature values of its own lists, to the digits they are printed with.
+    """
+    from nmt import nbest
+
+    folder = real(nmt_data, tmp_path)
+    loaded = system.load(str(folder), use_cache=False)
+    lines = list(itertools.islice(files.read_lines(folder / "corpus/test_2016_flickr.tok.en"), 150))
+    theirs = [line.strip(" ") for line in itertools.islice(files.read_lines(folder / "out/test_2016_flickr.tuned.fr"), 150)]
+    made = Decoder(loaded, DecoderConfig(stack=200))
+    ours = [" ".join(made.translate(line).text) for line in lines]
+    assert ours == theirs
+    lister = Decoder(loaded, DecoderConfig(stack=200, nbest=100, distinct=True))
+    entries = {}
+    for hypothesis in nbest.read(folder / "out/test_2016_flickr.100best.segalign.gz"):
+        if hypothesis.sentence >= 20:
+            break
+        entries[hypothesis.sentence, tuple(hypothesis.text), hypothesis.rest[0]] = hypothesis
+    shared = 0
+    for number, line in enumerate(lines[:20]):
+        translation = lister.translate(line)
+        for derivation in translation.derivations:
+            mine = nbest.parse(lister.entry(number, translation, derivation), "mine")
+            other = entries.get((number, tuple(mine.text), mine.rest[0]))
+            if other:
+                shared += 1
+                assert list(mine.features) == list(other.features) and mine.rest == other.rest
+                assert abs(mine.total - other.total) < 1.1e-3
+                for name, values in mine.features.items():
+                    np.testing.assert_allclose(values, other.features[name], atol=1.1e-3)
+    assert shared > 0.9 * len(entries)
+
+
+@pytest.mark.slow
+def test_real_moses_whole(nmt_data: Path, tmp_path: Path) -> None:
+    """All 1,000 lines; where the texts differ our total is at least as good as Moses' printed one."""
+    from nmt import nbest
+
+    folder = real(nmt_data, tmp_path)
+    made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(stack=200))
+    best: dict[int, float] = {}
+    for hypothesis in nbest.read(folder / "out/test_2016_flickr.100best.segalign.gz"):
+        best.setdefault(hypothesis.sentence, hypothesis.total)
+    theirs = [line.strip(" ") for line in files.read_lines(folder / "out/test_2016_flickr.tuned.fr")]
+    different = []
+    for number, translation in enumerate(made.translate_all(files.read_lines(folder / "corpus/test_2016_flickr.tok.en"), 2)):
+        if " ".join(translation.text) != theirs[number]:
+            different.append(number)
+            assert translation.derivations[0].total >= best[number] - 2e-3 * abs(best[number]), number
+    assert len(different) <= 15
+
+
+@pytest.mark.slow
+def test_compiled_is_plain_on_500_real_sentences(nmt_data: Path, tmp_path: Path) -> None:
+    folder = real(nmt_data, tmp_path)
+    loaded = system.load(str(folder), use_cache=False)
+    one, other = (Decoder(loaded, DecoderConfig(stack=10)) for _ in range(2))
+    other.compiled = False
+    for line in itertools.islice(files.read_lines(folder / "corpus/val.tok.en"), 500):
+        ours, theirs = one.translate(line), other.translate(line)
+        assert ours.text == theirs.text and math.isclose(ours.derivations[0].total, theirs.derivations[0].total, abs_tol=1e-9)

@@ -1,0 +1,102 @@
+"""A CSLM inside the search: two stages with nothing pruned = scoring at once; buffers and threads change nothing; what cannot be used is refused."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smt_bridge.decoder import neural, system
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from tests.conftest import Command
+from tests.smt_bridge.decoder.models import sentence, write_model
+
+pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+
+TEXT = ["p q r", "q t ' s", "r r p u", "s q", "t ' u p q r", "u u s"] * 4
+
+
+@pytest.fixture(scope="module")
+def cslm(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    """A CSLM of 4-grams over the target words of models.py, without their escapes; r is rare enough to be unknown."""
+    folder = tmp_path_factory.mktemp("cslm")
+    (folder / "text").write_text("".join(line.replace("t '", "t'") + "\n" for line in TEXT), encoding="utf-8")
+    given = [f"run={folder}/run", f"data.train_text={folder}/text", "data.target.tokenize=false", "data.target.normalize=false", "data.target.vocabulary=6"]
+    (folder / "train.yaml").write_text(
+        "lm: {type: cslm, order: 4, embedding: 6, layers: [8], normalizer: 0.1, init: uniform, init_scale: 0.8}\n"
+        "training: {optimizer: adam, learning_rate: 0.02, cost: word, batch_size: 8, max_steps: 30, dev_beam: 0, metric: cost, tensorboard: false}\n"
+    )
+    done = command("nmt-train", folder / "train.yaml", *given)
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: float = 0.7) -> Path:
+    write_model(folder, seed)
+    ini = (folder / "moses.ini").read_text(encoding="utf-8")
+    line = f"CSLM name=CSLM0 factor=0 path={run} normalized={str(normalized).lower()}"
+    (folder / "moses.ini").write_text(ini.replace("Distortion\n", f"Distortion\n{line}\n").replace("[weight]\n", f"[weight]\nCSLM0= {weight}\n"))
+    return folder
+
+
+def decoder(folder: Path, plain: bool = False, **config: Any) -> Decoder:
+    loaded = system.load(str(folder), use_cache=False)
+    made = Decoder(loaded, DecoderConfig(**config), None, neural.load(loaded))
+    if plain:
+        made.compiled = False
+    return made
+
+
+@pytest.mark.parametrize(("seed", "buffer", "normalized"), [(0, 8192, False), (1, 1, False), (2, 7, True), (3, 64, True)])
+def test_nothing_pruned_is_immediate(seed: int, buffer: int, normalized: bool, cslm: Path, tmp_path: Path) -> None:
+    folder = model(tmp_path, cslm, seed, normalized)
+    one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
+    other = decoder(folder, plain=True, stack=6, nbest=5)
+    for number in range(12):
+        line = sentence(number, 1 + number % 5)
+        ours, theirs = one.translate(line), other.translate(line)
+        assert [d.text for d in ours.derivations] == [d.text for d in theirs.derivations], line
+        np.testing.assert_allclose([d.total for d in ours.derivations], [d.total for d in theirs.derivations], atol=1e-5)
+
+
+def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> None:
+    """With everything unlimited no derivation of the list is better than the first, and features x weights are the totals."""
+    made = decoder(model(tmp_path, cslm, 4), stack=0, neural_beam=0, beam_threshold=0.0, table_limit=0, nbest=200)
+    weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
+    for number in range(6):
+        translation = made.translate(sentence(number, 4))
+        assert translation.sentence
+        totals = [derivation.total for derivation in translation.derivations]
+        assert totals == sorted(totals, reverse=True)
+        for derivation in translation.derivations:
+            unknown = sum(translation.sentence.rows[option] < 0 for option in derivation.options)
+            assert math.isclose(derivation.features @ weights - 100 * unknown, derivation.total, abs_tol=1e-5)
+
+
+def test_a_wider_beam_is_no_worse_in_the_end(cslm: Path, tmp_path: Path) -> None:
+    folder = model(tmp_path, cslm, 5)
+    lines = [sentence(number, 6) for number in range(15)]
+    totals = []
+    for beam in (3, 30, 0):
+        made = decoder(folder, stack=30, neural_beam=beam)
+        totals.append(sum(made.translate(line).derivations[0].total for line in lines))
+    assert totals[0] < totals[2] and totals[1] <= totals[2] + 1e-6
+
+
+def test_threads_change_nothing(cslm: Path, tmp_path: Path) -> None:
+    made = decoder(model(tmp_path, cslm, 6), stack=10, neural_beam=20)
+    lines = [sentence(number, 1 + number % 7) for number in range(30)]
+    alone = [(t.text, t.derivations[0].total) for t in made.translate_all(iter(lines))]
+    assert alone == [(t.text, t.derivations[0].total) for t in made.translate_all(iter(lines), 3)]
+
+
+def test_refused(cslm: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+    folder = model(tmp_path, tiny / "run", 0)
+    assert "language model" in refused(command("smt-decode", folder, "--quiet", input="a\n"))
+    ini = (folder / "moses.ini").read_text()
+    (folder / "moses.ini").write_text(ini.replace(str(tiny / "run"), "nowhere"))
+    assert "nowhere is there neither from here nor beside the ini" in refused(command("smt-decode", folder, input="a\n"))

@@ -1,0 +1,243 @@
+"""Extraction and scoring against the obvious way, in dictionaries; the sort on disk; the real Moses tables."""
+
+import gzip
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smt_bridge.extraction import tables
+from smt_bridge.extraction.counts import larger
+from smt_bridge.extraction.tables import ExtractConfig, Inputs, Outputs
+from tests.conftest import Command
+
+Links = list[tuple[int, int]]
+Corpus = list[tuple[list[str], list[str], Links]]
+
+
+def random_corpus(seed: int, pairs: int, words: int) -> Corpus:
+    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind the `|` of a line, `!` before a letter."""
+    rng = random.Random(seed)
+    names = ["a", "a!", "b", "}x", "é", "zz", "&apos;", "\u00a0n"][:words]
+    corpus = []
+    for _ in range(pairs):
+        n, m = rng.randint(1, 9), rng.randint(1, 9)
+        links = sorted({(rng.randrange(n), rng.randrange(m)) for _ in range(rng.randint(0, 8))})
+        corpus.append(([rng.choice(names) for _ in range(n)], [rng.choice(names) for _ in range(m)], links))
+    corpus[0] = (["a", "b"], ["b", "a"], [(0, 1), (1, 0)])
+    return corpus
+
+
+def write(corpus: Corpus, folder: Path) -> Inputs:
+    for name, lines in (
+        ("s", [" ".join(source) for source, _, _ in corpus]),
+        ("t", [" ".join(target) for _, target, _ in corpus]),
+        ("a", [" ".join(f"{i}-{j}" for i, j in links) for _, _, links in corpus]),
+    ):
+        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+    return Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
+
+
+def instances(source: list[str], target: list[str], links: Links, longest: int) -> list[tuple[str, str, Links, int, int]]:
+    """Every consistent pair of spans, by trying all spans."""
+    found = []
+    n, m = len(source), len(target)
+
+    def linked(i: int, j: int) -> bool:
+        return (i, j) in links or (i, j) in ((-1, -1), (n, m))
+
+    for a in range(n):
+        for b in range(a, min(n, a + longest)):
+            for c in range(m):
+                for d in range(c, min(m, c + longest)):
+                    inside = [(i, j) for i, j in links if a <= i <= b and c <= j <= d]
+                    crossing = [(i, j) for i, j in links if (a <= i <= b) != (c <= j <= d)]
+                    if not inside or crossing:
+                        continue
+                    before = (linked(a - 1, c - 1), linked(b + 1, c - 1))
+                    behind = (linked(b + 1, d + 1), linked(a - 1, d + 1))
+                    ways = [0 if pair == (True, False) else 1 if pair == (False, True) else 2 for pair in (before, behind)]
+                    shifted = [(i - a, j - c) for i, j in inside]
+                    found.append((" ".join(source[a : b + 1]), " ".join(target[c : d + 1]), shifted, ways[0], ways[1]))
+    return found
+
+
+def by_sets(points: Links, side: int, length: int) -> list[list[int]]:
+    """Moses' vector of sets: for each word of one side the words it is linked to."""
+    return [sorted(p[1 - side] for p in points if p[side] == word) for word in range(length)]
+
+
+def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
+    """Both tables by definition."""
+    lex: Counter[tuple[str, str]] = Counter()
+    pairs: dict[tuple[str, str], list[tuple[Links, int, int]]] = {}
+    for source, target, links in corpus:
+        for i, j in links:
+            lex[source[i], target[j]] += 1
+        for j, word in enumerate(target):
+            lex["NULL", word] += all(b != j for _, b in links)
+        for i, word in enumerate(source):
+            lex[word, "NULL"] += all(a != i for a, _ in links)
+        for s, t, points, before, behind in instances(source, target, links, longest):
+            pairs.setdefault((s, t), []).append((points, before, behind))
+    of_source: Counter[str] = Counter()
+    of_target: Counter[str] = Counter()
+    for (a, b), count in lex.items():
+        of_source[a] += count
+        of_target[b] += count
+    c_source: Counter[str] = Counter()
+    c_target: Counter[str] = Counter()
+    for (s, t), held in pairs.items():
+        c_source[s] += len(held)
+        c_target[t] += len(held)
+
+    def best(held: list[tuple[Links, int, int]], side: int, length: int) -> Links:
+        counts = Counter(tuple(sorted(points)) for points, _, _ in held)
+        return list(max(counts, key=lambda points: (counts[points], by_sets(list(points), side, length))))
+
+    def weight(points: Links, own: list[str], other: list[str], side: int) -> float:
+        total = 1.0
+        for word, partners in zip(own, by_sets(points, side, len(own)), strict=True):
+            given = [other[partner] for partner in partners] or ["NULL"]
+            keys = [(partner, word) if side == 1 else (word, partner) for partner in given]
+            sums = of_source if side == 1 else of_target
+            total *= sum(round(lex[key] / sums[partner], 7) for key, partner in zip(keys, given, strict=True)) / len(given)
+        return total
+
+    table, reordering = [], []
+    for (s, t), held in pairs.items():
+        source, target = s.split(" "), t.split(" ")
+        direct, inverse = best(held, 1, len(target)), best(held, 0, len(source))
+        scores = [len(held) / c_target[t], weight(inverse, source, target, 0), len(held) / c_source[s], weight(direct, target, source, 1)]
+        shape = " ".join(f"{i}-{j}" for i, j in sorted(direct, key=lambda p: (p[1], p[0])))
+        table.append(f"{s} ||| {t} ||| {' '.join(f'{x:.6g}' for x in scores)} ||| {shape} ||| {c_target[t]} {c_source[s]} {len(held)} ||| |||")
+        ways = [sum(way[place] == kind for way in held) for place in (1, 2) for kind in range(3)]
+        probabilities = " ".join(f"{(count + 0.5) / (len(held) + 1.5):.6g}" for count in ways)
+        reordering.append(f"{s} ||| {t} ||| {probabilities}")
+    return sorted(table, key=str.encode), sorted(reordering, key=str.encode)
+
+
+@pytest.mark.parametrize(("seed", "pairs", "words", "longest"), [(1, 40, 8, 7), (2, 60, 3, 7), (3, 30, 8, 8), (4, 40, 5, 2)])
+def test_tables_by_definition(seed: int, pairs: int, words: int, longest: int, tmp_path: Path) -> None:
+    corpus = random_corpus(seed, pairs, words)
+    inputs = write(corpus, tmp_path)
+    outputs = Outputs(str(tmp_path / "table"), str(tmp_path / "reordering"))
+    tables.build(inputs, outputs, ExtractConfig(longest, block=20))
+    table, reordering = naive(corpus, longest)
+    assert (tmp_path / "table").read_text(encoding="utf-8").split("\n")[:-1] == table
+    assert (tmp_path / "reordering").read_text(encoding="utf-8").split("\n")[:-1] == reordering
+
+
+def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of at most 40 rows, where the whole is 2,000: spread, spread again, one phrase too frequent to be spread."""
+    inputs = write(random_corpus(7, 120, 3), tmp_path)
+    tables.build(inputs, Outputs(str(tmp_path / "whole")), ExtractConfig(block=50))
+    seen = []
+
+    class Small(tables.Work):
+        def extract(self, inputs: Inputs, tell: Callable[[int], None]) -> None:
+            self.most = 40
+            super().extract(inputs, tell)
+            assert self.buckets
+            seen.append(self.buckets.rows.max())
+
+    monkeypatch.setattr(tables, "Work", Small)
+    tables.build(inputs, Outputs(str(tmp_path / "parts")), ExtractConfig(block=50))
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
+    assert seen[0] > 40  # a file had to be spread again
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "parts", "s", "t", "whole"]
+
+
+def test_larger_is_moses_comparison() -> None:
+    rng = random.Random(2)
+    for _ in range(2000):
+        one, other = ([(rng.randrange(3), rng.randrange(3)) for _ in range(rng.randint(0, 5))] for _ in range(2))
+        squares = [sum(1 << (8 * i + j) for i, j in set(points)) for points in (one, other)]
+        for side, by_target in ((1, True), (0, False)):
+            expected = by_sets(list(set(one)), side, 3) > by_sets(list(set(other)), side, 3)
+            assert larger(np.uint64(squares[0]), np.uint64(squares[1]), by_target) == expected
+
+
+def numbers(path: Path) -> dict[tuple[str, str], tuple[list[float], list[int]]]:
+    found = {}
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        source, target, scores, _, counts = line.split(" ||| ")[:5]
+        found[source, target] = ([float(x) for x in scores.split()], [int(x) for x in counts.split()[:3]])
+    return found
+
+
+def test_smoothing(tmp_path: Path) -> None:
+    """Good-Turing multiplies a count by (c + 1) n[c+1] / (c n[c]); Kneser-Ney takes D(c) and gives D n(s) n(t) / N back: by hand from the counts."""
+    inputs = write(random_corpus(9, 300, 5), tmp_path)
+    made = {}
+    for smoothing in ("none", "good-turing", "kneser-ney"):
+        tables.build(inputs, Outputs(str(tmp_path / smoothing)), ExtractConfig(smoothing=smoothing))
+        made[smoothing] = numbers(tmp_path / smoothing)
+    n = Counter(joint for _, (_, _, joint) in made["none"].values())
+    partners_s = Counter(source for source, _ in made["none"])
+    partners_t = Counter(target for _, target in made["none"])
+    y = n[1] / (n[1] + 2 * n[2])
+    for pair, (plain, (of_target, of_source, joint)) in made["none"].items():
+        factor = min(1.0, (joint + 1) * n[joint + 1] / (joint * n[joint])) if joint <= 10 and n[joint + 1] else 1.0
+        turing, kneser = made["good-turing"][pair][0], made["kneser-ney"][pair][0]
+        assert math.isclose(turing[0], factor * plain[0], rel_tol=1e-4) and math.isclose(turing[2], factor * plain[2], rel_tol=1e-4)
+        c = min(joint, 3)
+        discount = min(c - (c + 1) * y * n[c + 1] / n[c], joint - 0.01)
+        adjusted = joint - discount + discount * partners_s[pair[0]] * partners_t[pair[1]] / len(made["none"])
+        assert math.isclose(kneser[0], adjusted / of_target, rel_tol=1e-4) and math.isclose(kneser[2], adjusted / of_source, rel_tol=1e-4)
+        assert turing[1] == kneser[1] == plain[1]
+
+
+def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Command) -> None:
+    """839,168 pairs of the real train-model.perl: the same pairs, phi equal, all scores within 1e-3; the reordering table byte by byte."""
+    real = nmt_data / "moses-multi30k"
+    out = [tmp_path / name for name in ("table.gz", "reordering.gz")]
+    given = ["-s", real / "corpus/train.tok.en", "-t", real / "corpus/train.tok.fr", "-a", real / "aligned.grow-diag-final-and.gz"]
+    done = command("smt-extract", *given, "-o", out[0], "--reordering", out[1], timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "839,168 phrase pairs" in done.stderr
+    rows = phi = close = 0
+    with gzip.open(out[0], "rt", encoding="utf-8", newline="\n") as ours, gzip.open(real / "phrase-table.gz", "rt", encoding="utf-8", newline="\n") as theirs:
+        for one, other in zip(ours, theirs, strict=True):
+            rows += 1
+            if one == other:
+                phi += 1
+                close += 1
+                continue
+            a, b = one.split(" ||| "), other.split(" ||| ")
+            assert (a[:2], a[3:]) == (b[:2], b[3:])
+            pairs = [(float(x), float(y)) for x, y in zip(a[2].split(), b[2].split(), strict=True)]
+            phi += all(math.isclose(*pairs[place], rel_tol=1e-5) for place in (0, 2))
+            close += all(math.isclose(*pair, rel_tol=1e-3) for pair in pairs)
+    assert rows == phi == 839_168 and close == rows
+    with gzip.open(out[1]) as ours_, gzip.open(real / "reordering-table.wbe-msd-bidirectional-fe.gz") as theirs_:
+        assert ours_.read() == theirs_.read()
+
+
+def test_command_on_bad_input(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+    inputs = write([(["a", "b"], ["x"], [(0, 0)]), (["c"], ["y"], [(0, 0)])], tmp_path)
+    given = ["-s", inputs.source, "-t", inputs.target, "-a", inputs.alignment, "-o", tmp_path / "table"]
+
+    def line(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text)
+        message = refused(command("smt-extract", *given))
+        assert not (tmp_path / "table").exists()
+        return message
+
+    assert "a:2: point 0-3 is outside" in line("a", "0-0\n0-3\n")
+    assert "a: 1 lines, but" in line("a", "0-0\n")
+    (tmp_path / "a").write_text("0-0\n0-0\n")
+    assert "nmt-tokenize --escape" in line("t", "x|y\ny\n")
+    assert "non-terminal" in line("t", "[X]\ny\n")
+    (tmp_path / "a").write_text("\n\n")
+    assert "t: no words" in line("t", "\n\n")
+    (tmp_path / "a").write_text("0-0\n0-0\n")
+    (tmp_path / "t").write_text("x\ny\n")
+    assert "--memory 10: expected 350 MB or more" in refused(command("smt-extract", *given, "--memory", 10))
+    assert "--max-length 9: expected 1 to 8" in refused(command("smt-extract", *given, "--max-length", 9))
+    done = command("smt-extract", *given)
+    assert done.returncode == 0 and (tmp_path / "table").read_text().startswith("a b ||| x ||| ")
