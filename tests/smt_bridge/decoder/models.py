@@ -19,7 +19,7 @@ def write_model(folder: Path, seed: int, options: int = 3, longest: int = 3, reo
         for _ in range(rng.randint(1, options)):
             rows.add((source, " ".join(rng.choice(TARGET) for _ in range(rng.randint(1, 3)))))
     table = []
-    for source, target in rows:
+    for source, target in sorted(rows):
         scores = " ".join(f"{rng.uniform(0.01, 1):.6g}" for _ in range(columns))
         table.append(f"{source} ||| {target} ||| {scores} ||| 0-0 ||| 3 2 1 ||| |||")
         extra.append(f"{source} ||| {target} ||| {' '.join(f'{rng.uniform(0.05, 1):.6g}' for _ in range(6))}")
