@@ -2,7 +2,8 @@
 # The networks of Table 4.1: phrase models on a phrase table, both directions, with a short-list and with all words; a CSLM of the target text.
 # usage: networks.sh DATA TABLE OUT [MINUTES [SHORT]]
 #   DATA     folder with train.en, train.fr, dev.fr       TABLE  phrase table      OUT  one run directory a network
-#   MINUTES  of training a network (default 40)           SHORT  words of the short-list (default 1500, 93% of Multi30k as in the paper)
+#   MINUTES  of training a network, at most (default 40)  SHORT  words of the short-list (default 1500, 93% of Multi30k as in the paper)
+# PHRASE_EPOCHS (4) and CSLM_EPOCHS (20): at most so many; small numbers and MINUTES 0 make the result independent of the machine's speed.
 # One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,13 +16,13 @@ for l in en fr; do
 done
 
 phrases() { # VARIANT DIRECTION SOURCE TARGET
-    nmt-train recipes/phrase_scores/train.yaml run="$out/$1-$2" threads=1 data.phrase_table="$table" training.max_minutes="$minutes" \
+    nmt-train recipes/phrase_scores/train.yaml run="$out/$1-$2" threads=1 data.phrase_table="$table" training.max_minutes="$minutes" training.max_epochs="${PHRASE_EPOCHS:-4}" \
         data.source.vocab_file="$out/$1.$3.vocab" data.target.vocab_file="$out/$1.$4.vocab" \
         data.inverse=$([ "$2" = inverse ] && echo true || echo false) data.source.language="$3" data.target.language="$4"
 }
 cslm() {
     nmt-train recipes/phrase_scores/cslm.yaml run="$out/cslm" threads=1 data.train_text="$data/train.fr" data.dev_text="$data/dev.fr" \
-        data.target.language=fr training.max_minutes="$minutes"
+        data.target.language=fr training.max_minutes="$minutes" training.max_epochs="${CSLM_EPOCHS:-20}"
 }
 pair() { "$@" & job=$!; }
 

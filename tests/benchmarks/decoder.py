@@ -1,6 +1,6 @@
 """The embedded decoder: load time, sentences a second, n-best lists, a CSLM in the search; ratios against the plain twin.
 
-    python tests/benchmarks/decoder.py MODEL_DIR|moses.ini TEXT [CSLM_RUN]        one thread; stop everything else on the machine
+python tests/benchmarks/decoder.py MODEL_DIR|moses.ini TEXT [CSLM_RUN]        one thread; stop everything else on the machine
 """
 
 import sys

@@ -98,6 +98,17 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
     assert command(*given).stdout == done.stdout
 
 
+def test_without_numba(smt_model: Path, tmp_path: Path, command: Command) -> None:
+    """The plain decoder takes over, says so, and translates alike."""
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text("raise ImportError('not here')\n")
+    (tmp_path / "in").write_text("the black cat sleeps .\nthe dog eats .\n")
+    given = ["smt-decode", smt_model / "model", "-i", tmp_path / "in", "--stack", 5, "--no-cache"]
+    plain = command(*given, PYTHONPATH=str(tmp_path))
+    assert plain.returncode == 0 and "numba is not installed" in plain.stderr
+    assert plain.stdout == command(*given).stdout
+
+
 def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     model = tmp_path / "model"
     shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))

@@ -239,7 +239,10 @@ COMMANDS = [
     f"nmt-{name}"
     for name in ("train", "translate", "score", "analyze", "vocab", "subword", "tokenize", "clean", "average", "ngram", "perplexity", "sample", "dictionary")
 ]
-COMMANDS += [f"smt-{name}" for name in ("score-table", "filter-table", "rescore", "tune-nbest", "ini", "moses", "select")]
+COMMANDS += [
+    f"smt-{name}"
+    for name in ("score-table", "filter-table", "rescore", "tune-nbest", "ini", "moses", "select", "align", "extract", "train", "decode", "tune", "propose")
+]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

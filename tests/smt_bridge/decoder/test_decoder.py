@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nmt import files
-from nmt.lm import arpa, kneser_ney
+from nmt.lm import arpa, count, kneser_ney
 from nmt.lm.arpa import NgramModel
 from smt_bridge.decoder import automaton, system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
@@ -194,6 +194,19 @@ def test_equal_futures_recombine(tmp_path: Path) -> None:
             _, state = automaton.step(built, state, model.ids[word])
         states.add(int(state))
     assert len(states) == 1
+
+
+def test_kenlm_through_the_package(tmp_path: Path) -> None:
+    """KenLM's own states and probabilities, word by word: the plain search finds what the automaton finds."""
+    pytest.importorskip("kenlm", reason="needs kenlm: pip install 'nmt-smt[kenlm]'")
+    folder = write_model(tmp_path, 1)
+    one, loaded = decoder(folder, stack=5, nbest=3), system.load(str(folder), use_cache=False)
+    loaded.lms = [count.KenLM(str(folder / "lm0"))]
+    other = Decoder(loaded, DecoderConfig(stack=5, nbest=3))
+    assert not other.compiled
+    for number in range(15):
+        line = sentence(number, 1 + number % 6)
+        same_lists(one.translate(line), other.translate(line), line, 1e-5)
 
 
 # ---- the real system --------------------------------------------------------------------------------------------------------
