@@ -103,6 +103,8 @@ def tune(args: argparse.Namespace) -> None:
     tuned = moses_ini.set_weights(system.ini, weights)
     with files.Writing(str(output)) as out:
         out.write("\n".join([f"# {header[0]}", *tuned.lines]))
+    if output.parent.resolve() != Path(ini).parent.resolve():
+        log.warning("%s: its relative paths are those of %s; decode with that ini and --weights %s", output, Path(ini).parent, work / "weights")
     final_seeds(args, tuning, work)
     log.info("%s; iteration %d of %d is the best: BLEU %.2f; %s", reason, best + 1, len(tuning.iterations), 100 * found.bleu, output)
     print(f"BLEU\t{100 * found.bleu:.2f}\titeration\t{best + 1}")

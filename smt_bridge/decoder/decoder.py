@@ -102,7 +102,7 @@ class Decoder:
             ids = self.word_ids[model][table.words]
             alone, most = automaton.phrase_scores(self.automata[model], ids, table.cut) if self.compiled else lm.phrases(ids, table.cut)
             estimates += (lm_weight + (self.neural.stand_in if self.neural is not None and model == 0 else 0.0)) * alone
-            bounds += lm_weight * (most if lm_weight > 0 else -math.inf * np.sign(lm_weight) if lm_weight else most)
+            bounds += lm_weight * most if lm_weight >= 0 else math.inf  # a negative weight rewards unlikely words: no bound
         self.row_bound = np.maximum(bounds, estimates)[table.target]
         self.row_estimate = self.row_score + estimates[table.target]
         reordering = np.array(self.weights[self.system.reordering_name]) if self.system.reordering_name else np.zeros(0)

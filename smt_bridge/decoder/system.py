@@ -137,6 +137,9 @@ def check_features(ini: Ini) -> dict[str, list[FeatureLine]]:
             raise ConfigError(f"{ini.path}:{found[kind][1].row + 1}: a second {kind}; the embedded engine takes one")
     if not found.get("PhraseDictionaryMemory"):
         raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
+    for line in [line for kind in (*TABLES, "LexicalReordering", *LANGUAGE_MODELS, NEURAL) for line in found.get(kind, [])]:
+        if not line.options.get("path"):
+            raise ConfigError(f"{ini.path}:{line.row + 1}: {line.name} has no path=, expected the file that it reads")
     for line in found.get("LexicalReordering", []):
         if not line.options.get("type", "").startswith(REORDERING) or line.scores != 6:
             raise ConfigError(f"{ini.path}:{line.row + 1}: the embedded engine takes reordering of type={REORDERING}-allff with num-features=6 only")

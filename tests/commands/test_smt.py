@@ -126,6 +126,7 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
     assert "no line 'LM0=' in [weight]" in line("LM0= 0.5\n", "")
     assert "nowhere.gz is there neither from here nor beside the ini" in line("path=lm.arpa.gz", "path=nowhere.gz")
     assert "type=wbe-msd-bidirectional-fe" in line("type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff")
+    assert "LM0 has no path=" in line("path=lm.arpa.gz ", "")
     assert "factors are not supported" in line("input-factor=0", "input-factor=0,1")
     assert "[distortion-limit] 'six' is not a number" in line("[distortion-limit]\n6", "[distortion-limit]\nsix")
     (model / "moses.ini").write_text(ini)

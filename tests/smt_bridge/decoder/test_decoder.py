@@ -95,6 +95,19 @@ def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
         same_lists(ours, theirs, line)
 
 
+def test_negative_weights(tmp_path: Path) -> None:
+    """No bound may drop what a language model of negative weight likes."""
+    folder = write_model(tmp_path, 1)
+    one, other = (decoder(folder, plain, stack=3) for plain in (False, True))
+    for made in (one, other):
+        made.weights["LM0"] = [-0.5]
+        made.lm_weights = np.array([-0.5])
+        made.set_up_rows()
+    for number in range(60):
+        line = sentence(number, 2 + number % 6)
+        same_lists(one.translate(line), other.translate(line), line)
+
+
 def test_future_cost_is_admissible(tmp_path: Path) -> None:
     """Without reordering and with a language model of weight 0 nothing does better than the future cost, and the best does as well."""
     folder = write_model(tmp_path, 3, reordering=False)
