@@ -1,5 +1,6 @@
 """Word alignments: by sil-thot's models, or read from any tool; as lines `0-0 1-2`, source word first, words from 0."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,13 +25,24 @@ Texts = list[list[str]]
 
 
 def thot() -> Any:
-    """The package sil-thot. ConfigError without it."""
+    """The package sil-thot. ConfigError without it.
+
+    With one thread: several add up floating-point numbers in an order of their own, so that now and then a link differs from run to run.
+    Its OpenMP reads the variable when it is loaded.
+    """
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
     try:
         import thot.alignment
     except ImportError as error:
         raise ConfigError(
             "no alignment tool: the package sil-thot is not installed; install it with: pip install 'nmt-smt[smt]', or give alignments of another tool"
         ) from error
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
     return thot.alignment
 
 

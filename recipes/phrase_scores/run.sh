@@ -75,7 +75,8 @@ cp -f "$out/model/lm.arpa.gz" "$base/lm.arpa.gz"
 table() {
     new=$out/tables/$1 old=$out/tables/$2
     mkdir -p "$new"
-    done_ "$new/phrase-table.gz" || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume
+    done_ "$new/phrase-table.gz" || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume \
+        $(case $3 in translation=*) echo --report "$out/analysis/$1" ;; esac) # scatter, best phrases, coverage: the analyses of chapter 4
     for file in lm.arpa.gz reordering-table.wbe-msd-bidirectional-fe.gz; do cp -f "$old/$file" "$new/$file"; done
     smt-ini add-feature "$old/moses.ini" --name TranslationModel0 --weight 0.2 -o "$new/moses.ini"
 }
