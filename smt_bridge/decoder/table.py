@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 from pathlib import Path
@@ -84,12 +84,12 @@ class Collector:
 
 def read(path: str, columns: int, reordering: str | None) -> Table:
     """The tables as text. DataError, with the line, for what Moses would refuse or misread; for other numbers of scores than the ini tells."""
-    found = Collector()
-    extra = np.zeros((0, 6)) if reordering else np.zeros((0, 0))
+    extra = np.zeros((0, 0))
     try:
         if reordering:
-            extra = with_reordering(found, path, reordering)
+            found, extra = with_reordering(path, reordering)
         else:
+            found = Collector()
             for line in files.read_byte_lines(path):
                 found.add(line)
         scores = numbers(found.scores, columns)
@@ -125,16 +125,16 @@ def explain(path: str, columns: int) -> None:
     raise DataError(f"{path}: cannot be read as a phrase table")
 
 
-def with_reordering(found: Collector, path: str, reordering: str) -> NDArray[np.float64]:
-    """Read both tables side by side, (R, 6); where their rows differ, the reordering rows are looked up."""
+def with_reordering(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
+    """Read both tables side by side: the rows, and their reordering (R, 6). Where the tables differ, reordering rows are looked up."""
+    found = Collector()
     texts: list[bytes] = []
-    stream = files.read_byte_lines(reordering)
-    for line, other in zip_longest(files.read_byte_lines(path), stream):
+    for line, other in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
         if line is None or other is None or not same_pair(line, other):
-            return looked_up(found, path, reordering)
+            return looked_up(path, reordering)
         found.add(line)
         texts.append(other.split(b"|||", 3)[2])
-    return reordering_numbers(texts, reordering)
+    return found, reordering_numbers(texts, reordering)
 
 
 def same_pair(line: bytes, other: bytes) -> bool:
@@ -142,8 +142,8 @@ def same_pair(line: bytes, other: bytes) -> bool:
     return end > 0 and line.startswith(other[:end])
 
 
-def looked_up(found: Collector, path: str, reordering: str) -> NDArray[np.float64]:
-    """The reordering rows by their phrases, 1 (no cost) for pairs that have none, as Moses does."""
+def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
+    """The same with reordering rows found by their phrases, 1 (no cost) for pairs that have none, as Moses does."""
     keys: dict[tuple[bytes, bytes], int] = {}
     texts: list[bytes] = []
     for number, line in enumerate(files.read_byte_lines(reordering), 1):
@@ -153,15 +153,14 @@ def looked_up(found: Collector, path: str, reordering: str) -> NDArray[np.float6
         keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
         texts.append(parts[2])
     values = np.vstack([reordering_numbers(texts, reordering), np.ones(6)])
-    rows = []
-    found.__init__()  # type: ignore[misc]
+    found, rows = Collector(), []
     for line in files.read_byte_lines(path):
         found.add(line)
         parts = line.split(b"|||", 2)
         rows.append(keys.get((parts[0].strip(b" \t"), parts[1].strip(b" \t")), -1))
     if missing := rows.count(-1):
         log.warning("%s: no row for %s pairs of %s; their reordering costs nothing, a bonus over all others", reordering, f"{missing:,}", path)
-    return np.asarray(values[rows])
+    return found, np.asarray(values[rows])
 
 
 def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
@@ -267,10 +266,3 @@ def load(folder: Path, kind: type) -> Any:
             keys = (folder / f"{name}.list").read_bytes().split(b"\n")
             content[name] = {key: number for number, key in enumerate(keys)} if name == "sources" else [key.decode() for key in keys]
     return kind(**content)
-
-
-def lines_of(table: Table) -> Iterator[tuple[bytes, int]]:
-    """Source and row, in order."""
-    for source, number in table.sources.items():
-        for row in range(int(table.starts[number]), int(table.starts[number + 1])):
-            yield source, row

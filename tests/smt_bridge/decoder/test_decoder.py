@@ -222,6 +222,25 @@ def test_kenlm_through_the_package(tmp_path: Path) -> None:
         same_lists(one.translate(line), other.translate(line), line, 1e-5)
 
 
+def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Unsorted tables whose rows do not match line by line are the same model; a missing reordering row costs nothing, and is told."""
+    folder = write_model(tmp_path, 2)
+    lines = [sentence(number, 4) for number in range(20)]
+    expected = [decoder(folder, stack=10).translate(line).derivations[0].total for line in lines]
+    rows = (folder / "table").read_text().split("\n")[:-1]
+    (folder / "table").write_text("".join(f"{row}\n" for row in reversed(rows)))
+    found = [decoder(folder, stack=10).translate(line).derivations[0].total for line in lines]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    others = (folder / "reordering").read_text().split("\n")[:-1]
+    (folder / "reordering").write_text("".join(f"{row}\n" for row in others[1:]))
+    with caplog.at_level("WARNING", logger="nmt"):
+        table = decoder(folder).system.table
+    assert "no row for 1 pairs" in caplog.text
+    source, target = (part.encode() for part in others[0].split(" ||| ")[:2])
+    row = next(row for row in table.of(source) if " ".join(table.text(row)).encode() == target)
+    assert (table.reordering[row] == 0).all() and (np.delete(table.reordering, row, 0) < 0).all()
+
+
 # ---- the real system --------------------------------------------------------------------------------------------------------
 
 
