@@ -45,9 +45,9 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
     decoder = Decoder(system, config, weights, networks)
     log.info("%s", describe(decoder))
     if not HAVE_NUMBA:
-        log.warning("the package numba is not installed: decoding is about seven times slower; install it with: pip install 'nmt-smt[smt]'")
+        log.warning("the package numba is not installed: decoding is many times slower; install it with: pip install 'nmt-smt[smt]'")
     elif not decoder.compiled:
-        log.warning("a binary language model is read word by word: decoding is about seven times slower; give the ARPA file")
+        log.warning("a binary language model is read word by word: decoding is many times slower; give the ARPA file")
     return decoder
 
 

@@ -95,6 +95,20 @@ def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
         same_lists(ours, theirs, line)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
+    """So many hypotheses that a stack is cut, again and again, while it fills: what the cut drops would not have been extended anyway."""
+    folder = write_model(tmp_path, seed, options=25, longest=2)
+    one, other = (decoder(folder, plain, stack=12, table_limit=0, distortion_limit=4) for plain in (False, True))
+    dropped = 0  # by a cut
+    for number in range(8):
+        line = sentence(number, 9)
+        same_lists(one.translate(line), other.translate(line), line)
+        state = one.local.state
+        dropped += int((state.listed[: state.counters[0]] == 0).sum())
+    assert dropped > 20
+
+
 def test_negative_weights(tmp_path: Path) -> None:
     """No bound may drop what a language model of negative weight likes."""
     folder = write_model(tmp_path, 1)
