@@ -187,14 +187,16 @@ def test_automaton_is_the_model(tmp_path: Path) -> None:
 
 
 def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
-    """A pruned model in which `b c` is not there although `a b c` is, and a context has a back-off weight but no longer n-gram."""
+    """A pruned model in which `b c a` is not there although `a b c a` is, and contexts have back-off weights but no longer n-gram."""
     text = (
-        "\\data\\\nngram 1=6\nngram 2=3\nngram 3=1\n\n\\1-grams:\n-1\t<unk>\t0\n-99\t<s>\t-0.3\n-0.9\t</s>\t0\n-0.7\ta\t-0.2\n-0.8\tb\t-0.4\n-0.6\tc\t-0.5\n\n"
-        "\\2-grams:\n-0.4\ta b\t-0.25\n-0.3\t<s> a\t-0.15\n-0.2\tc a\t0\n\n\\3-grams:\n-0.1\ta b c\n\n\\end\\\n"
+        "\\data\\\nngram 1=6\nngram 2=4\nngram 3=1\nngram 4=1\n\n"
+        "\\1-grams:\n-1\t<unk>\t0\n-99\t<s>\t-0.3\n-0.9\t</s>\t0\n-0.7\ta\t-0.2\n-0.8\tb\t-0.4\n-0.6\tc\t-0.5\n\n"
+        "\\2-grams:\n-0.4\ta b\t-0.25\n-0.3\t<s> a\t-0.15\n-0.2\tc a\t-0.35\n-0.5\tb c\t-0.1\n\n"
+        "\\3-grams:\n-0.1\ta b c\t-0.45\n\n\\4-grams:\n-0.05\ta b c a\n\n\\end\\\n"
     )
     (tmp_path / "lm").write_text(text)
     model = arpa.read(tmp_path / "lm")
-    check_automaton(model, [list(words) for size in range(5) for words in itertools.product("abcx", repeat=size)])
+    check_automaton(model, [list(words) for size in range(6) for words in itertools.product("abcx", repeat=size)])
 
 
 def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
