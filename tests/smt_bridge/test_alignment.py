@@ -37,6 +37,9 @@ def test_grow_diag_final_and_by_hand() -> None:
     assert HEURISTICS["grow"](forward, reverse) == {(0, 0)}
     assert HEURISTICS["grow-diag-final-and"](forward, reverse) == {(0, 0), (1, 1), (3, 3)}
     assert HEURISTICS["grow-diag-final"](forward, reverse) == {(0, 0), (1, 1), (3, 3)}
+    # One free word is enough for a neighbor, none is not: 1-0 joins, then 1-1 has a free target, and 0-1 nothing new.
+    forward, reverse = frozenset({(0, 0), (1, 0), (1, 1), (0, 1)}), frozenset({(0, 0)})
+    assert HEURISTICS["grow"](forward, reverse) == {(0, 0), (0, 1), (1, 0)}
 
 
 def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command: Command) -> None:

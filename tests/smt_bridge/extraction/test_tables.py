@@ -20,9 +20,9 @@ Corpus = list[tuple[list[str], list[str], Links]]
 
 
 def random_corpus(seed: int, pairs: int, words: int) -> Corpus:
-    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind the `|` of a line, `!` before a letter."""
+    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind the `|` of a line, `!` and control characters around a blank."""
     rng = random.Random(seed)
-    names = ["a", "a!", "b", "}x", "é", "zz", "&apos;", "\u00a0n"][:words]
+    names = ["a", "a!", "b", "}x", "é", "a\x01", "&apos;", "\u00a0n"][:words]
     corpus = []
     for _ in range(pairs):
         n, m = rng.randint(1, 9), rng.randint(1, 9)
