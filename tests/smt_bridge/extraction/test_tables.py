@@ -20,7 +20,7 @@ Corpus = list[tuple[list[str], list[str], Links]]
 
 
 def random_corpus(seed: int, pairs: int, words: int) -> Corpus:
-    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind the `|` of a line, `!` and control characters around a blank."""
+    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind `|`, `!` and \\x01 around a blank."""
     rng = random.Random(seed)
     names = ["a", "a!", "b", "}x", "é", "a\x01", "&apos;", "\u00a0n"][:words]
     corpus = []
