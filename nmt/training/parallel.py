@@ -101,7 +101,10 @@ class Team:
             dist.barrier()
 
     def leave(self) -> None:
+        """All together: a process that goes while another still validates or saves would break its connections."""
         if self.size > 1:
+            dist.barrier()
+            self.costs = None  # what watches the gradients goes before the connections
             dist.destroy_process_group()
 
 

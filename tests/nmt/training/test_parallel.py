@@ -44,9 +44,9 @@ def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> N
 def test_resumed_in_parallel(tiny: Path, tmp_path: Path) -> None:
     """Stopped after 14 updates and started again: the same as never stopped, dropout and all."""
     given = [tiny / "train.yaml", "model.dropout=0.2", "training.validate_every=7"]
-    assert torchrun(2, *given, f"run={tmp_path}/whole", "training.max_steps=21").returncode == 0
-    assert torchrun(2, *given, f"run={tmp_path}/parts", "training.max_steps=14").returncode == 0
-    assert torchrun(2, *given, f"run={tmp_path}/parts", "training.max_steps=21").returncode == 0
+    for run, steps in (("whole", 21), ("parts", 14), ("parts", 21)):
+        done = torchrun(2, *given, f"run={tmp_path}/{run}", f"training.max_steps={steps}")
+        assert done.returncode == 0, done.stderr[-3000:]
     expected, found = weights(tmp_path / "whole", 21), weights(tmp_path / "parts", 21)
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
