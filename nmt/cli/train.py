@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import shutil
 import signal
 import sys
@@ -16,7 +17,16 @@ log = logging.getLogger("nmt.train")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return options.run(command, argv)
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return options.run(command, argv)
+    try:
+        status = options.run(command, argv)
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 1
+    # Under torchrun: all is saved, and torch's own threads now and then abort an interpreter that is taken down in order.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def command(argv: Sequence[str] | None) -> None:

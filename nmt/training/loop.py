@@ -157,6 +157,7 @@ def train(job: Job) -> str:
         save(job, tables)
     elif progress.validated != progress.step:
         validate_and_save(job, tables, board, clock)
+    board.close()
     return reason
 
 

@@ -93,3 +93,7 @@ class Board:
         for name, value in values.items():
             if math.isfinite(value):
                 self.writer.add_scalar(f"{kind}/{name}", value, step)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
