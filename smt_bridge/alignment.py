@@ -1,5 +1,6 @@
 """Word alignments: by sil-thot's models, or read from any tool; as lines `0-0 1-2`, source word first, words from 0."""
 
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +10,8 @@ from typing import Any
 from nmt import files
 from nmt.errors import ConfigError, DataError
 from smt_bridge.symmetrize import HEURISTICS, Links
+
+log = logging.getLogger("nmt.align")
 
 METHODS = ("fast_align", "eflomal", "hmm", "ibm4")
 POINT = re.compile(r"\d+-\d+")
@@ -57,7 +60,7 @@ def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
     return sources, targets
 
 
-def align(sources: Texts, targets: Texts, method: str = "fast_align", tell: Any = lambda text: None) -> list[Links]:
+def align(sources: Texts, targets: Texts, method: str) -> list[Links]:
     """One direction: each target word has at most one source word, except for what eflomal and IBM 4 sample or reach otherwise."""
     package = thot()
     usable = [number for number, pair in enumerate(zip(sources, targets, strict=True)) if all(0 < len(side) <= LONGEST for side in pair)]
@@ -73,8 +76,7 @@ def align(sources: Texts, targets: Texts, method: str = "fast_align", tell: Any 
         if method == "eflomal":
             model.emit_training_alignments = True
         model.start_training()
-        for step in range(passes or model.scheduled_iterations):
-            tell(f"{name.removesuffix('AlignmentModel')}, pass {step + 1}")
+        for _ in range(passes or model.scheduled_iterations):
             model.train()
         model.end_training()
     if method == "eflomal":
@@ -85,6 +87,13 @@ def align(sources: Texts, targets: Texts, method: str = "fast_align", tell: Any 
     for number, matrix in zip(usable, found, strict=True):
         links[number] = frozenset(zip(*(axis.tolist() for axis in matrix.to_numpy().nonzero()), strict=True))
     return links
+
+
+def both(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
+    """Both directions, source word first in each."""
+    forward = align(sources, targets, method)
+    log.info("source to target aligned")
+    return forward, turned(align(targets, sources, method))
 
 
 def turned(links: Iterable[Links]) -> list[Links]:

@@ -107,11 +107,8 @@ def align(path: Path, config: TrainConfig) -> None:
         files.check_parallel(config.source, config.alignment)
         files.write_text(path, map(alignment.line_of, alignment.read(config.alignment)))
         return
-    sources, targets = alignment.read_texts(config.source, config.target)
-    forward = alignment.align(sources, targets, config.method)
-    log.info("source to target aligned")
-    reverse = alignment.turned(alignment.align(targets, sources, config.method))
-    files.write_text(path, map(alignment.line_of, alignment.symmetrized(forward, reverse, config.symmetrization)))
+    directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
+    files.write_text(path, map(alignment.line_of, alignment.symmetrized(*directions, config.symmetrization)))
 
 
 def extract(folder: Path, config: TrainConfig) -> None:

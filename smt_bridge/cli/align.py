@@ -59,9 +59,7 @@ def trained(args: argparse.Namespace, sources: alignment.Texts, targets: alignme
     skipped = sum(max(len(a), len(b)) > alignment.LONGEST or not a or not b for a, b in zip(sources, targets, strict=True))
     if skipped:
         log.warning("%s sentence pairs get no links: a side is empty, or longer than %d words", f"{skipped:,}", alignment.LONGEST)
-    forward = alignment.align(sources, targets, args.method, lambda text: log.debug("forward: %s", text))
-    log.info("source to target aligned")
-    return forward, alignment.turned(alignment.align(targets, sources, args.method))
+    return alignment.both(sources, targets, args.method)
 
 
 def given(args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts) -> "tuple[list[Links], list[Links]]":

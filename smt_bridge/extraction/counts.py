@@ -36,12 +36,23 @@ def condensed(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
     return merged(np.hstack([keys, square[:, None], flags]))
 
 
+def sorted_rows(rows: UINT, columns: int) -> UINT:
+    """Rows in order of their first columns."""
+    return rows[np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))]
+
+
+def group_starts(rows: UINT, columns: int) -> Int64s:
+    """Where rows of the same first columns begin, in sorted rows."""
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
+    return np.flatnonzero(new)
+
+
 def merged(rows: UINT) -> UINT:
     """Rows of the same key and alignment added up, sorted."""
     head = rows.shape[1] - 7
-    order = np.lexsort(tuple(rows[:, column] for column in range(head - 1, -1, -1)))
-    rows = rows[order]
-    starts = np.flatnonzero(np.concatenate([[True], (rows[1:, :head] != rows[:-1, :head]).any(1)])) if len(rows) else np.zeros(0, np.int64)
+    rows = sorted_rows(rows, head)
+    starts = group_starts(rows, head)
     return np.hstack([rows[starts, :head], np.add.reduceat(rows[:, head:], starts, 0)]) if len(rows) else rows
 
 
@@ -83,7 +94,7 @@ def pairs_of(rows: UINT) -> Pairs:
     """Condensed rows, of one file, to pairs."""
     rows = merged(rows)
     width = rows.shape[1] - 8
-    starts = np.flatnonzero(np.concatenate([[True], (rows[1:, :width] != rows[:-1, :width]).any(1)]))
+    starts = group_starts(rows, width)
     sums = np.add.reduceat(rows[:, width + 1 :], starts, 0).astype(np.int64)
     square, count = np.ascontiguousarray(rows[:, width]), rows[:, width + 1].astype(np.int64)
     return Pairs(rows[starts, :width], sums[:, 0], choose(starts, square, count, True), choose(starts, square, count, False), sums[:, 1:])

@@ -41,10 +41,10 @@ def linked(points: Any, first: int, last: int, source: int, target: int, source_
 @njit
 def orientation(straight: bool, crossed: bool) -> int:
     if straight and not crossed:
-        return 0
+        return MONOTONE
     if crossed and not straight:
-        return 1
-    return 2
+        return SWAP
+    return OTHER
 
 
 @njit

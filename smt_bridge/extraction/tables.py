@@ -126,11 +126,10 @@ class Work:
             np.savez(self.folder / f"part{part}.npz", keys=pairs.keys, count=pairs.count, direct=pairs.direct, inverse=pairs.inverse, ways=pairs.ways)
         back = Buckets(self.folder / "back", 4, np.arange(1, max(1, len(self.parts)), dtype=np.uint64))
         for rows in by_target.walk(self.most, target):
-            starts, owner = groups(rows, target)
-            total = np.add.reduceat(rows[:, target], starts)
-            partners = np.diff(np.append(starts, len(rows))).astype(np.uint64)
-            order = np.lexsort(tuple(rows[:, column] for column in range(target - 1, -1, -1)))
-            back.add(np.stack([rows[order, target + 1], rows[order, target + 2], total[owner], partners[owner]], 1))
+            rows = counts.sorted_rows(rows, target)
+            starts, sizes = groups(rows, target)
+            total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
+            back.add(np.stack([rows[:, target + 1], rows[:, target + 2], total, np.repeat(sizes, sizes).astype(np.uint64)], 1))
         self.back = back
 
     def lines(self) -> Iterator[tuple[list[str], list[str]]]:
@@ -144,9 +143,9 @@ class Work:
             yield self.lines_of(pairs, numbers[:, 2], numbers[:, 3])
 
     def lines_of(self, pairs: Pairs, of_target: NDArray[np.int64], target_partners: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-        starts, owner = groups(pairs.keys, self.source_columns, True)
-        of_source = np.add.reduceat(pairs.count, starts)[owner]
-        source_partners = np.diff(np.append(starts, len(pairs.count)))[owner]
+        starts, sizes = groups(pairs.keys, self.source_columns)
+        of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
+        source_partners = np.repeat(sizes, sizes)
         numbers = scores.Counts(pairs.count, of_target, of_source, target_partners, source_partners)
         inverse, direct = scores.phi(numbers, self.totals, self.config.smoothing)
         longest, S, T = self.config.max_length, self.words.source, self.words.target
@@ -157,7 +156,8 @@ class Work:
         lexicon = self.lexicon
         lex_direct = counts.lexical(lexicon.keys, lexicon.direct, lexicon.targets, word_source, word_target, pairs.direct, True)
         lex_inverse = counts.lexical(lexicon.keys, lexicon.inverse, lexicon.targets, word_source, word_target, pairs.inverse, False)
-        heads = [f"{a} ||| {b} ||| " for a, b in zip(phrases(word_source, S.words, starts, owner), phrases(word_target, T.words), strict=True)]
+        sources = [text for text, size in zip(phrases(word_source[starts], S.words), sizes.tolist(), strict=True) for _ in range(size)]
+        heads = [f"{a} ||| {b} ||| " for a, b in zip(sources, phrases(word_target, T.words), strict=True)]
         columns = [array.tolist() for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)]
         shapes = [points_of(square) for square in pairs.direct.tolist()]
         table = [
@@ -200,20 +200,15 @@ class Work:
         files.write_text(f"{stem}.e2f", (f"{s} {t} {p:.7f}" for (s, t), p in zip(words, lexicon.inverse.tolist(), strict=True)))
 
 
-def groups(rows: Any, columns: int, ordered: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where rows with the same first columns begin, and of each row its group; rows are sorted in place first."""
-    if not ordered:
-        rows[:] = rows[np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))]
-    new = np.concatenate([[True], (rows[1:, :columns] != rows[:-1, :columns]).any(1)])
-    return np.flatnonzero(new), np.cumsum(new) - 1
+def groups(rows: Any, columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where rows of the same first columns begin, in sorted rows, and how many they are."""
+    starts = counts.group_starts(rows, columns)
+    return starts, np.diff(np.append(starts, len(rows)))
 
 
-def phrases(ids: NDArray[np.int32], words: list[bytes], starts: Any = None, owner: Any = None) -> list[str]:
-    """Rows of words as text; rows of one owner are equal."""
+def phrases(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
+    """Rows of words, 0 behind their end, as text."""
     texts = [word.decode() for word in words]
-    if starts is not None:
-        found = phrases(ids[starts], words)
-        return [found[group] for group in owner.tolist()]
     lengths = (ids > 0).sum(1).tolist()
     return [" ".join([texts[word] for word in row[:length]]) for row, length in zip(ids.tolist(), lengths, strict=True)]
 
