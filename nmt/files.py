@@ -6,6 +6,7 @@ order mark on line 1 are removed with a warning. Files are recognized as gzip by
 
 import gzip
 import io
+import itertools
 import logging
 import os
 import stat
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 BUFFER = 1 << 20  # 1 MiB reads make gzip 1.4 times faster than the default 8 kiB
 GZIP_LEVEL = 6
+SERIAL = itertools.count()  # makes the names of unfinished files unique in this process
 
 
 def name_of(path: str | Path) -> str:
@@ -197,7 +199,7 @@ class Writing:
         self.path = str(path)
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
         self.direct = self.path == "-" or (os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode))
-        self.beside = f"{self.target}.part{os.getpid()}" if folder is None else f"{folder}/output"
+        self.beside = f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/output"
 
     def __enter__(self) -> Output:
         name = "<stdout>" if self.path == "-" else self.path

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__
+from nmt.cli.arguments import Input, Output, check_separate, files_of, positive
 from nmt.errors import ConfigError, UserError
 
 
@@ -24,7 +25,7 @@ class BarHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors are one line; `--beam_size` is `--beam-size`."""
+    """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
 
     def __init__(self, command: str, description: str, **kwargs: Any) -> None:
         super().__init__(prog=command, description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, **kwargs)
@@ -36,7 +37,10 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # also called by parse_args
         given = list(sys.argv[1:] if args is None else args)
         end = given.index("--") if "--" in given else len(given)
-        return super().parse_known_args([dashes(word) for word in given[:end]] + given[end:], namespace)
+        found, rest = super().parse_known_args([dashes(word) for word in given[:end]] + given[end:], namespace)
+        names = {action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest) for action in self._actions}
+        check_separate(files_of(found, names, Input), files_of(found, names, Output))
+        return found, rest
 
 
 class Action(Parser):
@@ -53,23 +57,13 @@ def dashes(word: str) -> str:
     return name.replace("_", "-") + equals + value
 
 
-def positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too small, expected 1 or more")
-    return value
-
-
-positive.__name__ = "integer"
-
-
 def add_input_output(parser: argparse.ArgumentParser, what: str = "text") -> None:
-    parser.add_argument("--input", "-i", default="-", metavar="FILE", help=f"{what} to read; plain, gzip, or - for stdin")
+    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help=f"{what} to read; plain, gzip, or - for stdin")
     add_output(parser)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", "-o", default="-", metavar="FILE", help="written whole or not at all; .gz compresses; - is stdout")
+    parser.add_argument("--output", "-o", type=Output, default="-", metavar="FILE", help="written whole or not at all; .gz compresses; - is stdout")
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +72,7 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The run directory and how to compute with it."""
-    parser.add_argument("run", metavar="RUN_DIR", help="a run directory made by nmt-train")
+    parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run directory made by nmt-train")
     add_compute(parser)
 
 
@@ -91,9 +85,9 @@ def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides u
 
 def add_language_model(parser: argparse.ArgumentParser) -> None:
     """A language model of any kind, and how to compute with a network."""
-    parser.add_argument("model", metavar="RUN_DIR|ARPA|BINARY", help="a language model's run directory, an ARPA file (.gz too), or a binary file of KenLM")
+    parser.add_argument("model", type=Input, metavar="RUN_DIR|ARPA|BINARY", help="a language model's run directory, an ARPA file (.gz too), or a KenLM binary")
     add_compute(parser)
-    parser.add_argument("--backoff", default="", metavar="ARPA", help="share a network's p(UNK) among the words it does not know, as this n-gram model does")
+    parser.add_argument("--backoff", type=Input, default="", metavar="ARPA", help="share a network's p(UNK) among unknown words, as this n-gram model does")
     parser.add_argument("--assume-normalized", action="store_true", help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer")
 
 
@@ -162,8 +156,12 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+WIDEST = 400  # characters of a word in a message; a file may have tokens of megabytes
+
+
 def one_line(name: str, message: str) -> None:
-    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+    words = (word if len(word) <= WIDEST else f"{word[:WIDEST]}..." for word in message.split())
+    print(f"{name}: {' '.join(words)}", file=sys.stderr)
 
 
 def start_log(command: str, quiet: bool = False, times: bool = False) -> None:

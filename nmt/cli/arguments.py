@@ -1,0 +1,122 @@
+"""Types of arguments: numbers with their range, files that are read, files that are written; and the check that keeps those apart."""
+
+import argparse
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from nmt import manifest, numbers, settings
+from nmt.errors import ConfigError, DataError
+
+# ---- numbers -------------------------------------------------------------------------------------------------------------------
+
+
+def integer(least: int | None = None, most: int | None = None) -> Callable[[str], int]:
+    """An argument type: a whole number within bounds."""
+    return in_range(numbers.integer, settings.Range(least, most))
+
+
+def real(least: float | None = None, most: float | None = None, above: float | None = None, below: float | None = None) -> Callable[[str], float]:
+    """An argument type: a finite number within bounds."""
+    return in_range(numbers.real, settings.Range(least, most, above, below))
+
+
+def in_range(parse: Callable[[str], Any], allowed: settings.Range) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        try:
+            value = parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{error}, expected {allowed}") from error
+        if value not in allowed:
+            raise argparse.ArgumentTypeError(f"{value:g} is out of range, expected {allowed}")
+        return value
+
+    return convert
+
+
+positive = integer(1)
+
+
+def add_setting(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", config: type, name: str, *flags: str, **kwargs: Any) -> None:
+    """An option for a field of a configuration's dataclass: `--name`, with the default, type and range that stand there."""
+    item = next(item for item in fields(config) if item.name == name)
+    allowed = item.metadata.get(settings.ALLOWED)
+    default = getattr(config(), name)
+    if isinstance(allowed, tuple):
+        kwargs["choices"] = allowed
+    elif isinstance(default, bool):
+        kwargs["action"] = argparse.BooleanOptionalAction if default else "store_true"
+    else:
+        whole = "float" not in str(item.type)
+        kwargs["type"] = in_range(numbers.integer if whole else numbers.real, allowed or settings.Range())
+        kwargs.setdefault("metavar", "N" if whole else "X")
+    parser.add_argument(*flags, f"--{name.replace('_', '-')}", dest=name, default=default, **kwargs)
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------------------
+
+
+class Input(str):
+    """The type of an argument that names a file or folder to read."""
+
+    __slots__ = ()
+
+
+class Output(str):
+    """The type of an argument that names a file or folder to write."""
+
+    __slots__ = ()
+
+
+def files_of(found: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
+    """(option, path) of the inputs or outputs that a command was given."""
+    given: list[tuple[str, str]] = []
+    for dest, name in names.items():
+        value = getattr(found, dest, None)
+        given += [(name, path) for path in (value if isinstance(value, list) else [value]) if isinstance(path, kind) and path]
+    return given
+
+
+def check_separate(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[str, str]]) -> None:
+    """No output is an input, a part of a run that is read, or another output. ConfigError before any work.
+
+    Each is (option, path). Commands call it for names that they derive from their options; the parser does for the rest.
+    """
+    inputs = list(inputs)
+    read = {key: (option, path) for option, path in inputs if (key := same_file(path, 0))}
+    written: dict[tuple[object, ...], tuple[str, str]] = {}
+    for option, path in outputs:
+        key = same_file(path, 1)
+        if key is None:
+            continue
+        if key in read:
+            raise ConfigError(f"{option} {path}: is read too ({' '.join(read[key])}); an input is never overwritten, name another file")
+        if key in written:
+            raise ConfigError(f"{option} {path}: is written too by {' '.join(written[key])}; name two different files")
+        written[key] = option, path
+        parent, name = os.path.split(os.path.realpath(path))
+        for other, folder in inputs:
+            if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in listed(folder):
+                raise ConfigError(f"{option} {path}: is a part of {other} {folder}, which is read; name another file")
+
+
+def same_file(path: str, standard: int) -> tuple[object, ...] | None:
+    """Equal for two names of one file or folder, links followed; None for devices and pipes. `standard`: the stream that `-` is."""
+    try:
+        status = os.fstat(standard) if path == "-" else os.stat(path)
+    except FileNotFoundError:
+        return ("name", os.path.realpath(path))
+    except OSError:
+        return None
+    if path == "-" and standard == 1 and not stat.S_ISREG(status.st_mode):
+        return ("-",)  # twice the standard output is one text mixed with another
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else None
+
+
+def listed(folder: str) -> Iterable[str]:
+    try:
+        return manifest.read(folder) or ()
+    except DataError:
+        return ()

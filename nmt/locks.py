@@ -1,0 +1,60 @@
+"""One command at a time in a folder: a run, a job, a tuning, a model, a cache.
+
+    with locked(folder, "nmt-train"):
+        ...
+
+The system lets go of the lock when its process ends, however that happens. The file `.lock` stays: its content is the last holder.
+"""
+
+import logging
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from nmt import files
+from nmt.errors import UserError
+
+log = logging.getLogger(__name__)
+
+FILE = ".lock"
+
+
+@contextmanager
+def locked(folder: str | Path, command: str) -> Iterator[None]:
+    """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when another has it."""
+    folder = Path(folder)
+    place = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(place, timeout=0)
+        lock.acquire()
+    except Timeout as error:
+        raise UserError(f"{folder}: in use by {holder(folder) or 'another process'}; wait for it to end, or stop it") from error
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+    try:
+        with suppress(OSError):  # a full disk: the lock holds without its text
+            place.write_text(f"{command}, process {os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}", encoding="utf-8")
+        yield
+    finally:
+        with suppress(OSError):
+            lock.release()
+
+
+def holder(folder: str | Path) -> str:
+    """Who holds, or held last, a folder: command, process, machine, time. Empty when nobody has."""
+    try:
+        return (Path(folder) / FILE).read_text(encoding="utf-8", errors="replace")[:200]
+    except OSError:
+        return ""
+
+
+def is_empty(folder: str | Path) -> bool:
+    """Is nothing but a lock in a folder, or no folder there?"""
+    path = Path(folder)
+    return not path.exists() or (path.is_dir() and all(inside.name == FILE for inside in path.iterdir()))

@@ -1,0 +1,120 @@
+"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a cut file is seen before it does harm.
+
+    {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
+
+A file that is replaced stands in the manifest with its old and its new checksum before it gets its name, so that the folder is
+sound at every moment, whenever the machine stops. Stamps tell in the same way whether an input is still what it was.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt import files
+from nmt.errors import DataError
+
+FILE = "manifest.json"
+FORMAT = "nmt-manifest 1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    size: int
+    sha256: str
+
+
+Entries = dict[str, list[Entry]]  # the content a file has now, and the one it had before
+
+
+def digest(path: str | Path) -> str:
+    """The checksum of a file, as the whole project computes it. DataError when it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+
+
+def entry(path: Path) -> Entry:
+    found = digest(path)
+    return Entry(path.stat().st_size, found)
+
+
+def read(folder: str | Path) -> Entries | None:
+    """The manifest of a folder; None without one (version 0.5 wrote none). DataError when it is damaged."""
+    path = Path(folder) / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise DataError(f"{path}: format {str(content['format'])[:40]!r}, expected {FORMAT!r}; use the version of the toolkit that made it")
+        return {str(name): [Entry(int(one["size"]), str(one["sha256"])) for one in entries] for name, entries in content["files"].items()}
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged manifest; copy the folder again") from error
+
+
+def write(folder: str | Path, names: Iterable[str]) -> None:
+    """The manifest of these files of a folder, as they are now."""
+    save(folder, {name: [entry(Path(folder) / name)] for name in names})
+
+
+def save(folder: str | Path, entries: Entries) -> None:
+    content = {name: [asdict(one) for one in found] for name, found in sorted(entries.items())}
+    files.write_text(Path(folder) / FILE, [json.dumps({"format": FORMAT, "files": content}, indent=1)])
+
+
+def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
+    """Give finished files, written and synced under other names in the folder, their own names; forget `drop`.
+
+    At every moment each file has a checksum in the manifest.
+    """
+    folder = Path(folder)
+    entries = read(folder) or {}
+    for name, part in parts.items():
+        entries[name] = [entry(part), *entries.get(name, [])[:1]]
+    save(folder, {name: found for name, found in entries.items() if name not in set(drop)})
+    for name, part in parts.items():
+        os.replace(part, folder / name)
+
+
+def verify(folder: str | Path, names: Iterable[str]) -> bool:
+    """Are these files what was written? DataError names the first that is not; False when the folder has no manifest."""
+    entries = read(folder)
+    if entries is None:
+        return False
+    for name in names:
+        path = Path(folder) / name
+        if name not in entries:
+            raise DataError(f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a copy")
+        if not path.exists():
+            raise DataError(f"{path}: not there, but {FILE} lists it; copy the folder again")
+        if path.stat().st_size not in {one.size for one in entries[name]} or digest(path) not in {one.sha256 for one in entries[name]}:
+            raise DataError(f"{path}: damaged: size or checksum is not the one in {FILE}; copy it again")
+    return True
+
+
+def stamp(path: str | Path) -> dict[str, Any]:
+    """What an input is now: size, time of change, checksum. As JSON it can be stored."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": digest(path)}
+
+
+def unchanged(path: str | Path, before: Mapping[str, Any]) -> bool:
+    """Has an input the content that its stamp tells of? Read only when its time of change differs. DataError when it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    if status.st_size != before.get("size"):
+        return False
+    return status.st_mtime_ns == before.get("time") or digest(path) == before.get("sha256")

@@ -1,0 +1,62 @@
+"""Numbers from text, strictly: ASCII digits, finite, and no longer than a number can be.
+
+Python's int() and float() also take `1_000`, digits of other scripts, nan and inf, and int() takes minutes over a million digits.
+Everything that a user or a file gives is read here. ValueError says what is wrong; the caller adds where.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+
+LONGEST = 40  # characters; more digits than a double or 64 bits can hold
+
+INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+LARGEST = 2**63 - 1
+
+
+def shown(text: str | bytes, most: int = LONGEST) -> str:
+    """A piece of input for a message, in quotes and never longer than a message can bear."""
+    text = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    return repr(text if len(text) <= most else f"{text[:most]}...")
+
+
+def integer(text: str) -> int:
+    """A whole number of at most 64 bits."""
+    if not INTEGER.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a whole number")
+    value = int(text)
+    if not -LARGEST <= value <= LARGEST:
+        raise ValueError(f"{shown(text)} is too large for a number")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number of 0 or more, digits only."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{shown(text)} is not a count")
+    return integer(text)
+
+
+def real(text: str) -> float:
+    """A finite number."""
+    if len(text) > 400 or not REAL.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a number")
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{shown(text)} is too large for a number")
+    return value
+
+
+def reals(words: Iterable[str]) -> list[float]:
+    """Many finite numbers, fast: the same as `real` of each."""
+    words = list(words)
+    joined = "".join(words)
+    if joined.isascii() and "_" not in joined and not any(character.isspace() for character in set(joined)):
+        try:
+            values = list(map(float, words))
+        except ValueError:
+            return [real(word) for word in words]  # says which
+        if all(map(math.isfinite, values)):
+            return values
+    return [real(word) for word in words]
