@@ -9,6 +9,7 @@ The system lets go of the lock when its process ends, however that happens. The 
 import logging
 import os
 import platform
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,9 +27,13 @@ FILE = ".lock"
 
 @contextmanager
 def locked(folder: str | Path, command: str) -> Iterator[None]:
-    """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when another has it."""
+    """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when another has it.
+
+    A folder that was made here, and that nothing was put into, goes again.
+    """
     folder = Path(folder)
     place = folder / FILE
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(place, timeout=0)
@@ -42,8 +47,21 @@ def locked(folder: str | Path, command: str) -> Iterator[None]:
             place.write_text(f"{command}, process {os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}", encoding="utf-8")
         yield
     finally:
+        if made and folder.exists() and is_empty(folder):
+            clear(folder)
         with suppress(OSError):
             lock.release()
+
+
+def clear(folder: str | Path) -> None:
+    """Remove a folder that this process holds, its lock last: whoever comes meanwhile finds it locked, or new and empty."""
+    for inside in Path(folder).iterdir():
+        if inside.name != FILE:
+            with suppress(OSError):
+                shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
+    with suppress(OSError):
+        (Path(folder) / FILE).unlink()
+        os.rmdir(folder)
 
 
 def holder(folder: str | Path) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import DataError
 
-SEGMENTATION = re.compile(r"\d+(-\d+)?=\d+(-\d+)?")
+SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
 
 
 @dataclass
@@ -109,9 +109,13 @@ def parse(line: str, where: str) -> Hypothesis:
     if len(parts) < 4:
         raise DataError(f"{where}: {len(parts)} fields, expected 4 or more (id ||| words ||| features ||| total)")
     try:
-        sentence, total = int(parts[0]), float(parts[3])
+        sentence = numbers.count(parts[0])
     except ValueError as error:
-        raise DataError(f"{where}: id or total is not a number ({error})") from error
+        raise DataError(f"{where}: id: {error}, expected 0 or more") from error
+    try:
+        total = numbers.real(parts[3])
+    except ValueError as error:
+        raise DataError(f"{where}: total: {error}") from error
     words = [word.replace("&#124;", "|") for word in files.split_words(parts[1])]
     return Hypothesis(sentence, words, parse_features(parts[2], where), total, parts[4:], line)
 
@@ -119,6 +123,7 @@ def parse(line: str, where: str) -> Hypothesis:
 def parse_features(text: str, where: str) -> dict[str, list[float]]:
     features: dict[str, list[float]] = {}
     name = ""
+    parse_value = float if numbers.plain(text) else numbers.real
     for token in files.split_words(text):
         if token[-1] == "=" and len(token) > 1:
             name = token[:-1]
@@ -127,11 +132,11 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
             features[name] = []
             continue
         try:
-            value = float(token)
+            value = parse_value(token)
         except ValueError as error:
             raise DataError(f"{where}: {what_is(token)}") from error
         if not math.isfinite(value):
-            raise DataError(f"{where}: {token} in feature {name or 'list'}; Moses' tuners drop or misread such a line")
+            raise DataError(f"{where}: {numbers.shown(token)} in feature {name or 'list'}; Moses' tuners drop or misread such a line")
         features.setdefault(name, []).append(value)
     return features
 
@@ -139,10 +144,10 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
 def what_is(token: str) -> str:
     """Why a token of the feature field is no number."""
     if token[-1] == ":":
-        return f"{token!r} is a label of Moses before version 2, which its tuners now read as the number 0; write {token[:-1]}= instead"
+        return f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as the number 0; write {token[: numbers.LONGEST].rstrip(':')}= instead"
     if re.fullmatch(r"[A-Za-z]\w*=.+", token):
-        return f"{token!r} has no blank after '=': Moses' tuners read it as 0; write {token.replace('=', '= ')!r}"
-    return f"{token!r} is not a number, expected 'name= value value ...'"
+        return f"{numbers.shown(token)} has no blank after '=': Moses' tuners read it as 0; write {numbers.shown(token.replace('=', '= '))}"
+    return f"{numbers.shown(token)} is not a number, expected 'name= value value ...'"
 
 
 def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:

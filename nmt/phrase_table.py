@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -229,17 +229,21 @@ def direct(pair: PhrasePair) -> float:
     return math.log(max(1e-38, float(scores[DIRECT])))
 
 
-def counts(pair: PhrasePair) -> list[bytes]:
+def counts(pair: PhrasePair) -> list[int]:
+    """How often target, source and both were extracted; [] without counts. DataError for counts that are no numbers."""
     fields = pair.fields()
-    return fields[4].split() if len(fields) > 4 else []
+    try:
+        return [int(value) for value in numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())] if len(fields) > 4 else []
+    except ValueError as error:
+        raise DataError(f"counts of the pair {shown(pair.source)} ||| {shown(pair.target)}: {error}") from error
 
 
 def source_count(pair: PhrasePair) -> int:
     """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0 without counts."""
     found = counts(pair)
-    return int(float(found[1])) if len(found) > 1 else 0
+    return found[1] if len(found) > 1 else 0
 
 
 def joint_count(pair: PhrasePair) -> int:
     found = counts(pair)
-    return int(float(found[2])) if len(found) > 2 else 0
+    return found[2] if len(found) > 2 else 0

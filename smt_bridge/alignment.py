@@ -14,7 +14,7 @@ from smt_bridge.symmetrize import HEURISTICS, Links
 log = logging.getLogger("nmt.align")
 
 METHODS = ("fast_align", "eflomal", "hmm", "ibm4")
-POINT = re.compile(r"\d+-\d+")
+POINT = re.compile(r"[0-9]{1,9}-[0-9]{1,9}")
 LONGEST = 1024  # words: sil-thot looks at no longer sentence
 
 # What is trained, one model on top of the other, and how many passes each takes.

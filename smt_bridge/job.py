@@ -3,23 +3,25 @@
     job.json    the settings; a resumed job has to have the same ones
     scores      one record a chunk, in order: rows and checksum (4 bytes each, little-endian), then rows x features float64
 
-Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any moment.
+Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any moment. Whoever works
+in the folder holds its lock: of two that append to one file, the second would overwrite what the first writes.
 """
 
-import json
-import shutil
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
-from nmt.errors import ConfigError, DataError
+from nmt import files, locks
+from nmt.errors import ConfigError
+from smt_bridge import begun
 
+SETTINGS = "job.json"
 HEAD = struct.Struct("<II")
 
 
@@ -37,11 +39,12 @@ class Job:
         self.end = 0
         if not self.path.exists():
             return
+        size = self.path.stat().st_size
         with open(self.path, "rb") as stream:
             while len(head := stream.read(HEAD.size)) == HEAD.size:
                 rows, checksum = HEAD.unpack(head)
-                body = stream.read(rows * self.features * 8)
-                if len(body) < rows * self.features * 8 or zlib.crc32(body) != checksum:
+                length = rows * self.features * 8
+                if length > size - stream.tell() or zlib.crc32(body := stream.read(length)) != checksum:
                     break
                 self.end = stream.tell()
                 yield np.frombuffer(body).reshape(rows, self.features)
@@ -63,37 +66,39 @@ class Job:
             raise files.cannot_write(self.path, error) from error
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        locks.clear(self.folder)
+
+
+def folder_of(output: str) -> Path:
+    """Where the job of an output lies."""
+    return Path(f"{output}.job")
+
+
+def held(output: str, command: str) -> AbstractContextManager[None]:
+    """The lock of the folder, taken before any work. UserError when another process works on this output."""
+    return locks.locked(folder_of(output), command)
 
 
 def open_job(output: str, settings: dict[str, Any], features: int, resume: bool) -> Job:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or of other settings."""
-    settings = json.loads(json.dumps(settings))  # tuples become lists, as they are read back
-    folder = Path(f"{output}.job")
-    place = folder / "job.json"
-    if place.exists():
+    folder = folder_of(output)
+    place = folder / SETTINGS
+    before = begun.read(place)
+    if before is not None:
         if not resume:
             raise ConfigError(f"{folder}: an unfinished job; --resume goes on with it, or remove the folder to start anew")
-        try:
-            before = dict(json.loads(place.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{place}: damaged; remove {folder} to start anew") from error
-        changed = [key for key in settings if settings[key] != before.get(key)]
-        if changed:
+        if changed := begun.changed(before, settings):
             raise ConfigError(f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or remove the folder to start anew")
         return Job(folder, features)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "scores").unlink(missing_ok=True)
     except OSError as error:
         raise files.cannot_write(folder, error) from error
-    (folder / "scores").unlink(missing_ok=True)
-    files.write_text(place, [json.dumps(settings)])
+    begun.write(place, settings)
     return Job(folder, features)
 
 
 def settings_of(output: str) -> dict[str, Any]:
     """What an unfinished job was started with; {} without one."""
-    try:
-        return dict(json.loads(Path(f"{output}.job/job.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
+    return begun.read(folder_of(output) / SETTINGS) or {}

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import checkpoint, files, phrase_table
+from nmt import checkpoint, files, numbers, phrase_table
 from nmt.errors import ConfigError, DataError
 from nmt.phrase_table import PhrasePair, escape, unescape
 from nmt.run import Run
 from nmt.search.beam import BeamConfig
+from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Pairs
 from smt_bridge.features.translation import Translation
 from smt_bridge.filter_table import Occurring, same_rows
@@ -36,16 +37,6 @@ COLUMNS = 4
 BATCH = 256  # source phrases searched at a time
 
 Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probability
-
-
-@dataclass
-class ProposeConfig:
-    options: int = 3  # proposed for each source phrase
-    beam: int = 10
-    thin: int = 1  # propose where the table has at most so many options ...
-    rare: int = 2  # ... or the source was extracted at most so often
-    longest: int = 4  # words of a source phrase
-    least: float = 0.05  # probability of a proposal given its source
 
 
 @dataclass
@@ -82,8 +73,8 @@ def read_table(path: str, reordering: str | None) -> Known:
         known.targets.setdefault(pair.source, set()).add(pair.target)
         counts = phrase_table.counts(pair)
         if len(counts) > 1:
-            known.counts[pair.source] = int(float(counts[1]))
-            known.target_counts[pair.target] = int(float(counts[0]))
+            known.counts[pair.source] = counts[1]
+            known.target_counts[pair.target] = counts[0]
         for word in pair.target.decode("utf-8").split(" "):
             known.words.setdefault(unescape(word), word)
         if other is not None:
@@ -115,9 +106,9 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
     for number, line in enumerate(files.read_lines(path), 1):
         try:
             word, given, probability = line.split(" ")
-            found[given.encode(), word.encode()] = float(probability)
+            found[given.encode(), word.encode()] = numbers.real(probability)
         except ValueError as error:
-            raise DataError(f"{path}:{number}: expected 'word given probability', found {line[:40]!r}") from error
+            raise DataError(f"{path}:{number}: expected 'word given probability', found {numbers.shown(line)}") from error
     return found
 
 
@@ -173,7 +164,7 @@ class Proposer:
     def targets_of(self, batch: Sequence[bytes]) -> list[tuple[bytes, bytes, float]]:
         """Source, target and p(target | source) of what the table lacks."""
         texts = [" ".join(phrase_table.words(source)) for source in batch]
-        beam = BeamConfig(self.config.beam, "none", max_length_factor=3.0)
+        beam = BeamConfig(self.config.beam_size, "none", max_length_factor=3.0)
         found = []
         for source, translations in zip(batch, self.run.n_best(texts, beam, tokenized=True), strict=True):
             held = self.known.targets.get(source, set())

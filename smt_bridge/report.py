@@ -1,13 +1,13 @@
 """What a new column says, for people: coverage, scatter against the direct probability, best phrases by each (Table 4.2).
 
-coverage.tsv        pairs, pairs with an unknown word, words and unknown words of each side
+coverage.tsv        pairs; of the first network among the features: pairs with an unknown word, words and unknown words of each side it reads
 scatter-NAME.tsv    source, target, count, ln p(target | source) of the table, ln of the new score; and scatter-NAME.png
 phrases-NAME.tsv    for long frequent and long rare sources: the best targets by the table and by the new score
 """
 
 import heapq
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from nmt import files, phrase_table
 from nmt.analysis import plots
-from nmt.data.vocab import Vocab
 from nmt.phrase_table import PhrasePair
 from smt_bridge.features.spec import Spec
 
@@ -33,8 +32,8 @@ class Coverage:
     words: int = 0
     unknown: int = 0
 
-    def add(self, words: list[str], vocab: Vocab) -> int:
-        unknown = sum(word not in vocab.ids for word in words)
+    def add(self, words: list[str], known: Container[str]) -> int:
+        unknown = sum(word not in known for word in words)
         self.words += len(words)
         self.unknown += unknown
         return unknown
@@ -51,9 +50,8 @@ class Report:
         except OSError as error:
             raise files.cannot_write(directory, error) from error
         self.specs = specs
-        self.run = next((feature.run for feature in features if hasattr(feature, "run")), None)
-        self.inverse = next((feature.inverse for feature in features if hasattr(feature, "run")), False)
-        self.sides = {"source": Coverage(), "target": Coverage()}
+        self.readers = next((feature.readers() for feature in features if hasattr(feature, "readers")), {})
+        self.sides = {side: Coverage() for side in self.readers}
         self.pairs = self.unknown_pairs = self.sources = 0
         self.random = random.Random(1)
         self.points: list[tuple[PhrasePair, NDArray[np.float64]]] = []
@@ -63,8 +61,7 @@ class Report:
     def add(self, piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> None:
         for pair, row in zip(piece, values, strict=True):
             self.pairs += 1
-            if self.run:
-                self.unknown_pairs += self.cover(pair)
+            self.unknown_pairs += self.cover(pair)
             if len(self.points) < POINTS:
                 self.points.append((pair, row))
             elif (place := self.random.randrange(self.pairs)) < POINTS:  # reservoir: every pair has the same chance
@@ -73,12 +70,9 @@ class Report:
             self.remember(list(group))
 
     def cover(self, pair: PhrasePair) -> bool:
-        assert self.run is not None
-        first, second = (pair.target, pair.source) if self.inverse else (pair.source, pair.target)
-        names = ("target", "source") if self.inverse else ("source", "target")
-        unknown = self.sides[names[0]].add(self.run.source.cut(phrase_table.words(first)), self.run.source_words)
-        unknown += self.sides[names[1]].add(self.run.target.cut(phrase_table.words(second)), self.run.target_words)
-        return unknown > 0
+        """Count the words of the sides that the first network reads. Has the pair one that it does not know?"""
+        phrases = {"source": pair.source, "target": pair.target}
+        return sum(self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.known) for side, reader in self.readers.items()) > 0
 
     def remember(self, options: list[tuple[PhrasePair, NDArray[np.float64]]]) -> None:
         """Keep the options of a source if it is long and among the most frequent, or the rarest with a choice."""
@@ -92,7 +86,7 @@ class Report:
 
     def write(self) -> None:
         rows = [["pairs", f"{self.pairs}"]]
-        if self.run:
+        if self.readers:
             rows.append(["pairs with an unknown word", f"{self.unknown_pairs}"])
             for side, coverage in self.sides.items():
                 known = 1 - coverage.unknown / max(1, coverage.words)

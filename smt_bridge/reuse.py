@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, phrase_table
+from nmt import files, numbers, phrase_table
 from nmt.errors import DataError
-from nmt.phrase_table import PhrasePair
+from nmt.phrase_table import SMALLEST, PhrasePair
 
 
 def write_columns(table: str, columns: list[dict[str, Any]]) -> None:
@@ -19,14 +19,15 @@ def write_columns(table: str, columns: list[dict[str, Any]]) -> None:
     files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
 
 
-def read_columns(table: str) -> list[dict[str, Any]]:
-    """DataError where the file that smt-score-table writes beside a table is missing or damaged."""
+def read_columns(table: str) -> dict[str, int]:
+    """Identities of features and their columns, from 1. DataError where the file that smt-score-table writes beside a table is missing or damaged."""
     place = Path(f"{table}.scores.json")
     try:
-        return list(json.loads(place.read_text(encoding="utf-8"))["columns"])
+        columns = json.loads(place.read_text(encoding="utf-8"))["columns"]
+        return {str(column["identity"]): numbers.count(str(column["column"])) for column in columns}
     except FileNotFoundError as error:
         raise DataError(f"{place}: not there; smt-score-table writes it beside its output, and without it nobody knows which run made a column") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{place}: damaged; score the table anew, without --reuse") from error
 
 
@@ -35,7 +36,7 @@ class OldTable:
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
         """`identities`: of the wanted features. DataError when the old table has none of them."""
-        by_identity = {column["identity"]: int(column["column"]) for column in read_columns(path)}
+        by_identity = read_columns(path)
         self.columns = [by_identity.get(identity) for identity in identities]
         if not any(self.columns):
             raise DataError(f"{path}: none of its columns was made by these runs with these settings, so there is nothing to reuse")
@@ -56,7 +57,7 @@ class OldTable:
                 scores = self.now.scores.split()
                 for feature, column in enumerate(self.columns):
                     if column and column <= len(scores):
-                        values[row, feature] = math.log(float(scores[column - 1]))
+                        values[row, feature] = math.log(max(SMALLEST, float(scores[column - 1])))
         return values
 
 

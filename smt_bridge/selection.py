@@ -18,20 +18,11 @@ from nmt.errors import ConfigError, DataError
 from nmt.lm import kneser_ney
 from nmt.lm.arpa import UNK, NgramModel
 from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
+from smt_bridge.config import SelectionConfig
 
 BLOCK = 20000  # lines scored together
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass
-class SelectionConfig:
-    """The defaults are those of smt-select's options."""
-
-    order: int  # of the n-gram models
-    min_count: int  # rarer words of the in-domain text are unknown to both models, so that neither gains by knowing more
-    seed: int  # of the sample of the general text, which has as many words as the in-domain text
-    steps: int  # sizes tried by --dev: all, a half, a quarter ...
 
 
 @dataclass

@@ -5,27 +5,29 @@
 Every result is written whole or not at all, and `train.json` tells what it was made from, so that a killed training goes on.
 """
 
-import hashlib
-import json
 import logging
-import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nmt import files
-from nmt.errors import ConfigError, DataError
+from nmt import files, locks, manifest
+from nmt.errors import ConfigError
 from nmt.lm import arpa, kneser_ney
-from smt_bridge import alignment
-from smt_bridge.extraction.tables import ExtractConfig, Inputs, Outputs, build
+from nmt.settings import check
+from smt_bridge import alignment, begun
+from smt_bridge.config import TrainConfig
+from smt_bridge.extraction import work_folder
+from smt_bridge.extraction.tables import Inputs, Outputs, build
 
 log = logging.getLogger("nmt.smt_train")
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
 LEXICAL = "lex"  # lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
+SETTINGS = "train.json"
+RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The weights that Moses' train-model.perl writes.
 WEIGHTS = {
@@ -34,25 +36,23 @@ WEIGHTS = {
 }  # fmt: skip
 
 
-@dataclass
-class TrainConfig:
-    source: str
-    target: str
-    alignment: str = ""  # points of another tool, instead of aligning
-    lm_text: str = ""  # text of the language model; the target side unless given
-    method: str = "fast_align"
-    symmetrization: str = "grow-diag-final-and"
-    order: int = 5
-    reordering: bool = True
-    distortion_limit: int = 6
-    extract: ExtractConfig = field(default_factory=ExtractConfig)
-
-
 def train(folder: Path, config: TrainConfig) -> None:
-    """Do the steps that are missing. ConfigError for a folder that other settings or other texts have begun."""
-    config.extract.check()
+    """Do the steps that are missing. ConfigError for a folder that other settings or other texts have begun, or that is in use."""
+    check(config)
     files.check_parallel(config.source, config.target)
-    start(folder, config)
+    check_folder(folder)
+    with locks.locked(folder, "smt-train"):
+        start(folder, config)
+        take_steps(folder, config)
+
+
+def check_folder(folder: Path) -> None:
+    """ConfigError for a folder with files in it that smt-train did not begin."""
+    if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
+        raise ConfigError(f"{folder}: is not empty and no model that smt-train began; name another folder")
+
+
+def take_steps(folder: Path, config: TrainConfig) -> None:
     steps: list[tuple[str, Callable[[Path], Any]]] = [
         (ALIGNMENT, lambda path: align(path, config)),
         (TABLE, lambda path: extract(folder, config)),
@@ -69,37 +69,23 @@ def train(folder: Path, config: TrainConfig) -> None:
 
 
 def start(folder: Path, config: TrainConfig) -> None:
-    """Make the folder, or check that it belongs to these settings; sweep up what a killed step left."""
+    """Tell in the folder what it is made from, or check that it is made from the same; sweep up what a killed step left."""
     settings = asdict(config)
     settings["extract"].pop("memory")  # bears on no result
     for name in ("source", "target", "alignment", "lm_text"):
-        settings[name] = digest(settings[name]) if settings[name] else ""
-    place = folder / "train.json"
+        settings[name] = manifest.digest(settings[name]) if settings[name] else ""
+    before = begun.read(folder / SETTINGS)
+    if before is None:
+        check_folder(folder)
+        begun.write(folder / SETTINGS, settings)
+    elif changed := begun.changed(before, settings):
+        raise ConfigError(f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one to start anew")
+    work_folder.sweep(folder)
     try:
-        if place.exists():
-            before = json.loads(place.read_text(encoding="utf-8"))
-            changed = [key for key in settings if settings[key] != before.get(key)]
-            if changed:
-                raise ConfigError(f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one to start anew")
-        elif folder.exists() and any(folder.iterdir()):
-            raise ConfigError(f"{folder}: is not empty and no model that smt-train began; name another folder")
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            files.write_text(place, [json.dumps(settings)])
-        for left in [*folder.glob("*.part*"), *folder.glob("smt-extract.*")]:
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        for left in [left for name in RESULTS for left in folder.glob(f"{name}.part*")]:
+            left.unlink()
     except OSError as error:
         raise files.cannot_write(folder, error) from error
-    except ValueError as error:
-        raise DataError(f"{place}: damaged; remove {folder} to start anew") from error
-
-
-def digest(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
 
 
 def align(path: Path, config: TrainConfig) -> None:

@@ -1,10 +1,9 @@
 """Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a file of their own."""
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import DataError
 
 Weights = dict[str, list[float]]
@@ -26,11 +25,11 @@ def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
         if feature in weights:
             raise DataError(f"{where}: {feature} has weights already above")
         try:
-            weights[feature] = [float(word) for word in words[1:]]
+            weights[feature] = numbers.reals(words[1:])
         except ValueError as error:
-            raise DataError(f"{where}: a weight of {feature} is not a number ({error})") from error
-        if not weights[feature] or not all(map(math.isfinite, weights[feature])):
-            raise DataError(f"{where}: {feature} has no weight, or one that is not finite")
+            raise DataError(f"{where}: a weight of {feature[:40]}: {error}") from error
+        if not weights[feature]:
+            raise DataError(f"{where}: {feature[:40]} has no weight")
     return weights
 
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from nmt import manifest, numbers, settings
@@ -43,7 +43,7 @@ def add_setting(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", con
     """An option for a field of a configuration's dataclass: `--name`, with the default, type and range that stand there."""
     item = next(item for item in fields(config) if item.name == name)
     allowed = item.metadata.get(settings.ALLOWED)
-    default = getattr(config(), name)
+    default = item.default if item.default is not MISSING else item.default_factory() if item.default_factory is not MISSING else None
     if isinstance(allowed, tuple):
         kwargs["choices"] = allowed
     elif isinstance(default, bool):
@@ -79,15 +79,16 @@ def files_of(found: argparse.Namespace, names: Mapping[str, str], kind: type[str
     return given
 
 
-def check_separate(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[str, str]]) -> None:
+def check_separate(inputs: Iterable[tuple[str, str | None]], outputs: Iterable[tuple[str, str | None]]) -> None:
     """No output is an input, a part of a run that is read, or another output. ConfigError before any work.
 
-    Each is (option, path). Commands call it for names that they derive from their options; the parser does for the rest.
+    Each is (option, path); without a path it is passed over. Commands call it for names that they derive from their options; the
+    parser does for the rest.
     """
-    inputs = list(inputs)
-    read = {key: (option, path) for option, path in inputs if (key := same_file(path, 0))}
+    given = [(option, path) for option, path in inputs if path]
+    read = {key: (option, path) for option, path in given if (key := same_file(path, 0))}
     written: dict[tuple[object, ...], tuple[str, str]] = {}
-    for option, path in outputs:
+    for option, path in ((option, path) for option, path in outputs if path):
         key = same_file(path, 1)
         if key is None:
             continue
@@ -97,7 +98,7 @@ def check_separate(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[st
             raise ConfigError(f"{option} {path}: is written too by {' '.join(written[key])}; name two different files")
         written[key] = option, path
         parent, name = os.path.split(os.path.realpath(path))
-        for other, folder in inputs:
+        for other, folder in given:
             if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in listed(folder):
                 raise ConfigError(f"{option} {path}: is a part of {other} {folder}, which is read; name another file")
 

@@ -133,6 +133,9 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
         one_line(name, "out of memory; use a smaller batch or model")
         return 2
     except RuntimeError as error:
+        if "start new thread" in str(error):
+            one_line(name, "the system starts no more threads; see ulimit -u, or stop other programs")
+            return 2
         if "allocate memory" not in str(error) and "out of memory" not in str(error):  # torch has no class of its own for it
             raise
         one_line(name, "out of memory; use a smaller batch or model")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
 from smt_bridge import alignment
-from smt_bridge.symmetrize import HEURISTICS
+from smt_bridge.config import TrainConfig
 
 if TYPE_CHECKING:
     from smt_bridge.symmetrize import Links
@@ -25,15 +26,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first.")
-    parser.add_argument("--source", "-s", required=True, metavar="FILE", help="tokenized text")
-    parser.add_argument("--target", "-t", required=True, metavar="FILE", help="its translation, line by line")
+    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized text")
+    parser.add_argument("--target", "-t", type=Input, required=True, metavar="FILE", help="its translation, line by line")
     options.add_output(parser)
-    parser.add_argument("--method", choices=alignment.METHODS, default="fast_align", help="which model; of package sil-thot")
-    parser.add_argument("--symmetrization", choices=tuple(HEURISTICS), default="grow-diag-final-and", help="how the two directions become one")
-    parser.add_argument("--forward", metavar="FILE", default=None, help="instead of a model: points of one direction, of any tool, source word first")
-    parser.add_argument("--reverse", metavar="FILE", default=None, help="and of the other direction, source word first too")
-    parser.add_argument("--forward-output", metavar="FILE", default=None, help="write the first direction too (source to target)")
-    parser.add_argument("--reverse-output", metavar="FILE", default=None, help="and the second")
+    add_setting(parser, TrainConfig, "method", help="which model; of package sil-thot")
+    add_setting(parser, TrainConfig, "symmetrization", help="how the two directions become one")
+    parser.add_argument(
+        "--forward", type=Input, metavar="FILE", default=None, help="instead of a model: points of one direction, of any tool, source word first"
+    )
+    parser.add_argument("--reverse", type=Input, metavar="FILE", default=None, help="and of the other direction, source word first too")
+    parser.add_argument("--forward-output", type=Output, metavar="FILE", default=None, help="write the first direction too (source to target)")
+    parser.add_argument("--reverse-output", type=Output, metavar="FILE", default=None, help="and the second")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-align", args.quiet)

@@ -1,14 +1,13 @@
 """smt-decode: translate with a phrase-based model in Moses' files, without Moses."""
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from nmt import files
 from nmt.cli import options
-from nmt.errors import ConfigError
+from nmt.cli.arguments import Input, Output
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
 
@@ -23,21 +22,18 @@ def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "smt-decode", "Translate tokenized text with a phrase-based model: a folder of smt-train, or a moses.ini with its tables. A line in, a line out."
     )
-    parser.add_argument("model", metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini; relative paths in it are tried from here, then beside it")
+    parser.add_argument(
+        "model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini; relative paths in it are tried from here, then beside it"
+    )
     options.add_input_output(parser, "tokenized (and escaped) text")
-    parser.add_argument("--n-best-list", metavar="FILE", default=None, help="Moses-format list with segmentation and alignment; .gz compresses")
+    parser.add_argument("--n-best-list", type=Output, metavar="FILE", default=None, help="Moses-format list with segmentation and alignment; .gz compresses")
     parser.add_argument("--n-best", type=options.positive, default=100, metavar="K", help="entries of a sentence in the list")
     parser.add_argument("--distinct", action="store_true", help="list different texts only, of the best 20 x K derivations")
-    parser.add_argument("--weights", "-w", metavar="FILE", default=None, help="lines 'Name= v v' or another ini, instead of the ini's weights")
+    parser.add_argument("--weights", "-w", type=Input, metavar="FILE", default=None, help="lines 'Name= v v' or another ini, instead of the ini's weights")
     decoding.add_search(parser)
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-decode", args.quiet)
-    if args.n_best_list == "-" and args.output == "-":
-        raise ConfigError("--output and --n-best-list cannot both be stdout")
-    for path in (args.output, args.n_best_list):
-        if path and path != "-" and args.input != "-" and os.path.realpath(path) == os.path.realpath(args.input):
-            raise ConfigError(f"{path}: is the input; name another output")
     files.check_text(args.input)
     from smt_bridge import weights as weight_files
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli import options
+from nmt.cli import arguments, options
+from nmt.cli.arguments import Input
 from smt_bridge.features.spec import NETWORKS, PRECISIONS, Settings, Spec
 
 if TYPE_CHECKING:
@@ -22,11 +23,17 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         "--unknown", choices=("plain", "split"), default=Settings.unknown, help="plain: p(UNK) for each unknown word; split: its share by training counts"
     )
     parser.add_argument("--side", choices=("target", "source"), default=Settings.side, help="whose words unknown-words counts")
-    parser.add_argument("--backoff", default="", metavar="ARPA", help="neural-lm: share its p(UNK) among unknown words as this n-gram model does")
+    parser.add_argument("--backoff", type=Input, default="", metavar="ARPA", help="neural-lm: share its p(UNK) among unknown words as this n-gram model does")
     parser.add_argument("--assume-normalized", action="store_true", help="neural-lm: take log Z as 0; only for a CSLM trained with lm.normalizer")
     parser.add_argument("--precision", choices=PRECISIONS, default=Settings.precision, help="of a network's matrix products; the error is measured and printed")
     parser.add_argument("--workers", type=options.positive, default=1, help="processes; the result does not depend on it")
     options.add_compute(parser, "1 for each worker unless given")
+
+
+def check_separate(args: argparse.Namespace, specs: Sequence[Spec], inputs: Sequence[tuple[str, str]], outputs: Sequence[tuple[str, str | None]]) -> None:
+    """ConfigError when an output is an input, the models of the features among them."""
+    models = [(f"--feature {spec.kind}", spec.path) for spec in specs]
+    arguments.check_separate([*inputs, *models, ("--backoff", args.backoff)], outputs)
 
 
 def set_up(args: argparse.Namespace, specs: Sequence[Spec], back_end: str = "") -> tuple[Settings, str]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError, DataError
 from smt_bridge.filter_table import Occurring, filtered, read_texts, same_rows
 
@@ -23,19 +24,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("smt-filter-table", "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the reordering table.")
-    parser.add_argument("table", metavar="TABLE", help="phrase table; plain, gzip, or -")
-    parser.add_argument("--input", "-i", nargs="+", required=True, metavar="TEXT", help="texts to be translated, tokenized and escaped as the table is")
+    parser.add_argument("table", type=Input, metavar="TABLE", help="phrase table; plain, gzip, or -")
+    parser.add_argument(
+        "--input", "-i", type=Input, nargs="+", required=True, metavar="TEXT", help="texts to be translated, tokenized and escaped as the table is"
+    )
     options.add_output(parser)
-    parser.add_argument("--reordering", metavar="TABLE", default=None, help="lexical reordering table of the same pairs")
-    parser.add_argument("--reordering-output", metavar="FILE", default=None, help="its filtered rows")
+    parser.add_argument("--reordering", type=Input, metavar="TABLE", default=None, help="lexical reordering table of the same pairs")
+    parser.add_argument("--reordering-output", type=Output, metavar="FILE", default=None, help="its filtered rows")
     parser.add_argument("--unsorted", action="store_true", help="take a table that is not in LC_ALL=C order")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-filter-table", args.quiet)
     if bool(args.reordering) != bool(args.reordering_output):
         raise ConfigError("--reordering and --reordering-output go together")
-    if args.reordering_output is not None and args.output == args.reordering_output:
-        raise ConfigError("--output and --reordering-output have to be two files")
     files.existing([args.table, *args.input, *([args.reordering] if args.reordering else [])])
     wanted = Occurring(read_texts(args.input))
     if not wanted.grams:

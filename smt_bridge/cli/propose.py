@@ -2,15 +2,16 @@
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from nmt import files, phrase_table
-from nmt.cli import options
+from nmt.cli import arguments, options
+from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, DataError
 from smt_bridge.cli.progress import Progress
+from smt_bridge.config import ProposeConfig
 
 log = logging.getLogger("nmt.propose")
 
@@ -25,20 +26,22 @@ def command(argv: Sequence[str] | None) -> None:
         "Let an encoder-decoder propose translations of source phrases that a table lacks or covers thinly. The new table has one more score, exp(1) "
         "in proposed rows and 1 in others, so that tuning can weigh proposals; the reordering table follows. Score further columns afterwards.",
     )
-    parser.add_argument("table", metavar="TABLE", help="phrase table with Moses' four scores, sorted")
+    parser.add_argument("table", type=Input, metavar="TABLE", help="phrase table with Moses' four scores, sorted")
     options.add_model(parser)
-    parser.add_argument("--inverse", metavar="RUN_DIR", default=None, help="a model of the other direction, for p(source | target); else that of the model")
+    parser.add_argument(
+        "--inverse", type=Input, metavar="RUN_DIR", default=None, help="a model of the other direction, for p(source | target); else that of the model"
+    )
     parser.add_argument("--lexical", required=True, metavar="STEM", help="word translation probabilities: STEM.e2f and STEM.f2e, of smt-extract or Moses")
-    parser.add_argument("--input", "-i", nargs="+", required=True, metavar="TEXT", help="texts to be translated, whose phrases get proposals")
+    parser.add_argument("--input", "-i", type=Input, nargs="+", required=True, metavar="TEXT", help="texts to be translated, whose phrases get proposals")
     options.add_output(parser)
-    parser.add_argument("--reordering", metavar="TABLE", default=None, help="lexical reordering table of the same pairs")
-    parser.add_argument("--reordering-output", metavar="FILE", default=None, help="it again, with rows for the proposals")
-    parser.add_argument("--options", type=options.positive, default=3, metavar="N", help="proposals for a source phrase")
-    parser.add_argument("--beam-size", type=options.positive, default=10, metavar="N", help="of the search for them")
-    parser.add_argument("--thin", type=int, default=1, metavar="N", help="propose where the table has at most N options")
-    parser.add_argument("--rare", type=int, default=2, metavar="N", help="and where the source was extracted at most N times")
-    parser.add_argument("--longest", type=options.positive, default=4, metavar="N", help="words of a source phrase")
-    parser.add_argument("--least", type=float, default=0.05, metavar="P", help="probability that a proposal has to have")
+    parser.add_argument("--reordering", type=Input, metavar="TABLE", default=None, help="lexical reordering table of the same pairs")
+    parser.add_argument("--reordering-output", type=Output, metavar="FILE", default=None, help="it again, with rows for the proposals")
+    add_setting(parser, ProposeConfig, "options", help="proposals for a source phrase")
+    add_setting(parser, ProposeConfig, "beam_size", help="of the search for them")
+    add_setting(parser, ProposeConfig, "thin", help="propose where the table has at most N options")
+    add_setting(parser, ProposeConfig, "rare", help="and where the source was extracted at most N times")
+    add_setting(parser, ProposeConfig, "longest", help="words of a source phrase")
+    add_setting(parser, ProposeConfig, "least", metavar="P", help="probability that a proposal has to have")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-propose", args.quiet)
@@ -49,22 +52,19 @@ def command(argv: Sequence[str] | None) -> None:
 def check(args: argparse.Namespace) -> None:
     if bool(args.reordering) != bool(args.reordering_output):
         raise ConfigError("--reordering and --reordering-output go together")
-    paths = [args.table, *args.input, *([args.reordering] if args.reordering else []), f"{args.lexical}.e2f", f"{args.lexical}.f2e"]
+    lexicons = [f"{args.lexical}.e2f", f"{args.lexical}.f2e"]
+    paths = [args.table, *args.input, *([args.reordering] if args.reordering else []), *lexicons]
     if "-" in paths:
         raise ConfigError("the table and the texts are read more than once; give files, not -")
     files.existing(paths)
-    for path in (args.output, args.reordering_output):
-        if path and path != "-" and os.path.realpath(path) in map(os.path.realpath, paths):
-            raise ConfigError(f"{path}: is one of the inputs; name another output")
-    if not 0 <= args.least <= 1:
-        raise ConfigError(f"--least {args.least}: expected a probability")
+    arguments.check_separate([("--lexical", path) for path in lexicons], [("--output", args.output), ("--reordering-output", args.reordering_output)])
 
 
 def run(args: argparse.Namespace, set_up: str) -> None:
     from smt_bridge import propose
     from smt_bridge.filter_table import Occurring, read_texts
 
-    config = propose.ProposeConfig(args.options, args.beam_size, args.thin, args.rare, args.longest, args.least)
+    config = ProposeConfig(options=args.options, beam_size=args.beam_size, thin=args.thin, rare=args.rare, longest=args.longest, least=args.least)
     known = propose.read_table(args.table, args.reordering)
     thin = propose.wanted(Occurring(read_texts(args.input)), known, config)
     if not thin:

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import smt_bridge.weights as weight_files
 from nmt import files, nbest
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError, UserError
 from nmt.nbest import Hypothesis
 from nmt.phrase_table import escape
@@ -35,41 +36,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("smt-rescore", "Append features to n-best lists, recompute totals, write the list and the best translations.")
-    parser.add_argument("nbest", nargs="+", metavar="NBEST", help="n-best lists of one text, of Moses or nmt-translate; several: their union is rescored")
-    parser.add_argument("--source", "-s", required=True, metavar="FILE", help="the text that was translated, tokenized as the decoder read it")
+    parser.add_argument(
+        "nbest", type=Input, nargs="+", metavar="NBEST", help="n-best lists of one text, of Moses or nmt-translate; several: their union is rescored"
+    )
+    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="the text that was translated, tokenized as the decoder read it")
     feature_options.add_features(parser, required=False)
     parser.add_argument(
         "--by-phrase", action="store_true", help="sum translation and inverse over the phrases of the segmentation field, as a table column would"
     )
-    parser.add_argument("--weights", "-w", metavar="FILE", default=None, help="lines 'Name= v v', or a moses.ini; without them the totals stay")
-    parser.add_argument("--decoder-weights", metavar="FILE", default=None, help="weights the decoder used: checks its totals, keeps its -100 for unknown words")
+    parser.add_argument("--weights", "-w", type=Input, metavar="FILE", default=None, help="lines 'Name= v v', or a moses.ini; without them the totals stay")
+    parser.add_argument(
+        "--decoder-weights", type=Input, metavar="FILE", default=None, help="weights the decoder used: checks its totals, keeps its -100 for unknown words"
+    )
     parser.add_argument("--fill-missing", action="store_true", help="0 for features that one of several lists lacks; the List features tell them apart")
     parser.add_argument("--escape", action="store_true", help="escape words as Moses does, for lists that nmt-translate wrote")
-    parser.add_argument("--output", "-o", metavar="NBEST", default=None, help="the list again, with the new features; - is stdout")
-    parser.add_argument("--best", "-b", metavar="FILE", default=None, help="the best translation of each sentence, a line each; - is stdout")
+    parser.add_argument("--output", "-o", type=Output, metavar="NBEST", default=None, help="the list again, with the new features; - is stdout")
+    parser.add_argument("--best", "-b", type=Output, metavar="FILE", default=None, help="the best translation of each sentence, a line each; - is stdout")
     parser.add_argument("--resume", action="store_true", help="go on with a job that was killed, from OUTPUT.job")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-rescore", args.quiet)
     taken, sizes = check(args)
     specs = parse(args.feature, taken)
+    feature_options.check_separate(args, specs, [], [("--output", args.output), ("--best", args.best)])
     if args.by_phrase and not any(spec.kind in NETWORKS for spec in specs):
         raise ConfigError("--by-phrase needs a --feature of type translation or inverse")
     weights = weight_files.read(args.weights) if args.weights else None
     old = weight_files.read(args.decoder_weights) if args.decoder_weights else None
-    run(args, specs, (weights, old), sizes)
+    from smt_bridge.job import held
+
+    target = args.output or args.best
+    with held(target, "smt-rescore") if specs and target != "-" else nullcontext():
+        run(args, specs, (weights, old), sizes)
 
 
 def check(args: argparse.Namespace) -> tuple[list[str], dict[str, int]]:
     """Whatever contradicts itself or is not there; returns the names that every list has already, and all features with their sizes."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
-    if args.output == "-" and args.best == "-":
-        raise ConfigError("--output and --best cannot both be stdout")
     files.existing([*args.nbest, args.source])
-    for path in (args.output, args.best):
-        if path and path != "-" and os.path.realpath(path) in map(os.path.realpath, [*args.nbest, args.source]):
-            raise ConfigError(f"{path}: is one of the inputs; name another output")
     if "-" in args.nbest:
         raise ConfigError("n-best lists are read twice; give files, not -")
     lists: list[set[str]] = []

@@ -8,12 +8,14 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt import files, phrase_table
+from nmt import files, numbers, phrase_table
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress, duration
@@ -42,27 +44,30 @@ def command(argv: Sequence[str] | None) -> None:
         "Append columns, exp(value) of each feature, to a Moses phrase table; everything else stays byte for byte. "
         "Filter the table first (smt-filter-table): that is often ten times less work.",
     )
-    parser.add_argument("table", metavar="TABLE", help="phrase table; plain, gzip, or -")
+    parser.add_argument("table", type=Input, metavar="TABLE", help="phrase table; plain, gzip, or -")
     feature_options.add_features(parser)
     options.add_output(parser)
     parser.add_argument("--unsorted", action="store_true", help="take a table that is not in LC_ALL=C order (Moses' processPhraseTableMin will not)")
     parser.add_argument("--shard", type=shard, default=None, metavar="I/N", help="only the I-th of N parts, on a cluster; cat joins the outputs")
     parser.add_argument("--resume", action="store_true", help="go on with a job that was killed, from OUTPUT.job")
-    parser.add_argument("--reuse", metavar="OLD", default=None, help="an earlier output: pairs that the same run scored there are copied")
+    parser.add_argument("--reuse", type=Input, metavar="OLD", default=None, help="an earlier output: pairs that the same run scored there are copied")
     parser.add_argument("--estimate", action="store_true", help="measure a sample, print pairs, rate, time and memory, and stop")
-    parser.add_argument("--report", metavar="DIR", default=None, help="write coverage, scatter against the direct probability, best phrases (Table 4.2)")
+    parser.add_argument(
+        "--report", type=Output, metavar="DIR", default=None, help="write coverage, scatter against the direct probability, best phrases (Table 4.2)"
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-score-table", args.quiet)
     specs = parse(args.feature)
-    check(args)
+    check(args, specs)
     from smt_bridge.features.load import identity, load
-    from smt_bridge.job import settings_of
+    from smt_bridge.job import held, settings_of
 
-    before = settings_of(args.output) if args.resume else {}
-    settings, set_up = feature_options.set_up(args, specs, str(before.get("back_end", "")))
-    features = load(specs, settings)
-    run(args, Plan(specs, settings, features, [identity(spec, settings) for spec in specs], set_up))
+    with held(args.output, "smt-score-table") if has_job(args) else nullcontext():
+        before = settings_of(args.output) if args.resume else {}
+        settings, set_up = feature_options.set_up(args, specs, str(before.get("back_end", "")))
+        features = load(specs, settings)
+        run(args, Plan(specs, settings, features, [identity(spec, settings) for spec in specs], set_up))
 
 
 @dataclass
@@ -76,17 +81,26 @@ class Plan:
     set_up: str  # a line for the log
 
 
-def check(args: argparse.Namespace) -> None:
+def seekable(args: argparse.Namespace) -> bool:
+    """Can the table be read twice?"""
+    return args.table != "-" and Path(args.table).is_file()
+
+
+def has_job(args: argparse.Namespace) -> bool:
+    """Is there a job folder? None for a table or an output that passes by once."""
+    return seekable(args) and args.output != "-" and not args.estimate
+
+
+def check(args: argparse.Namespace, specs: Sequence[Spec]) -> None:
     """Whatever contradicts itself or is not there."""
     files.existing([path for path in (args.table, args.reuse) if path])
-    seekable = args.table != "-" and Path(args.table).is_file()
-    for flag, needed in (("shard", seekable), ("estimate", seekable), ("resume", seekable and args.output != "-")):
+    written = [] if args.output == "-" else [("--output", args.output), ("--output", f"{args.output}.scores.json")]
+    feature_options.check_separate(args, specs, [("TABLE", args.table), ("--reuse", args.reuse)], [*written, ("--report", args.report)])
+    for flag, needed in (("shard", seekable(args)), ("estimate", seekable(args)), ("resume", seekable(args) and args.output != "-")):
         if getattr(args, flag) and not needed:
             raise ConfigError(f"--{flag} reads the table twice{' and needs an --output' * (flag == 'resume')}: give files, not - or a pipe")
     if args.reuse and args.unsorted:
         raise ConfigError("--reuse walks two sorted tables side by side; it does not go with --unsorted")
-    if args.output != "-" and args.table != "-" and os.path.realpath(args.output) == os.path.realpath(args.table):
-        raise ConfigError(f"{args.output}: is the table itself; name another output")
 
 
 def run(args: argparse.Namespace, plan: Plan) -> None:
@@ -121,7 +135,7 @@ def survey(args: argparse.Namespace) -> "Survey | None":
     """One reading of the whole table; None where it can be read only once."""
     from smt_bridge import score_table
 
-    if args.table == "-" or not Path(args.table).is_file():
+    if not seekable(args):
         return None
     found = score_table.survey(args.table, args.unsorted)
     if args.report and found.columns < 3:
@@ -141,11 +155,10 @@ def select(args: argparse.Namespace, found: "Survey | None") -> "Iterator[list[P
 
 
 def start_job(args: argparse.Namespace, plan: Plan) -> "Job | None":
-    """The job folder; none for a table or an output that passes by once."""
     from smt_bridge.job import open_job
     from smt_bridge.score_table import CHUNK
 
-    if args.output == "-" or args.table == "-" or not Path(args.table).is_file():
+    if not has_job(args):
         return None
     place = Path(args.table).stat()
     settings = {
@@ -208,10 +221,13 @@ def estimate(found: "Survey", plan: Plan, workers: int) -> Iterator[str]:
 
 
 def shard(text: str) -> tuple[int, int]:
-    part, slash, parts = text.partition("/")
-    if not slash or not part.isdigit() or not parts.isdigit() or not 1 <= int(part) <= int(parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form I/N with 1 <= I <= N, e.g. 2/8")
-    return int(part), int(parts)
+    try:
+        number, parts = map(numbers.count, text.split("/"))
+    except ValueError:
+        number = parts = 0
+    if not 1 <= number <= parts:
+        raise argparse.ArgumentTypeError(f"{numbers.shown(text)} is not of the form I/N with 1 <= I <= N, e.g. 2/8")
+    return number, parts
 
 
 def part(shard: tuple[int, int], chunks: int) -> tuple[int, int]:

@@ -5,17 +5,21 @@ import hashlib
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files
-from nmt.cli import options
+from nmt import files, locks, manifest, settings
+from nmt.cli import arguments, options
+from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, DataError
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
+from smt_bridge.config import TuneConfig
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Translation
+    from smt_bridge.moses_ini import Ini
     from smt_bridge.tuning.loop import Tuning
     from smt_bridge.weights import Weights
 
@@ -32,18 +36,19 @@ def command(argv: Sequence[str] | None) -> None:
         "Tune a model for BLEU on a development set: decode it, tune on all n-best lists so far, decode again; the weights of the best decoding are "
         "kept. Started again after an interruption it goes on where it was.",
     )
-    parser.add_argument("model", metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
-    parser.add_argument("--source", "-s", required=True, metavar="FILE", help="development text, tokenized (and escaped) as the model")
-    parser.add_argument("--reference", "-r", required=True, nargs="+", metavar="FILE", help="its translations")
-    parser.add_argument("--output", "-o", default=None, metavar="INI", help="tuned configuration; default: moses.tuned.ini beside the model's ini")
-    parser.add_argument("--work", default=None, metavar="DIR", help="lists and weights of every iteration; default: OUTPUT.tuning")
-    parser.add_argument("--method", choices=("mert", "kbmira", "pro"), default="mert", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
+    parser.add_argument("model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
+    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="development text, tokenized (and escaped) as the model")
+    parser.add_argument("--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="its translations")
+    parser.add_argument("--output", "-o", type=Output, default=None, metavar="INI", help="tuned configuration; default: moses.tuned.ini beside the model's ini")
+    parser.add_argument("--work", type=Output, default=None, metavar="DIR", help="lists and weights of every iteration; default: OUTPUT.tuning")
+    add_setting(parser, TuneConfig, "method", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
     parser.add_argument("--n-best", type=options.positive, default=100, metavar="K", help="different translations of a sentence in each list")
-    parser.add_argument("--iterations", type=options.positive, default=10, metavar="N", help="decodings at most")
-    parser.add_argument("--patience", type=options.positive, default=3, metavar="N", help="stop after so many decodings without a better BLEU")
-    parser.add_argument("--restarts", type=int, default=20, metavar="N", help="random starts of mert in each iteration")
-    parser.add_argument("--seed", type=int, default=1, help="of random starts and orders")
-    parser.add_argument("--final-seeds", type=int, default=0, metavar="N", help="tune N times more on all lists, with other seeds: WORK/seed-1.weights ...")
+    add_setting(parser, TuneConfig, "iterations", help="decodings at most")
+    add_setting(parser, TuneConfig, "patience", help="stop after so many decodings without a better BLEU")
+    add_setting(parser, TuneConfig, "restarts", help="random starts of mert in each iteration")
+    add_setting(parser, TuneConfig, "seed", help="of random starts and orders")
+    final = "tune N times more on all lists, with other seeds: WORK/seed-1.weights ..."
+    parser.add_argument("--final-seeds", type=arguments.integer(0), default=0, metavar="N", help=final)
     decoding.add_search(parser)
     options.add_quiet(parser)
     args = parser.parse_args(argv)
@@ -51,24 +56,48 @@ def command(argv: Sequence[str] | None) -> None:
     if "-" in (args.source, *args.reference):
         raise ConfigError("the texts are read more than once; give files, not -")
     files.check_parallel(args.source, *args.reference)
-    tune(args)
+    from smt_bridge.tuning import loop
+
+    places = places_of(args)
+    loop.check_folder(places.work)
+    with locks.locked(places.work, "smt-tune"):
+        tune(args, places)
 
 
-def tune(args: argparse.Namespace) -> None:
-    from smt_bridge import moses_ini
-    from smt_bridge import weights as weight_files
-    from smt_bridge.decoder.decoder import Decoder
+@dataclass
+class Places:
+    ini: str
+    output: Path
+    work: Path
+    start: "Ini"  # the model's ini, with paths that the output's folder can use
+
+
+def places_of(args: argparse.Namespace) -> Places:
+    """Where to read and write. ConfigError when the output is the model's ini or one of its tables."""
+    from smt_bridge import ini_paths, moses_ini
     from smt_bridge.decoder.system import ini_of
+
+    path = ini_of(args.model)
+    output = Path(args.output or Path(path).parent / "moses.tuned.ini")
+    work = Path(args.work or f"{output}.tuning")
+    ini = moses_ini.read(path)
+    roots = [".", str(Path(path).parent)]
+    tables = [("MODEL", ini_paths.absolute(feature.options["path"], roots)) for feature in ini.features if "path" in feature.options]
+    arguments.check_separate([("MODEL", path), *tables], [("--output", str(output)), ("--work", str(work))])
+    beside = output.parent.resolve() == Path(path).parent.resolve()
+    return Places(path, output, work, ini if beside else ini_paths.whole(ini, roots))
+
+
+def tune(args: argparse.Namespace, places: Places) -> None:
+    from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.tuning import loop
     from smt_bridge.tuning import pool as pools
     from smt_bridge.tuning.bleu import References
 
-    ini = ini_of(args.model)
-    output = Path(args.output or Path(ini).parent / "moses.tuned.ini")
-    if output.resolve() == Path(ini).resolve():
-        raise ConfigError(f"{output}: is the model's own ini; name another --output")
-    config = loop.TuneConfig(args.method, args.iterations, args.patience, args.restarts, args.seed, args.workers)
-    config.check()
+    config = TuneConfig(
+        method=args.method, iterations=args.iterations, patience=args.patience, restarts=args.restarts, seed=args.seed, threads=args.workers
+    )  # fmt: skip
+    settings.check(config)
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
     references = [References([files.split_words(text) for text in row]) for row in zip(*texts, strict=True)]
@@ -77,15 +106,13 @@ def tune(args: argparse.Namespace) -> None:
     decoder = decoding.load(args, args.n_best, True)
     system = decoder.system
     names = pools.columns(system.sizes)
-    start = pools.from_weights(names, system.weights)
-    work = Path(args.work or f"{output}.tuning")
-    settings = {
-        "model": hashlib.sha256(Path(ini).read_bytes()).hexdigest(), "rows": system.table.rows, "lines": len(sources), "n_best": args.n_best,
+    told = {
+        "model": manifest.digest(places.ini), "rows": system.table.rows, "lines": len(sources), "n_best": args.n_best,
         "texts": hashlib.sha256("\n".join([*sources, *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": args.stack,
         "table_limit": decoder.table_limit, "distortion_limit": decoder.distortion_limit, "beam": args.beam_threshold, "neural_beam": args.neural_beam,
     }  # fmt: skip
-    loop.open_folder(work, settings, config)
-    tuning = loop.Tuning(work, names, len(sources), config)
+    loop.open_folder(places.work, told, config)
+    tuning = loop.Tuning(places.work, names, len(sources), config)
 
     def decode(weights: "Weights") -> "Iterator[Translation]":
         new = Decoder(system, decoder.config, weights, decoder.networks)
@@ -94,20 +121,29 @@ def tune(args: argparse.Namespace) -> None:
                 yield translation
                 progress.add(1)
 
-    reason = loop.run(tuning, start, decode, references)
+    reason = loop.run(tuning, pools.from_weights(names, system.weights), decode, references)
+    write(args, tuning, places)
+    best = tuning.best()
+    score = 100 * tuning.iterations[best].bleu
+    log.info("%s; iteration %d of %d is the best: BLEU %.2f; %s", reason, best + 1, len(tuning.iterations), score, places.output)
+    print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
+
+
+def write(args: argparse.Namespace, tuning: "Tuning", places: Places) -> None:
+    """The best weights, the tuned ini, and what other seeds make of the lists."""
+    from smt_bridge import moses_ini
+    from smt_bridge import weights as weight_files
+    from smt_bridge.tuning import pool as pools
+
     best = tuning.best()
     found = tuning.iterations[best]
-    weights = pools.to_weights(names, found.weights)
+    weights = pools.to_weights(tuning.names, found.weights)
     header = [f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration {best + 1} of {len(tuning.iterations)}"]
-    weight_files.write(work / "weights", weights, header)
-    tuned = moses_ini.set_weights(system.ini, weights)
-    with files.Writing(str(output)) as out:
+    weight_files.write(places.work / "weights", weights, header)
+    tuned = moses_ini.set_weights(places.start, weights)
+    with files.Writing(str(places.output)) as out:
         out.write("\n".join([f"# {header[0]}", *tuned.lines]))
-    if output.parent.resolve() != Path(ini).parent.resolve():
-        log.warning("%s: its relative paths are those of %s; decode with that ini and --weights %s", output, Path(ini).parent, work / "weights")
-    final_seeds(args, tuning, work)
-    log.info("%s; iteration %d of %d is the best: BLEU %.2f; %s", reason, best + 1, len(tuning.iterations), 100 * found.bleu, output)
-    print(f"BLEU\t{100 * found.bleu:.2f}\titeration\t{best + 1}")
+    final_seeds(args, tuning, places.work)
 
 
 def final_seeds(args: argparse.Namespace, tuning: "Tuning", work: Path) -> None:

@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import smt_bridge.weights as weight_files
-from nmt import files
+from nmt import files, numbers
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, UserError
 from smt_bridge.cli.progress import Progress
-from smt_bridge.tuning import RESTARTS
+from smt_bridge.config import TuneConfig
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.mert import Point
     from smt_bridge.tuning.pool import Floats, Pool
 
 log = logging.getLogger("nmt.tune")
-
-METHODS = ("mert", "kbmira", "pro")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,18 +31,27 @@ def command(argv: Sequence[str] | None) -> None:
         "smt-tune-nbest",
         "Tune the weights of n-best lists for BLEU on their references. Prints 'Best point: w w ... => BLEU' as Moses' mert does.",
     )
-    parser.add_argument("--nbest", "-n", nargs="+", default=[], metavar="NBEST", help="lists of one system; several are pooled")
-    parser.add_argument("--reference", "-r", nargs="+", default=[], metavar="FILE", help="references, tokenized and escaped as the lists; BLEU keeps case")
-    parser.add_argument("--features", nargs="+", default=[], metavar="FILE", help="instead of lists: feature files of Moses' extractor; several are pooled")
-    parser.add_argument("--scores", nargs="+", default=[], metavar="FILE", help="and its score files, pairwise")
-    parser.add_argument("--method", choices=METHODS, default="mert", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
-    parser.add_argument("--init", metavar="W", default=None, help="weights to start from: 'Name= v v' lines, a moses.ini, or one line of numbers")
+    parser.add_argument("--nbest", "-n", type=Input, nargs="+", default=[], metavar="NBEST", help="lists of one system; several are pooled")
+    parser.add_argument(
+        "--reference", "-r", type=Input, nargs="+", default=[], metavar="FILE", help="references, tokenized and escaped as the lists; BLEU keeps case"
+    )
+    parser.add_argument(
+        "--features", type=Input, nargs="+", default=[], metavar="FILE", help="instead of lists: feature files of Moses' extractor; several are pooled"
+    )
+    parser.add_argument("--scores", type=Input, nargs="+", default=[], metavar="FILE", help="and its score files, pairwise")
+    add_setting(parser, TuneConfig, "method", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
+    parser.add_argument("--init", type=Input, metavar="W", default=None, help="weights to start from: 'Name= v v' lines, a moses.ini, or one line of numbers")
     parser.add_argument("--drop", nargs="+", default=[], metavar="NAME", help="features left at weight 0, for the control without them")
-    parser.add_argument("--seed", type=int, default=1, help="random starts and orders")
+    add_setting(parser, TuneConfig, "seed", help="random starts and orders")
     parser.add_argument("--runs", type=options.positive, default=1, help="tune this often, with the following seeds; prints the spread, keeps the best")
-    parser.add_argument("--restarts", type=int, default=RESTARTS, help="random starts of mert besides --init and equal weights")
+    add_setting(parser, TuneConfig, "restarts", help="random starts of mert besides --init and equal weights")
     parser.add_argument("--threads", type=options.positive, default=None, help="of mert; the result does not depend on it")
-    parser.add_argument("--output", "-o", metavar="W", default=None, help="weight file, 'Name= v v' lines, for smt-rescore, smt-ini set-weights and moses.ini")
+    parser.add_argument(
+        "--output", "-o", type=Output, metavar="W", default=None, help="weight file, 'Name= v v' lines, for smt-rescore, smt-ini set-weights and moses.ini"
+    )
+    exported = "tune nothing; write the pool for the tuners of Moses (mert, kbmira): this file has the features"
+    parser.add_argument("--export-features", type=Output, metavar="F", default=None, help=exported)
+    parser.add_argument("--export-scores", type=Output, metavar="S", default=None, help="and this one the BLEU statistics")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-tune-nbest", args.quiet)
@@ -58,8 +66,10 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("give either --nbest and --reference, or --features and --scores")
     if bool(args.nbest) != bool(args.reference) or bool(args.features) != bool(args.scores):
         raise ConfigError("--nbest goes with --reference, --features with --scores")
-    if args.seed < 0 or args.restarts < 0:
-        raise ConfigError("--seed and --restarts cannot be negative")
+    if bool(args.export_features) != bool(args.export_scores):
+        raise ConfigError("--export-features and --export-scores go together")
+    if args.export_features and (args.output or args.drop or args.init):
+        raise ConfigError("--export-features writes the pool and tunes nothing; leave --output, --init and --drop out")
     paths = [*args.nbest, *args.reference, *args.features, *args.scores, *([args.init] if args.init else [])]
     files.existing(paths)
     if len(set(paths)) < len(paths):
@@ -69,11 +79,17 @@ def check(args: argparse.Namespace) -> None:
 def tune(args: argparse.Namespace) -> None:
     import numpy as np
 
+    from smt_bridge.tuning import moses_pool
     from smt_bridge.tuning import pool as pools
     from smt_bridge.tuning.kbmira import MiraConfig
     from smt_bridge.tuning.mert import POLISHED
 
-    pool = pools.from_nbest(args.nbest, args.reference) if args.nbest else pools.from_moses(args.features, args.scores)
+    lists = pools.read_nbest(args.nbest, args.reference) if args.nbest else pools.read_moses(args.features, args.scores)
+    pool = pools.make(*lists)
+    if args.export_features:
+        moses_pool.write(args.export_features, args.export_scores, lists.names, lists.blocks())
+        log.info("%s, %s: pool of %s sentences and %d weights", args.export_features, args.export_scores, f"{pool.sentences:,}", len(pool.names))
+        return
     pools.drop(pool, args.drop)
     log.info("%s sentences, %s distinct hypotheses, %d weights", f"{pool.sentences:,}", f"{len(pool.features):,}", len(pool.names))
     init = read_init(args.init, pool.names) if args.init else None
@@ -122,12 +138,12 @@ def read_init(path: str, names: Sequence[str]) -> "Floats":
 
     first = next((line for line in files.read_lines(path) if line.strip() and not line.startswith("#")), "")
     try:
-        numbers = [float(word) for word in first.split()]
+        values = numbers.reals(files.split_words(first))
     except ValueError:
         return from_weights(names, weight_files.read(path))
-    if len(numbers) != len(names):
-        raise ConfigError(f"{path}: {len(numbers)} numbers, but the pool has {len(names)} features: {' '.join(names)}")
-    return np.array(numbers)
+    if len(values) != len(names):
+        raise ConfigError(f"{path}: {len(values)} numbers, but the pool has {len(names)} features: {' '.join(names)}")
+    return np.array(values)
 
 
 def print_spread(names: Sequence[str], points: Sequence["Point"]) -> None:

@@ -13,7 +13,6 @@ from smt_bridge.decoder.compiled import njit
 from smt_bridge.extraction.corpus import Block, Survey
 
 MONOTONE, SWAP, OTHER = range(3)
-LONGEST = 8  # words: an alignment is a square of 8 x 8 bits
 UINT = NDArray[np.uint64]
 
 

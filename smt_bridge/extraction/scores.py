@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 MOST = 10  # counts above are not discounted by Good-Turing
-SMOOTHING = ("none", "good-turing", "kneser-ney")
 
 
 @dataclass

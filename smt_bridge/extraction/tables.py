@@ -7,8 +7,6 @@ What stays in memory whatever the limit: the words of both sides, and the counts
 """
 
 import logging
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,36 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
-from nmt.errors import ConfigError
+from nmt import files, settings
+from smt_bridge.config import BASE, ExtractConfig
 from smt_bridge.extraction import corpus, counts, scores
 from smt_bridge.extraction.buckets import Buckets, quantiles
 from smt_bridge.extraction.counts import Pairs, WordTable
-from smt_bridge.extraction.instances import LONGEST, Extractor, unpack, word_pairs
+from smt_bridge.extraction.instances import Extractor, unpack, word_pairs
+from smt_bridge.extraction.work_folder import work_folder
 
 log = logging.getLogger("nmt.extract")
 
 ROW_BYTES = 8  # of a number in a bucket
 COPIES = 6  # of a bucket while it is sorted
-BASE = 250 << 20  # Python, numpy and numba themselves
 INSTANCES = 3.0  # phrase pairs a word of the corpus, a guess that only decides how many files there are
-
-
-@dataclass
-class ExtractConfig:
-    max_length: int = 7  # words of a phrase, both sides
-    smoothing: str = "none"  # none | good-turing | kneser-ney
-    memory: int = 1000  # MB
-    block: int = 200_000  # words of the corpus extracted at a time
-
-    def check(self) -> None:
-        """ConfigError for a value out of range."""
-        if not 1 <= self.max_length <= LONGEST:
-            raise ConfigError(f"--max-length {self.max_length}: expected 1 to {LONGEST}")
-        if self.memory < 350:
-            raise ConfigError(f"--memory {self.memory}: expected 350 MB or more, of which the program itself takes {BASE >> 20}")
-        if self.smoothing not in scores.SMOOTHING:
-            raise ConfigError(f"--smoothing {self.smoothing}: expected one of {', '.join(scores.SMOOTHING)}")
 
 
 @dataclass
@@ -65,17 +46,14 @@ class Outputs:
 
 def build(inputs: Inputs, outputs: Outputs, config: ExtractConfig, tell: Callable[[int], None] = lambda words: None) -> int:
     """Write the tables; returns the number of pairs. DataError or ConfigError before anything is written."""
-    config.check()
+    settings.check(config)
     words = corpus.survey(inputs.source, inputs.target, inputs.alignment)
     log.info("%s sentence pairs, %s and %s different words", f"{words.pairs:,}", f"{len(words.source) - 2:,}", f"{len(words.target) - 2:,}")
-    folder = Path(tempfile.mkdtemp(prefix="smt-extract.", dir=Path(outputs.table).parent if outputs.table != "-" else None))
-    try:
+    with work_folder(outputs.table) as folder:
         work = Work(folder, words, config)
         work.extract(inputs, tell)
         work.count()
         return work.write(outputs)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Work:
@@ -89,7 +67,7 @@ class Work:
         self.lexicon = WordTable(len(words.target))
         self.totals = scores.Totals()
         self.parts: list[int] = []  # pairs of each part
-        self.most = max(1 << 16, ((config.memory << 20) - BASE) // (COPIES * ROW_BYTES * (self.width + 8)))
+        self.most = max(1 << 16, ((config.memory - BASE) << 20) // (COPIES * ROW_BYTES * (self.width + 8)))
 
     def extract(self, inputs: Inputs, tell: Callable[[int], None]) -> None:
         """All instances, condensed block by block, into files by the source phrase; the counts of linked words."""

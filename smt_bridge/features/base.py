@@ -1,6 +1,6 @@
 """What a feature is: one number for each of some pairs of source and target words, of phrases and of whole sentences alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,14 @@ def of_phrases(pairs: Sequence[PhrasePair]) -> Pairs:
 
 def split(phrase: bytes) -> list[str]:
     return files.split_words(phrase.decode("utf-8"))
+
+
+@dataclass
+class Reader:
+    """How a network reads one side of the pairs."""
+
+    cut: Callable[[list[str]], list[str]]  # words to units
+    known: Container[str]  # its vocabulary
 
 
 class Feature(Protocol):

@@ -10,7 +10,7 @@ from nmt.lm.backoff import Shares
 from nmt.lm.cslm import CSLM
 from nmt.phrase_table import unescape
 from nmt.scoring import text_scores
-from smt_bridge.features.base import Pairs
+from smt_bridge.features.base import Pairs, Reader
 
 
 class NeuralLM:
@@ -25,6 +25,10 @@ class NeuralLM:
             raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer")
         self.run, self.normalized = run, normalized
         self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
+
+    def readers(self) -> dict[str, Reader]:
+        """By side of the table."""
+        return {"target": Reader(self.run.text.cut, self.run.words.ids)}
 
     def score(self, pairs: Pairs) -> NDArray[np.float64]:
         """Natural log p of each target."""

@@ -15,7 +15,7 @@ from nmt.checkpoint import SavedRun
 from nmt.data.vocab import Vocab
 from nmt.phrase_table import unescape
 from nmt.scoring import pair_scores
-from smt_bridge.features.base import Pairs
+from smt_bridge.features.base import Pairs, Reader
 
 
 class Translation:
@@ -25,6 +25,11 @@ class Translation:
         self.run, self.inverse = run, inverse
         self.products: AbstractContextManager[Any] = nullcontext() if precision == "fp32" else fastmath.Reduced(precision, run.model)
         self.shares = Shares(run.target_words) if unknown == "split" else None
+
+    def readers(self) -> dict[str, Reader]:
+        """By side of the table."""
+        first, second = Reader(self.run.source.cut, self.run.source_words.ids), Reader(self.run.target.cut, self.run.target_words.ids)
+        return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
     def score(self, pairs: Pairs) -> NDArray[np.float64]:
         """Natural log p of each pair, the end symbol included."""

@@ -4,10 +4,11 @@ One file an iteration, `NN.npz`: features and BLEU statistics of its lists; besi
 best translations. What comes next follows from these files alone, so a killed tuning goes on, and ends with the same weights.
 """
 
-import json
 import logging
 import os
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from nmt import files
+from nmt import files, locks, manifest
 from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge import begun
+from smt_bridge.config import TuneConfig
 from smt_bridge.decoder.decoder import Translation
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.bleu import References, bleu
+from smt_bridge.tuning.bleu import COLUMNS, References, bleu
 from smt_bridge.tuning.kbmira import kbmira
 from smt_bridge.tuning.mert import Point, mert
 from smt_bridge.tuning.pool import Floats, Pool
@@ -28,25 +31,8 @@ from smt_bridge.weights import Weights
 
 log = logging.getLogger("nmt.tune")
 
-METHODS = ("mert", "kbmira", "pro")
-
-
-@dataclass
-class TuneConfig:
-    method: str = "mert"
-    iterations: int = 10  # decodings at most
-    patience: int = 3  # stop after so many decodings without a better BLEU
-    restarts: int = 20  # random starts of mert, in every iteration
-    seed: int = 1
-    threads: int = 2  # of mert; no result depends on them
-    still: float = 1e-4  # stop when no weight moves further
-
-    def check(self) -> None:
-        """ConfigError for a value out of range."""
-        if self.method not in METHODS:
-            raise ConfigError(f"--method {self.method}: expected one of {', '.join(METHODS)}")
-        if min(self.iterations, self.patience) < 1 or min(self.restarts, self.seed) < 0:
-            raise ConfigError("--iterations and --patience have to be 1 or more, --restarts and --seed 0 or more")
+SETTINGS = "tune.json"
+LEFT_OVER = ("[0-9][0-9].part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*")  # of a killed start
 
 
 @dataclass
@@ -75,26 +61,47 @@ class Tuning:
 
     def load(self) -> None:
         """The finished iterations. DataError for a damaged file."""
-        while (path := self.path(len(self.iterations))).exists():
-            try:
-                with np.load(path, allow_pickle=False) as held:
-                    found = Iteration(held["weights"], float(held["bleu"]), held["owner"], held["features"], held["stats"])
-            except (OSError, ValueError, KeyError, EOFError) as error:
-                raise DataError(f"{path}: damaged ({error}); remove it and the later ones to go on from there") from error
-            self.iterations.append(found)
+        names: list[str] = []
+        while (path := self.path(len(names))).exists():
+            names.append(path.name)
+        if names and not manifest.verify(self.folder, names):
+            log.info("%s: begun by version 0.5, which wrote no checksums; its iterations get them now", self.folder)
+            manifest.write(self.folder, names)
+        self.iterations = [self.read(self.folder / name) for name in names]
+
+    def read(self, path: Path) -> Iteration:
+        try:
+            with np.load(path, allow_pickle=False) as held:
+                found = Iteration(held["weights"], float(held["bleu"]), held["owner"], held["features"], held["stats"])
+            self.check(found)
+        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(f"{path}: damaged ({error}); remove it and the later ones to go on from there") from error
+        return found
+
+    def check(self, found: Iteration) -> None:
+        """ValueError for arrays that are not those of this tuning."""
+        rows, width = len(found.owner), len(self.names)
+        shapes = found.weights.shape, found.owner.shape, found.features.shape, found.stats.shape
+        if shapes != ((width,), (rows,), (rows, width), (rows, COLUMNS)):
+            raise ValueError(f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics a row")
+        if not all(np.isfinite(array).all() for array in (found.weights, found.bleu, found.features)):
+            raise ValueError("numbers that are not finite")
+        if not rows or found.owner.min() < 0 or found.owner.max() >= self.sentences:
+            raise ValueError("rows of other sentences")
 
     def save(self, made: Iteration) -> None:
         path = self.path(len(self.iterations))
-        beside = path.with_suffix(f".part{os.getpid()}.npz")
+        beside = path.with_suffix(".part.npz")
         try:
             np.savez_compressed(
                 beside, weights=made.weights, bleu=np.float64(made.bleu), owner=made.owner, features=made.features, stats=made.stats.astype(np.int16)
             )
-            os.replace(beside, path)
+            with open(beside, "rb") as written:
+                os.fsync(written.fileno())
         except OSError as error:
-            raise files.cannot_write(path, error) from error
-        finally:
             beside.unlink(missing_ok=True)
+            raise files.cannot_write(path, error) from error
+        manifest.publish(self.folder, {path.name: beside})
         made.stats = made.stats.astype(np.int16)  # as it will be read back
         self.iterations.append(made)
 
@@ -183,25 +190,25 @@ def collect(translations: Iterator[Translation], weights: Floats, references: Se
     return Iteration(weights, float(bleu(np.array(tops, np.float64).sum(0))), np.array(owner), np.array(features), np.array(stats, np.float64))
 
 
+def check_folder(folder: Path) -> None:
+    """ConfigError for a folder with files in it that no tuning began."""
+    if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
+        raise ConfigError(f"{folder}: is not empty and no tuning that smt-tune began; name another --work folder")
+
+
 def open_folder(folder: Path, settings: dict[str, Any], config: TuneConfig) -> None:
-    """Make the folder, or check that it belongs to the same settings. ConfigError when it does not."""
+    """Tell in the folder, which the caller holds, what is tuned, or check that it is the same. ConfigError when it is not."""
     told = asdict(config)
     for name in ("threads", "iterations", "patience"):
         told.pop(name)  # more of them may be asked for later
-    settings = json.loads(json.dumps({**settings, **told}))
-    place = folder / "tune.json"
+    settings = {**settings, **told}
+    before = begun.read(folder / SETTINGS)
+    if before is None:
+        begun.write(folder / SETTINGS, settings)
+    elif changed := begun.changed(before, settings):
+        raise ConfigError(f"{folder}: was begun with another {', '.join(changed)}; name another --work folder, or remove it to start anew")
     try:
-        if place.exists():
-            before = json.loads(place.read_text(encoding="utf-8"))
-            changed = [key for key in settings if settings[key] != before.get(key)]
-            if changed:
-                raise ConfigError(f"{folder}: was begun with another {', '.join(changed)}; name another --work folder, or remove it to start anew")
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            files.write_text(place, [json.dumps(settings)])
-        for left in folder.glob("*.part*"):
+        for left in [left for name in LEFT_OVER for left in folder.glob(name)]:
             left.unlink()
-    except ValueError as error:
-        raise DataError(f"{place}: damaged; remove {folder} to start anew") from error
     except OSError as error:
         raise files.cannot_write(folder, error) from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.tuning import RESTARTS
+from smt_bridge.config import TuneConfig
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.pool import Floats, Pool, normalize
 
@@ -123,7 +123,7 @@ def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Float
 
 
 def mert(
-    pool: Pool, starts: Sequence[Floats], seed: int, restarts: int = RESTARTS, threads: int = 1, tell: Callable[[int], None] = lambda count: None
+    pool: Pool, starts: Sequence[Floats], seed: int, restarts: int = TuneConfig.restarts, threads: int = 1, tell: Callable[[int], None] = lambda count: None
 ) -> Point:
     """The best point of all starts: the given ones, and random ones; the best few are climbed on from. Constant features keep weight 0."""
     free = ~pool.constant()

@@ -1,20 +1,16 @@
-"""Hypotheses of a development set with their features and BLEU statistics: from n-best lists, or from the files of Moses' tuner.
-
-FEATURES_TXT_BEGIN_0 id count dense names ...      SCORES_TXT_BEGIN_0 id count 9 BLEU
-one row of numbers a hypothesis                    match total match total match total match total reference-length
-FEATURES_TXT_END_0                                 SCORES_TXT_END_0
-"""
+"""Hypotheses of a development set with their features and BLEU statistics: from n-best lists, or from the files of Moses' tuner."""
 
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, nbest
 from nmt.errors import DataError
+from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
 from smt_bridge.weights import Weights, tuned
 
@@ -64,11 +60,11 @@ Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: feature
 def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
     """Put a pool together, each distinct row once. DataError for a sentence without hypotheses or a pool without any BLEU."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
-    gaps = [number for number in range(count) if number not in rows]
-    if gaps:
-        raise DataError(
-            f"no hypotheses for sentence {gaps[0]}{f' and {len(gaps) - 1} others' * (len(gaps) > 1)}; a list for the whole development set is needed"
-        )
+    held = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
+    if len(held) < count:
+        gap = next(number for number in range(count) if number not in held)
+        others = count - len(held) - 1
+        raise DataError(f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the whole development set is needed")
     features, stats = [], []
     for number in range(count):
         both = np.unique(np.hstack([np.vstack(rows[number][0]), np.vstack(rows[number][1])]), axis=0)
@@ -94,8 +90,54 @@ def check(pool: Pool) -> None:
         log.warning("constant within every sentence, so left at weight 0: %s", ", ".join(dead))
 
 
+class Lists(NamedTuple):
+    """What was read, as it was read; `make(*lists)` is their pool."""
+
+    names: list[str]
+    rows: Rows
+    sentences: int | None = None  # None: as many as there are rows for
+
+    def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
+        """Sentence, features and statistics, each distinct row once, in the order of Moses' extractor."""
+        for number in sorted(self.rows):
+            features, stats = map(np.vstack, self.rows[number])
+            rows = [row.tobytes() for row in np.hstack([features, stats])]
+            kept = distinct(rows, list(map(len, self.rows[number][0])))
+            yield number, features[kept], stats[kept]
+
+
+def distinct(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
+    """The places of rows without their repetitions. `sizes`: of the lists they come from, one after the other.
+
+    As in extractor the last row of the lists so far takes the place of a repeated one.
+    """
+    places: list[int] = []
+    seen: set[bytes] = set()
+    begin = 0
+    for size in sizes:
+        at = len(places)
+        places += range(begin, begin + size)
+        begin += size
+        while at < len(places):
+            if rows[places[at]] in seen:
+                places[at] = places[-1]
+                places.pop()
+            else:
+                seen.add(rows[places[at]])
+                at += 1
+    return places
+
+
 def from_nbest(paths: Sequence[str], references: Sequence[str]) -> Pool:
-    """The union of n-best lists (rounds of a tuning loop), and BLEU statistics against the references.
+    return make(*read_nbest(paths, references))
+
+
+def from_moses(features: Sequence[str], scores: Sequence[str]) -> Pool:
+    return make(*read_moses(features, scores))
+
+
+def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
+    """n-best lists (rounds of a tuning loop), and BLEU statistics against the references.
 
     DataError for lists of different features, for an id without a reference, or a reference without hypotheses.
     """
@@ -122,7 +164,7 @@ def from_nbest(paths: Sequence[str], references: Sequence[str]) -> Pool:
             features, stats = rows.setdefault(number, ([], []))
             features.append(np.array([[value for values in hypothesis.features.values() for value in values] for hypothesis in group]))
             stats.append(np.array([judges[number].statistics(hypothesis.text) for hypothesis in group], np.float64))
-    return make(names, rows, len(texts[0]))
+    return Lists(names, rows, len(texts[0]))
 
 
 def columns(sizes: dict[str, int]) -> list[str]:
@@ -130,18 +172,15 @@ def columns(sizes: dict[str, int]) -> list[str]:
     return [f"{name}_{number}" for name, size in sizes.items() for number in range(size)]
 
 
-BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_\d+$")
-
-
-def from_moses(features: Sequence[str], scores: Sequence[str]) -> Pool:
-    """The union of Moses' own pools: files of `extractor`, plain or gzip, pairwise. DataError when they do not fit together."""
+def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
+    """Moses' own pools: files of `extractor`, plain or gzip, pairwise. DataError when they do not fit together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")
     names: list[str] = []
     rows: Rows = {}
     for feature_path, score_path in zip(features, scores, strict=True):
-        blocks = read_blocks(score_path, "SCORES")
-        for number, head, block in read_blocks(feature_path, "FEATURES"):
+        blocks = moses_pool.read(score_path, "SCORES")
+        for number, head, block in moses_pool.read(feature_path, "FEATURES"):
             other = next(blocks, None)
             if other is None or other[0] != number or len(other[2]) != len(block):
                 raise DataError(f"{score_path}: the block of sentence {number} is missing or has another number of rows than in {feature_path}")
@@ -153,37 +192,7 @@ def from_moses(features: Sequence[str], scores: Sequence[str]) -> Pool:
             held = rows.setdefault(number, ([], []))
             held[0].append(block)
             held[1].append(other[2])
-    return make(names, rows)
-
-
-def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
-    """Sentence id, the names after the numbers of the header, and the rows of each block."""
-    lines = enumerate(files.read_lines(path), 1)
-    empty = True
-    for number, line in lines:
-        words = files.split_words(line)
-        if not words:
-            continue
-        match = BEGIN.match(words[0])
-        if not match or match[1] != kind or len(words) < 4 or not (words[1] + words[2] + words[3]).isdigit():
-            raise DataError(
-                f"{path}:{number}: {line[:50]!r}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' extractor writes (text, not binary)"
-            )
-        empty = False
-        count, width = int(words[2]), int(words[3])
-        try:
-            text = [next(lines)[1] for _ in range(count)]
-            block = np.array([list(map(float, row.split())) for row in text], np.float64).reshape(count, width)
-            end = next(lines)[1]
-        except (StopIteration, ValueError) as error:
-            raise DataError(
-                f"{path}:{number}: the block of sentence {words[1]} is not {count} rows of {width} numbers (sparse features are not tuned here)"
-            ) from error
-        if not end.startswith(f"{kind}_TXT_END") or not np.isfinite(block).all():
-            raise DataError(f"{path}:{number}: the block of sentence {words[1]} does not end after {count} rows, or holds nan or inf")
-        yield int(words[1]), words[4:], block
-    if empty:
-        raise DataError(f"{path}: empty file, expected what Moses' extractor writes")
+    return Lists(names, rows)
 
 
 def drop(pool: Pool, features: Sequence[str]) -> None:
@@ -200,7 +209,7 @@ def to_weights(names: Sequence[str], values: Floats) -> Weights:
     weights: Weights = {}
     for name, value in zip(names, values.tolist(), strict=True):
         head, _, tail = name.rpartition("_")
-        weights.setdefault(head if head and tail.isdigit() else name, []).append(value)
+        weights.setdefault(head if head and tail.isascii() and tail.isdigit() else name, []).append(value)
     return weights
 
 

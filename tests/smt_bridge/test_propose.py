@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from nmt.run import Translation
+from smt_bridge.config import ProposeConfig
 from smt_bridge.filter_table import Occurring
-from smt_bridge.propose import Known, ProposeConfig, Proposer, Row, best_links, merged, wanted
+from smt_bridge.propose import Known, Proposer, Row, best_links, merged, wanted
 
 
 class Network:

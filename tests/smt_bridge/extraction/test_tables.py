@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smt_bridge.config import ExtractConfig
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.counts import larger
-from smt_bridge.extraction.tables import ExtractConfig, Inputs, Outputs
+from smt_bridge.extraction.tables import Inputs, Outputs
 from tests.conftest import Command
 
 Links = list[tuple[int, int]]
