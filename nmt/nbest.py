@@ -116,7 +116,9 @@ def parse(line: str, where: str) -> Hypothesis:
         total = numbers.real(parts[3])
     except ValueError as error:
         raise DataError(f"{where}: total: {error}") from error
-    words = [word.replace("&#124;", "|") for word in files.split_words(parts[1])]
+    words = files.split_words(parts[1])
+    if "&#124;" in parts[1]:
+        words = [word.replace("&#124;", "|") for word in words]
     return Hypothesis(sentence, words, parse_features(parts[2], where), total, parts[4:], line)
 
 
@@ -144,7 +146,7 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
 def what_is(token: str) -> str:
     """Why a token of the feature field is no number."""
     if token[-1] == ":":
-        return f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as the number 0; write {token[: numbers.LONGEST].rstrip(':')}= instead"
+        return f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as the number 0; write it with = instead of :"
     if re.fullmatch(r"[A-Za-z]\w*=.+", token):
         return f"{numbers.shown(token)} has no blank after '=': Moses' tuners read it as 0; write {numbers.shown(token.replace('=', '= '))}"
     return f"{numbers.shown(token)} is not a number, expected 'name= value value ...'"

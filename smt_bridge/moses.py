@@ -1,17 +1,26 @@
 """An installation of Moses and the four of its programs that the bridge runs. The only file that starts programs of others."""
 
+import logging
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import BinaryIO, cast
 
-from nmt import files
+from nmt import files, locks
 from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge import ini_paths, moses_ini
+
+log = logging.getLogger("nmt.moses")
 
 FILTER = "scripts/training/filter-model-given-input.pl"
 TUNE = "scripts/training/mert-moses.pl"
+LOG_LINES, LOG_BYTES = 5, 4000  # shown of a log of Moses' scripts
 
 
 @dataclass
@@ -43,42 +52,36 @@ def find(given: str | None) -> Installation:
     return installation
 
 
-def run(command: Sequence[str | Path], stdin: str | None = None, stdout: str | None = None) -> None:
-    """A program from start to end; its messages go to stderr. UserError with its exit status when it fails.
-
-    `stdout` is written beside and renamed, so a decoder that dies leaves no half translation.
-    """
+def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None) -> None:
+    """A program from start to end; its messages go to stderr. UserError with its exit status when it fails."""
     line = shlex.join(map(str, command))
-    beside = f"{stdout}.part{os.getpid()}" if stdout else None
     try:
-        source = open(stdin, "rb") if stdin else subprocess.DEVNULL
-        sink = open(beside, "wb") if beside else None
-        try:
-            done = subprocess.run(list(map(str, command)), stdin=source, stdout=sink, check=False)
-        finally:
-            for stream in (source, sink):
-                if hasattr(stream, "close"):
-                    stream.close()  # type: ignore[union-attr]
-        if done.returncode:
-            fate = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
-            raise UserError(f"{line}: failed with {fate}; its own messages are above")
-        if beside and stdout:
-            os.replace(beside, stdout)
+        with open(stdout, "wb") if stdout else nullcontext() as sink:
+            done = subprocess.run(list(map(str, command)), stdin=stdin or subprocess.DEVNULL, stdout=sink, check=False)
     except FileNotFoundError as error:
         raise ConfigError(f"{line}: {error.filename} is not installed") from error
     except OSError as error:
         raise UserError(f"{line}: {error.strerror or error}") from error
-    finally:
-        if beside:
-            Path(beside).unlink(missing_ok=True)
+    if done.returncode:
+        fate = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+        raise UserError(f"{line}: failed with {fate}; its own messages are above")
+
+
+def whole_ini(ini: str, folder: Path) -> Path:
+    """A copy of an ini with absolute paths, for Moses' scripts, which change folders. Relative ones are taken from here, as Moses takes them."""
+    made = folder / "smt-moses.ini"
+    files.write_text(made, ini_paths.whole(moses_ini.read(ini), ["."]).lines)
+    return made
 
 
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
     """Tables cut to a text, by Moses' own script: a folder with a moses.ini of its own."""
-    if Path(output).exists():
+    folder = Path(output).absolute()
+    if folder.exists():
         raise ConfigError(f"{output}: exists, and Moses' filter script makes a new folder; name another")
-    run(["perl", moses.program(FILTER), output, ini, text])
-    made = Path(output) / "moses.ini"
+    with TemporaryDirectory(prefix="smt-moses.") as temporary:
+        run(["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()])
+    made = folder / "moses.ini"
     if not made.is_file():
         raise UserError(f"{made}: Moses' filter script ended without it; its own messages are above")
     return made
@@ -97,21 +100,30 @@ class DecodeOptions:
 
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
-    """Translate a text. DataError when the decoder did not answer every line."""
+    """Translate a text; outputs are whole or not there. DataError when the decoder did not answer every line."""
     command: list[str | Path] = [moses.program("bin/moses"), "-f", ini, "-threads", str(options.threads), "-v", "0"]
-    beside = f"{options.nbest}.part{os.getpid()}" if options.nbest else None
-    if beside:
-        command += ["-n-best-list", beside, str(options.size), "distinct", "-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
+    beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.nbest))
+    if listed:
+        command += ["-n-best-list", listed, str(options.size), "distinct", "-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
     try:
-        run(command, text, output)
-        asked, answered = sum(1 for _ in files.read_byte_lines(text)), sum(1 for _ in files.read_byte_lines(output))
+        with TemporaryFile() as given:
+            asked = 0
+            for line in files.read_byte_lines(text):
+                given.write(line + b"\n")  # Moses passes over a last line without its end
+                asked += 1
+            given.seek(0)
+            run(command, cast(BinaryIO, given), beside)
+        answered = files.check_lines(str(beside))
         if asked != answered:
             raise DataError(f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line")
-        if beside and options.nbest:
-            os.replace(beside, options.nbest)
+        for made, name in ((listed, options.nbest), (beside, output)):
+            if made and name:
+                os.replace(made, name)
+    except OSError as error:
+        raise files.cannot_write(error.filename or output, error) from error
     finally:
-        if beside:
-            Path(beside).unlink(missing_ok=True)
+        for part in filter(None, (beside, listed)):
+            Path(part).unlink(missing_ok=True)
 
 
 @dataclass
@@ -120,30 +132,53 @@ class TuneOptions:
     nbest: int = 100
     iterations: int = 25
     threads: int = 1
-    filter: bool = True  # off for compact tables
+    filter: bool = True  # cut the tables to the development set first
 
 
 def tune(moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions) -> Path:
-    """Moses' own tuning loop, with seeds that make it repeatable; returns the tuned moses.ini."""
+    """Moses' own tuning loop, with seeds that make it repeatable; returns the tuned moses.ini. The folder is locked meanwhile."""
     flags = {"mert": [], "kbmira": ["--batch-mira"], "pro": ["--pairwise-ranked"]}[options.method]
-    reference = references[0]
-    if len(references) > 1:
-        reference = common_stem(references)
-    command: list[str | Path] = [
-        "perl",
-        moses.program(TUNE),
-        Path(text).absolute(),
-        Path(reference).absolute(),
-        moses.program("bin/moses"),
-        Path(ini).absolute(),
-    ]
-    command += ["--mertdir", moses.bin, "--working-dir", Path(folder).absolute(), "--nbest", str(options.nbest), "--predictable-seeds"]
-    command += [f"--decoder-flags=-threads {options.threads} -v 0", "--maximum-iterations", str(options.iterations), *flags]
-    run([*command, *([] if options.filter else ["--no-filter-phrase-table"])])
-    made = Path(folder) / "moses.ini"
-    if not made.is_file():
-        raise UserError(f"{made}: Moses' tuner ended without it; its own messages are above")
+    if options.method == "pro":
+        check_megam(moses)
+    reference = references[0] if len(references) == 1 else common_stem(references)
+    work = Path(folder).absolute()
+    with locks.locked(work, "smt-moses tune"):
+        start = whole_ini(ini, work)
+        command: list[str | Path] = ["perl", moses.program(TUNE), Path(text).absolute(), Path(reference).absolute(), moses.program("bin/moses"), start]
+        command += ["--mertdir", moses.bin, "--working-dir", work, "--nbest", str(options.nbest), "--predictable-seeds"]
+        command += [f"--decoder-flags=-threads {options.threads} -v 0", "--maximum-iterations", str(options.iterations), *flags]
+        begin = time.time()
+        try:
+            run([*command, *([] if options.filter else ["--no-filter-phrase-table"])])
+        except UserError as error:
+            raise UserError(f"{error}{last_words(work, begin)}") from error
+        made = work / "moses.ini"
+        if not made.is_file():
+            raise UserError(f"{made}: Moses' tuner ended without it; its own messages are above{last_words(work, begin)}")
     return made
+
+
+def check_megam(moses: Installation) -> None:
+    """ConfigError without the optimizer that pro needs: Moses' script would try to download it."""
+    path = moses.bin / "megam_i686.opt"
+    if not os.access(path, os.X_OK):
+        raise ConfigError(
+            f"--method pro: needs the program megam as {path}, which is not there, and Moses would try to download it; "
+            "give --method kbmira, or tune the lists of another method with smt-tune-nbest --method pro"
+        )
+
+
+def last_words(folder: Path, begin: float) -> str:
+    """The log that Moses' script wrote last, its end on stderr: the programs that it starts do not tell their errors anywhere else."""
+    logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
+    written = [(path.stat().st_mtime, path) for path in logs if path.stat().st_size and path.stat().st_mtime >= begin - 1]
+    if not written:
+        return ""
+    newest = max(written)[1]
+    lines = newest.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace").rstrip("\n").split("\n")
+    for line in lines[-LOG_LINES:]:
+        log.error("%s: %s", newest.name, line)
+    return f", and the end of {newest}"
 
 
 def common_stem(references: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from nmt import files, phrase_table
 from nmt.analysis import plots
 from nmt.phrase_table import PhrasePair
+from smt_bridge.features.base import Reader
 from smt_bridge.features.spec import Spec
 
 POINTS = 5000  # of the scatter
@@ -50,7 +51,7 @@ class Report:
         except OSError as error:
             raise files.cannot_write(directory, error) from error
         self.specs = specs
-        self.readers = next((feature.readers() for feature in features if hasattr(feature, "readers")), {})
+        self.readers: dict[str, Reader] = next((feature.readers() for feature in features if hasattr(feature, "readers")), {})
         self.sides = {side: Coverage() for side in self.readers}
         self.pairs = self.unknown_pairs = self.sources = 0
         self.random = random.Random(1)

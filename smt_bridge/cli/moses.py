@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import options
+from nmt.cli import arguments, options
+from nmt.cli.arguments import Input, Output
 from nmt.errors import DataError
 from smt_bridge import check_system, moses, moses_ini
 
@@ -21,27 +22,29 @@ def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("smt-moses", "Filter, compact, decode and tune with an installed Moses.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=options.Action)
     filter_parser = add(actions, "filter", "cut the tables of a moses.ini to a text, with Moses' script")
-    filter_parser.add_argument("ini", metavar="INI")
-    filter_parser.add_argument("--input", "-i", required=True, metavar="TEXT", help="the text to be translated")
-    filter_parser.add_argument("--output", "-o", required=True, metavar="DIR", help="a new folder")
+    filter_parser.add_argument("ini", type=Input, metavar="INI")
+    filter_parser.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help="the text to be translated")
+    filter_parser.add_argument("--output", "-o", type=Output, required=True, metavar="DIR", help="a new folder")
     compact_parser = add(actions, "compact", "make a compact table (.minphr), with the number of scores that the table has")
-    compact_parser.add_argument("table", metavar="TABLE")
+    compact_parser.add_argument("table", type=Input, metavar="TABLE")
     compact_parser.add_argument("--output", "-o", required=True, metavar="STEM", help="makes STEM.minphr")
     decode_parser = add(actions, "decode", "translate a text, with an n-best list where wanted")
-    decode_parser.add_argument("ini", metavar="INI")
-    decode_parser.add_argument("--input", "-i", required=True, metavar="TEXT", help="tokenized text")
-    decode_parser.add_argument("--output", "-o", required=True, metavar="FILE", help="the translation, a line each")
-    decode_parser.add_argument("--nbest", metavar="FILE", default=None, help="an n-best list of distinct texts, with segmentation and alignment")
+    decode_parser.add_argument("ini", type=Input, metavar="INI")
+    decode_parser.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help="tokenized text")
+    decode_parser.add_argument("--output", "-o", type=Output, required=True, metavar="FILE", help="the translation, a line each")
+    decode_parser.add_argument("--nbest", type=Output, metavar="FILE", default=None, help="an n-best list of distinct texts, with segmentation and alignment")
     decode_parser.add_argument("--size", type=options.positive, default=moses.DecodeOptions.size, help="of the n-best list")
     tune_parser = add(actions, "tune", "Moses' own tuning loop")
-    tune_parser.add_argument("ini", metavar="INI")
-    tune_parser.add_argument("--input", "-i", required=True, metavar="TEXT", help="source of the development set")
-    tune_parser.add_argument("--reference", "-r", nargs="+", required=True, metavar="FILE", help="its references; several have to be named ref0 ref1 ...")
-    tune_parser.add_argument("--working-dir", required=True, metavar="DIR", help="of the loop; the tuned moses.ini is made there")
+    tune_parser.add_argument("ini", type=Input, metavar="INI")
+    tune_parser.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help="source of the development set")
+    tune_parser.add_argument(
+        "--reference", "-r", type=Input, nargs="+", required=True, metavar="FILE", help="its references; several have to be named ref0 ref1 ..."
+    )
+    tune_parser.add_argument("--working-dir", type=Output, required=True, metavar="DIR", help="of the loop; the tuned moses.ini is made there")
     tune_parser.add_argument("--method", choices=("mert", "kbmira", "pro"), default=moses.TuneOptions.method, help="the optimizer")
     tune_parser.add_argument("--nbest", type=options.positive, default=moses.TuneOptions.nbest, help="size of the lists")
     tune_parser.add_argument("--iterations", type=options.positive, default=moses.TuneOptions.iterations, help="at most")
-    tune_parser.add_argument("--no-filter", action="store_true", help="leave the tables as they are; needed for compact ones")
+    tune_parser.add_argument("--no-filter", action="store_true", help="do not cut the tables to the development set first")
     args = parser.parse_args(argv)
     options.start_log("smt-moses", args.quiet)
     installation = moses.find(args.moses)
@@ -71,6 +74,7 @@ def run_filter(args: argparse.Namespace, installation: moses.Installation) -> No
 
 def run_compact(args: argparse.Namespace, installation: moses.Installation) -> None:
     files.existing([args.table])
+    arguments.check_separate([("TABLE", args.table)], [("--output", f"{args.output}.minphr")])
     moses.compact(installation, args.table, args.output, check_system.columns(args.table), args.threads)
 
 

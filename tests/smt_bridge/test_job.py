@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.errors import ConfigError, DataError
-from smt_bridge.job import Job, open_job, settings_of
+from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge.job import Job, held, open_job, settings_of
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.zeros((0, 2))]
 
@@ -59,9 +59,37 @@ def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"other settings \(features\)"):
         open_job(output, {"shard": (1, 2), "features": ["y"]}, 1, resume=True)
     assert open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=True).count() == 1
-    Path(f"{output}.job/job.json").write_text("{")
+
+
+@pytest.mark.parametrize("text", ["{", "", "[1]", "7", '"x"', "[" * 100_000])
+def test_damaged_settings(text: str, tmp_path: Path) -> None:
+    (tmp_path / "o.job").mkdir()
+    (tmp_path / "o.job" / "job.json").write_text(text)
+    with pytest.raises(DataError, match=r"job\.json: damaged; remove"):
+        open_job(str(tmp_path / "o"), {}, 1, resume=True)
     with pytest.raises(DataError, match="damaged"):
-        open_job(output, {}, 1, resume=True)
+        settings_of(str(tmp_path / "o"))
+
+
+def test_a_damaged_length_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "scores").write_bytes(b"\xff\xff\xff\xff\0\0\0\0some")
+    assert Job(tmp_path, 1000).count() == 0
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    """The second is told who works there; a folder into which nothing was put goes again, one with a job stays."""
+    output = str(tmp_path / "o")
+    with held(output, "smt-score-table"):
+        with pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"), held(output, "smt-rescore"):
+            pass
+        assert (tmp_path / "o.job").exists()
+    assert not (tmp_path / "o.job").exists()
+    with held(output, "smt-score-table"):
+        open_job(output, {}, 1, resume=False)
+    assert (tmp_path / "o.job" / "job.json").exists()
+    with held(output, "smt-score-table"):
+        open_job(output, {}, 1, resume=True).remove()
+        assert not (tmp_path / "o.job").exists()
 
 
 def test_settings_are_plain_json(tmp_path: Path) -> None:

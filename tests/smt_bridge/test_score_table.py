@@ -2,22 +2,32 @@
 
 import gzip
 import math
+import os
 import random
 import re
+import signal
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from nmt import checkpoint, phrase_table
 from nmt.scoring import word_scores
 from smt_bridge import score_table
-from smt_bridge.features.base import Pairs, of_phrases
+from smt_bridge.cli.score_table import main
+from smt_bridge.features.base import Pairs, Reader, of_phrases
+from smt_bridge.features.spec import Spec
 from smt_bridge.features.translation import Shares, Translation
+from smt_bridge.job import held
+from smt_bridge.report import Report
 from smt_bridge.score_table import moses_score
 from tests.conftest import kill_once_written
 
@@ -192,6 +202,69 @@ def test_killed_and_resumed(tiny: Path, command: Command, refused: Callable[...,
     assert not (tmp_path / "o.job").exists()
 
 
+def test_a_second_one_on_the_same_output_is_refused(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the lock it wrote over the first one's scores, and the output became NUL bytes."""
+    write_table(tmp_path / "t")
+    arguments = [str(tmp_path / "t"), "-q", "-f", f"unknown-words={tiny / 'run'}", "-o", str(tmp_path / "o"), "--resume"]
+    with held(str(tmp_path / "o"), "smt-score-table"):
+        assert main(arguments) == 2
+        assert "o.job: in use by smt-score-table, process" in capsys.readouterr().err
+    assert main(arguments) == 0 and b"\0" not in (tmp_path / "o").read_bytes()
+
+
+@pytest.mark.slow
+def test_two_at_once(tiny: Path, tmp_path: Path) -> None:
+    write_table(tmp_path / "t")
+    feature = ["-q", "-f", f"translation={tiny / 'run'}", "-o"]
+    first = in_small_chunks(tmp_path / "t", *feature, tmp_path / "o", slow=0.5)
+    until(lambda: (tmp_path / "o.job" / "scores").exists())
+    assert in_small_chunks(tmp_path / "t", *feature, tmp_path / "o", "--resume").wait() == 2
+    assert first.wait() == 0
+    assert in_small_chunks(tmp_path / "t", *feature, tmp_path / "whole").wait() == 0
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def until(happened: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.002)
+
+
+def children(process: int) -> list[int]:
+    """The living processes that a process started."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            fields = dict(line.split(":\t", 1) for line in status.read_text().split("\n") if ":\t" in line)
+            if int(fields["PPid"]) == process and not fields["State"].startswith("Z"):
+                found.append(int(status.parent.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["parent", "worker"])
+@pytest.mark.parametrize("moment", ["locked", "begun", 1, 2000, 8000])
+def test_killed_with_two_workers(victim: str, moment: str | int, tiny: Path, tmp_path: Path) -> None:
+    """kill -9 of the command or of a worker: no process is left over, and --resume ends with the bytes of a run that was never stopped."""
+    write_table(tmp_path / "t", 2000)
+    arguments = [tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o"]
+    assert in_small_chunks(*arguments, tmp_path / "whole").wait() == 0
+    job = tmp_path / "o.job"
+    reached = {"locked": lambda: (job / ".lock").exists(), "begun": lambda: (job / "job.json").exists()}
+    process = in_small_chunks(*arguments, tmp_path / "o")
+    until(reached[moment] if isinstance(moment, str) else lambda: (job / "scores").exists() and (job / "scores").stat().st_size > moment)
+    if victim == "worker":
+        until(lambda: len(children(process.pid)) > 1)
+    left = children(process.pid)
+    os.kill(process.pid if victim == "parent" else left[-1], signal.SIGKILL)
+    assert process.wait() == (-signal.SIGKILL if victim == "parent" else 2)
+    until(lambda: not any(Path(f"/proc/{child}").exists() for child in left), 20)
+    assert not (tmp_path / "o").exists()
+    assert in_small_chunks(*arguments, tmp_path / "o", "--resume").wait() == 0
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes() and not job.exists()
+
+
 def with_first_value(records: bytes, value: float) -> bytes:
     """Records of a job whose first value is another, with the right checksum."""
     rows, _ = struct.unpack("<II", records[:8])
@@ -259,6 +332,18 @@ def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
     assert [row[5] for row in table if row[:4] == ["frequent", "the dog sees", "7", "table"]] == ["t0", "t1", "t2"]
     assert "unknown target words\t5" in (tmp_path / "r" / "coverage.tsv").read_text()
     assert (tmp_path / "r" / "scatter-RNN0.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_report_of_a_language_model(tmp_path: Path) -> None:
+    """It reads the target side only: coverage is that side's. Of several networks the first one's."""
+    pairs = [phrase_table.parse(b"a b ||| x y ||| 1 1 1", "t:1"), phrase_table.parse(b"a c ||| x ||| 1 1 1", "t:2")]
+    network = SimpleNamespace(readers=lambda: {"target": Reader(list, {"x"})})
+    report = Report(str(tmp_path / "r"), [Spec("neural-lm", "NeuralLM0", "run")], [network])
+    report.add(pairs, np.zeros((2, 1)))
+    report.write()
+    rows = dict(line.split("\t") for line in (tmp_path / "r" / "coverage.tsv").read_text().split("\n")[:-1])
+    assert rows == {"pairs": "2", "pairs with an unknown word": "1", "target words": "3", "unknown target words": "1", "target coverage": "0.6667"}
+    assert (tmp_path / "r" / "scatter-NeuralLM0.tsv").exists()
 
 
 def test_scores_that_moses_can_hold() -> None:

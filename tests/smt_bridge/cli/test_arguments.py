@@ -1,0 +1,132 @@
+"""No command of smt_bridge writes over what it reads, or two of its outputs into one file; numbers out of range are refused."""
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+# Command lines as words: `<name` is a file that is read, `>name` one that is written.
+LINES = {
+    "align": ["--source <a --target <b --forward <f --reverse <r --output >out --forward-output >one --reverse-output >two"],
+    "extract": ["--source <a --target <b --alignment <links --output >table --reordering >other --lexical stem"],
+    "filter_table": ["<table --input <a <b --output >out --reordering <other --reordering-output >rows"],
+    "select": ["--in-domain <a <b --general <c <d --output >one >two --scores >scores --dev <dev"],
+    "rescore": ["<list <more --source <a --weights <w --decoder-weights <old --feature lm=lm --backoff <arpa --output >out --best >best"],
+    "score_table": ["<table --feature lm=lm --backoff <arpa --reuse <old --output >out --report >report"],
+    "propose": ["<table <run --inverse <back --lexical stem --input <a <b --output >out --reordering <other --reordering-output >rows"],
+    "tune": ["<ini --source <a --reference <r <r2 --output >out --work >work"],
+    "tune_nbest": ["--nbest <list <more --reference <r <r2 --init <w --output >out", "--features <f --scores <s --export-features >f2 --export-scores >s2"],
+    "train": [">model --source <a --target <b --alignment <links --lm-text <text"],
+    "decode": ["<ini --input <a --weights <w --output >out --n-best-list >list"],
+    "ini": [
+        "set-weights <ini --weights <w --output >out",
+        "add-feature <ini --name X --weight 1 --path <table --output >out",
+        "remove-feature <ini --name X --path <table --output >out",
+    ],
+    "moses": [
+        "filter <ini --input <a --output >out",
+        "decode <ini --input <a --output >out --nbest >list",
+        "tune <ini --input <a --reference <r <r2 --working-dir >work",
+    ],
+}
+CASES = [(name, line) for name, lines in LINES.items() for line in lines]
+
+
+def status_of(name: str, argv: list[str]) -> int:
+    try:
+        status = import_module(f"smt_bridge.cli.{name}").main(argv)
+    except SystemExit as stop:
+        status = stop.code
+    assert isinstance(status, int)
+    return status
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The one line with which a command refuses; no file is touched."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(name: str, words: list[str], renamed: dict[str, str]) -> str:
+        for word in words:
+            if word.startswith("<"):
+                Path(word[1:]).write_text(f"text of {word[1:]}\n")
+        for link in ("soft", "hard"):
+            Path(link).unlink(missing_ok=True)
+        given = renamed.get("link", "")
+        if given:
+            os.symlink(given, "soft")
+            os.link(given, "hard")
+        argv = [renamed.get(word, word.lstrip("<>")) for word in words]
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        assert status_of(name, argv) == 2
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1 and "Traceback" not in message, message
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+        return message
+
+    return call
+
+
+@pytest.mark.parametrize(("name", "line"), CASES)
+def test_no_output_is_an_input(name: str, line: str, told: Callable[..., str]) -> None:
+    words = line.split()
+    for output in (word for word in words if word.startswith(">")):
+        for given in (word[1:] for word in words if word.startswith("<")):
+            for same in (given, f"./{given}", "soft", "hard"):
+                assert "is read too" in told(name, words, {output: same, "link": given}), (output, same)
+
+
+@pytest.mark.parametrize(("name", "line"), CASES)
+def test_no_output_is_another_output(name: str, line: str, told: Callable[..., str]) -> None:
+    words = line.split()
+    outputs = [word for word in words if word.startswith(">")]
+    for one, other in ((a, b) for a in outputs for b in outputs if a < b):
+        assert "is written too" in told(name, words, {one: f"../{Path.cwd().name}/{other[1:]}"}), (one, other)
+
+
+DERIVED = [
+    ("extract", "--source stem.e2f --target <b --alignment <links --output >table --lexical stem", "is read too"),
+    ("extract", "--source <a --target <b --alignment <links --output stem.f2e --lexical ./stem", "is written too"),
+    ("score_table", "<table --feature lm=model --output model", "is read too"),
+    ("score_table", "out.scores.json --feature lm=model --output out", "is read too"),
+    ("propose", "<table <run --lexical stem --input <a --output stem.f2e", "is read too"),
+    ("moses", "compact out.minphr --output out --moses moses", "is read too"),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "message"), DERIVED)
+def test_names_that_a_command_makes_itself(name: str, line: str, message: str, told: Callable[..., str], tmp_path: Path) -> None:
+    for made in ("stem.e2f", "stem.f2e", "model", "out.scores.json", "out.minphr"):
+        (tmp_path / made).write_text("x\n")
+    (tmp_path / "moses" / "bin").mkdir(parents=True)
+    (tmp_path / "moses" / "bin" / "moses").write_text("")
+    (tmp_path / "moses" / "bin" / "moses").chmod(0o755)
+    assert message in told(name, line.split(), {})
+
+
+NUMBERS = [
+    ("select", "--in-domain a --general b --output o --keep 1 --seed -5"),
+    ("select", "--in-domain a --general b --output o --keep 1 --order 40"),
+    ("select", "--in-domain a --general b --output o --keep ²"),
+    ("extract", "--source a --target b --alignment l --max-length 9"),
+    ("extract", "--source a --target b --alignment l --memory 100"),
+    ("train", "m --source a --target b --distortion-limit -2"),
+    ("train", "m --source a --target b --order 1_0"),
+    ("tune", "m --source a --reference b --restarts -1"),
+    ("tune", "m --source a --reference b --final-seeds -1"),
+    ("tune", f"m --source a --reference b --iterations {'9' * 5000}"),
+    ("tune_nbest", "--nbest n --reference r --seed -1"),
+    ("tune_nbest", "--nbest n --reference r --runs nan"),
+    ("propose", "t run --lexical l --input a --least nan"),
+    ("propose", "t run --lexical l --input a --thin -1"),
+    ("score_table", "t --feature lm=x --shard ²/3"),
+    ("ini", "add-feature i --name X --weight inf"),
+]
+
+
+@pytest.mark.parametrize(("name", "line"), NUMBERS)
+def test_numbers_out_of_range(name: str, line: str, told: Callable[..., str]) -> None:
+    message = told(name, line.split(), {})
+    assert "argument --" in message and len(message) < 300
