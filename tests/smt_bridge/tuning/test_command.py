@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge import weights
+from smt_bridge.cli import tune_nbest
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -52,6 +53,17 @@ def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
     assert command(*line, "--drop", "B", "-o", dev / "w").returncode == 0
     assert weights.read(dev / "w")["B"] == [0.0] and weights.read(dev / "w")["A"][0] != 0
     assert "no feature C to drop" in command(*line, "--drop", "C").stderr
+
+
+def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["-q", "-n", str(dev / "n"), "-r", str(dev / "r"), "--export-features", str(dev / "f"), "--export-scores"]
+    assert tune_nbest.main([*line, str(dev / "s.gz")]) == 0
+    assert capsys.readouterr().out == ""
+    assert (dev / "f").read_text().startswith("FEATURES_TXT_BEGIN_0 0 2 3 A_0 A_1 B_0 \n0 1 2 \n1 1 1 \nFEATURES_TXT_END_0\n")
+    assert tune_nbest.main(["-q", "--features", str(dev / "f"), "--scores", str(dev / "s.gz"), "--method", "pro"]) == 0
+    assert "Best point: " in capsys.readouterr().out
+    assert tune_nbest.main([*line[:-1]]) == 2 and "go together" in capsys.readouterr().err
+    assert tune_nbest.main([*line, str(dev / "s"), "-o", str(dev / "w")]) == 2 and "tunes nothing" in capsys.readouterr().err
 
 
 def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from nmt import files, nbest
 from nmt.errors import DataError
 from nmt.metrics import SentenceStatistics
+from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import References, bleu
 
@@ -97,6 +98,59 @@ def test_damaged_moses_files(features: str, scores: str, message: str, tmp_path:
     (tmp_path / "s").write_text(scores)
     with pytest.raises(DataError, match=message):
         pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("3 4", "3 4_0"),
+        ("3 4", "3 ²"),
+        ("3 4", "3 \x0c4"),
+        ("3 4", "3 1e999"),
+        (" 2 2 A", " ² 2 A"),
+        (" 0 2 2", f" {'9' * 5000} 2 2"),
+        (" 0 2 2", " 9999999 2 2"),
+    ],
+)
+def test_numbers_of_moses_files(old: str, new: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(FEATURES.replace(old, new))
+    (tmp_path / "s").write_text(SCORES.replace(" 0 2 9", " 9999999 2 9") if "9999999" in new else SCORES)
+    with pytest.raises(DataError) as error:
+        pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
+    assert len(str(error.value)) < 500
+
+
+def exported(folder: Path, lists: pools.Lists) -> tuple[str, str]:
+    moses_pool.write(str(folder / "ef"), str(folder / "es"), lists.names, lists.blocks())
+    return str(folder / "ef"), str(folder / "es")
+
+
+def test_what_is_exported_is_read(tmp_path: Path) -> None:
+    lists = pools.read_nbest(*write(tmp_path, [GOOD[0], *GOOD, (1, "x y", "A= -0.25 B= 1e-07 123457")], ["a b c d", "x y z w"]))
+    features, scores = exported(tmp_path, lists)
+    before, after = pools.make(*lists), pools.from_moses([features], [scores])
+    assert before.names == after.names and before.starts.tolist() == after.starts.tolist()
+    assert (before.features == after.features).all() and (before.stats == after.stats).all()
+    text = (tmp_path / "ef").read_bytes(), (tmp_path / "es").read_bytes()
+    exported(tmp_path, pools.read_moses([features], [scores]))
+    assert text == ((tmp_path / "ef").read_bytes(), (tmp_path / "es").read_bytes())
+
+
+def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
+    """Byte for byte the files of Moses' extractor: of its own regression test, one to five lists together, and of a real tuning."""
+    folder = nmt_data / "moses-regression" / "tests" / "mert.extractor-txt"
+    truth = [line.partition("=")[2] for line in files.read_lines(folder / "truth" / "results.txt") if line.startswith("STDOUT_")]
+    paths, ours = [], []
+    for number in range(1, 6):
+        paths.append(str(tmp_path / str(number)))
+        files.write_text(paths[-1], (line.replace("|||", " |||") for line in files.read_lines(folder / "data" / f"nbest.{number}.gz")))
+        for path in exported(tmp_path, pools.read_nbest(paths, [str(folder / "data" / "reference")])):
+            ours += list(files.read_lines(path))
+    assert ours == truth and len(ours) > 29000
+    real = nmt_data / "moses-multi30k" / "mert"
+    given = str(real / "run1.features.dat.gz"), str(real / "run1.scores.dat.gz")
+    for made, path in zip(exported(tmp_path, pools.read_moses(given[:1], given[1:])), given, strict=True):
+        assert Path(made).read_bytes() == gzip.open(path).read()
 
 
 def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:

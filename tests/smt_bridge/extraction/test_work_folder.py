@@ -1,0 +1,80 @@
+"""What a killed extraction left is removed by the next one, and nothing else; a full disk is told with the file that it stopped."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt import locks
+from nmt.errors import UserError
+from smt_bridge.config import ExtractConfig
+from smt_bridge.extraction import tables
+from smt_bridge.extraction.tables import Inputs, Outputs
+from smt_bridge.extraction.work_folder import sweep, work_folder
+
+
+def killed_folder(parent: Path) -> Path:
+    """As kill -9 leaves it."""
+    code = (
+        "import os, signal; from pathlib import Path; from smt_bridge.extraction.work_folder import work_folder\n"
+        "with work_folder('table') as folder:\n"
+        "    (folder / 'pairs').mkdir(); (folder / 'pairs' / '00000').write_bytes(b'x'); (folder / 'part0.npz').write_bytes(b'x')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=parent, check=False)
+    assert done.returncode == -signal.SIGKILL
+    return next(parent.glob("smt-extract.*"))
+
+
+def test_left_over_folders_are_swept(tmp_path: Path) -> None:
+    left = killed_folder(tmp_path)
+    strangers = {"smt-extract.ABCDEFGH": "pairs", "smt-extract.notes": "x", "smt-extract.12345678": "mine.txt"}
+    for name, inside in strangers.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / inside).write_text("x")
+    (tmp_path / "smt-extract.12345678" / locks.FILE).write_text("smt-extract, process 1 on x, since then")
+    with work_folder(str(tmp_path / "table")) as working, work_folder(str(tmp_path / "other")) as second:
+        assert working.exists() and second.exists() and not left.exists()  # one in use is not swept by the other
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(strangers)
+    assert all((tmp_path / name / inside).exists() for name, inside in strangers.items())
+
+
+def test_a_lock_without_text_is_left_alone(tmp_path: Path) -> None:
+    """Its owner is about to take it."""
+    (tmp_path / "smt-extract.abcdefgh").mkdir()
+    (tmp_path / "smt-extract.abcdefgh" / locks.FILE).touch()
+    sweep(tmp_path)
+    assert (tmp_path / "smt-extract.abcdefgh").exists()
+
+
+def write_texts(folder: Path, lines: int) -> None:
+    """Each line has phrases of its own."""
+    for name, text in (("s", "a{0} b c\n"), ("t", "x y{0} z\n"), ("a", "0-0 1-1 2-2\n")):
+        (folder / name).write_text("".join(text.format(number) for number in range(lines)))
+
+
+def extract_with_little_room(folder: Path, size: int) -> None:
+    """In a process of its own: no file may grow beyond `size` bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    try:
+        inputs = Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
+        tables.build(inputs, Outputs(str(folder / "table")), ExtractConfig())
+    except UserError as error:
+        (folder / "message").write_text(str(error))
+
+
+@pytest.mark.parametrize(("size", "lines"), [(200, 3), (1200, 33)])
+def test_a_full_disk_is_told_with_its_file(size: int, lines: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_texts(tmp_path, lines)
+    process = multiprocessing.get_context("fork").Process(target=extract_with_little_room, args=(tmp_path, size))
+    process.start()
+    process.join()
+    message = (tmp_path / "message").read_text()
+    assert message.startswith(str(tmp_path / "smt-extract.")) and message.endswith("cannot write: File too large")
+    assert sorted(os.listdir(tmp_path)) == ["a", "message", "s", "t"]
+    assert "Traceback" not in capfd.readouterr().err
