@@ -70,7 +70,8 @@ def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: st
 def whole_ini(ini: str, folder: Path) -> Path:
     """A copy of an ini with absolute paths, for Moses' scripts, which change folders. Relative ones are taken from here, as Moses takes them."""
     made = folder / "smt-moses.ini"
-    files.write_text(made, ini_paths.whole(moses_ini.read(ini), ["."]).lines)
+    with files.Writing(made) as out:
+        out.write("\n".join(ini_paths.whole(moses_ini.read(ini), ["."]).lines))
     return made
 
 
