@@ -162,7 +162,8 @@ def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: C
     assert len(scores) >= 2 and max(scores) >= scores[0]
     header = (tuned / "moses.ini").read_text().split("\n")[0]
     assert header.startswith(f"# BLEU {100 * max(scores):.2f} on ")
-    done = command("smt-decode", smt_model / "model", "-w", tuned / "work" / "weights", "-i", smt_model / "dev.en", "--stack", 10)
+    done = command("smt-decode", tuned / "moses.ini", "-i", smt_model / "dev.en", "--stack", 10)  # its paths lead back to the model
+    assert done.returncode == 0, done.stderr
     reference = (smt_model / "dev.fr").read_text(encoding="utf-8").rstrip("\n").split("\n")
     found = corpus_bleu(done.stdout.rstrip("\n").split("\n"), [reference], "none").score
     assert abs(found - 100 * max(scores)) < 0.5  # weights are printed with six digits
@@ -188,7 +189,8 @@ def test_tune_on_bad_input(smt_model: Path, tuned: Path, tmp_path: Path, command
     model, given = smt_model / "model", ["-s", smt_model / "dev.en", "-r", smt_model / "dev.fr"]
     (tmp_path / "short").write_text("un\n")
     assert "short: 1 lines, but" in refused(command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "short"))
-    assert "is the model's own ini" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
+    assert "moses.ini: is read too" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
+    assert "lm.arpa.gz: is read too" in refused(command("smt-tune", model, *given, "-o", model / "lm.arpa.gz"))
     line = refused(command("smt-tune", model, *given, "-o", tmp_path / "x.ini", "--work", tuned / "work", *TUNE, "--seed", 9))
     assert "was begun with another seed" in line
     (tmp_path / "wrong").write_text("xx yy zz\n" * 60)

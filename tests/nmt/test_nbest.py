@@ -97,3 +97,25 @@ def test_real_moses_lists(nmt_data: Path) -> None:
             if count % 50 == 0:
                 assert nbest.parse(nbest.write(hypothesis), "x") == hypothesis
     assert count > 140000
+
+
+GOOD_ENTRY = "0 ||| a ||| A= 1 B= 2 ||| -1.5"
+NUMBERS = ["nan", "inf", "-inf", "1_0", "²", "１", "1e999", "0x10", "1\x0c", "9" * 5000, "infinity", "1 2\x0b"]
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+@pytest.mark.parametrize("place", ["0 |||", "-1.5", "A= 1"])
+def test_numbers_are_plain_and_finite(place: str, text: str) -> None:
+    """Ids, totals and values; a message is never as long as the token."""
+    with pytest.raises(DataError, match=r"^n:1: ") as error:
+        nbest.parse(GOOD_ENTRY.replace(place, {"0 |||": f"{text} |||", "-1.5": text, "A= 1": f"A= {text}"}[place]), "n:1")
+    assert len(str(error.value)) < 300
+
+
+def test_fast_reading_of_values_is_strict() -> None:
+    """Names with `_`, tabs and words of any script do not make numbers less strict."""
+    assert nbest.parse_features("A_b= 1 C= -2.5e-3\t+.5", "n:1") == {"A_b": [1.0], "C": [-0.0025, 0.5]}
+    assert nbest.parse_features("é= 1e4", "n:1") == {"é": [10000.0]}
+    for text in ("A_b= 1_0", "é= ²", "A=\t1\x1c"):
+        with pytest.raises(DataError):
+            nbest.parse_features(text, "n:1")

@@ -1,0 +1,55 @@
+"""Numbers in the files that the bridge reads: ASCII digits, finite, of a length that a number can have; else one short line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt import phrase_table
+from nmt.errors import DataError, UserError
+from smt_bridge import alignment, propose, weights
+from smt_bridge.cli import tune_nbest
+from smt_bridge.reuse import OldTable
+
+READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "weights": ("LM0= 0.5 {}\n", weights.read),
+    "ini": ("[weight]\nLM0= {}\n", weights.read),
+    "alignment": ("0-0 {}-1\n", lambda path: list(alignment.read(path))),
+    "lexicon": ("chien dog {}\n", lambda path: propose.read_lexicon(str(path))),
+    "init": ("1 2 {}\n", lambda path: tune_nbest.read_init(str(path), ["A_0", "B_0", "C_0"])),
+    "counts": ("a ||| b ||| 1 1 1 1 ||| 0-0 ||| 1 {} 1 ||| |||\n", lambda path: list(map(phrase_table.source_count, phrase_table.read(path)))),
+}
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "²", "1_0", "１", "9" * 5000, "1e999", "x" * 5000])
+@pytest.mark.parametrize("reader", READERS)
+def test_no_number(reader: str, number: str, tmp_path: Path) -> None:
+    text, read = READERS[reader]
+    (tmp_path / "f").write_text(text.format(number), encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        read(tmp_path / "f")
+    assert len(str(error.value)) < 300
+
+
+def test_good_numbers_pass(tmp_path: Path) -> None:
+    for text, read in READERS.values():
+        (tmp_path / "f").write_text(text.format("1"), encoding="utf-8")
+        assert len(read(tmp_path / "f")) > 0
+
+
+@pytest.mark.parametrize("columns", [7, [7], [{"identity": "a"}], [{"identity": "a", "column": "²"}], [{"identity": "a", "column": -1}]])
+def test_columns_of_an_old_table(columns: Any, tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("a ||| b ||| 1\n")
+    (tmp_path / "old.scores.json").write_text(json.dumps({"columns": columns}))
+    with pytest.raises(DataError, match=r"old\.scores\.json: damaged"):
+        OldTable(str(tmp_path / "old"), ["a"])
+
+
+def test_an_old_score_of_0(tmp_path: Path) -> None:
+    """Somebody edited the table: the logarithm is floored, as Moses floors it."""
+    (tmp_path / "old").write_text("a ||| b ||| 0\n")
+    (tmp_path / "old.scores.json").write_text(json.dumps({"columns": [{"identity": "a", "column": 1}]}))
+    found = OldTable(str(tmp_path / "old"), ["a"]).find([phrase_table.parse(b"a ||| b ||| 1", "t:1")])
+    assert -100 < found[0, 0] < -80
