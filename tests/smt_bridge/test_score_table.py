@@ -214,12 +214,17 @@ def test_a_second_one_on_the_same_output_is_refused(tiny: Path, tmp_path: Path, 
 
 @pytest.mark.slow
 def test_two_at_once(tiny: Path, tmp_path: Path) -> None:
+    """The first one rests while the second is started, so that it is at work whatever the machine does."""
     write_table(tmp_path / "t")
     feature = ["-q", "-f", f"translation={tiny / 'run'}", "-o"]
     first = in_small_chunks(tmp_path / "t", *feature, tmp_path / "o", slow=0.5)
     until(lambda: (tmp_path / "o.job" / "scores").exists())
-    assert in_small_chunks(tmp_path / "t", *feature, tmp_path / "o", "--resume").wait() == 2
-    assert first.wait() == 0
+    first.send_signal(signal.SIGSTOP)
+    try:
+        assert in_small_chunks(tmp_path / "t", *feature, tmp_path / "o", "--resume").wait() == 2
+    finally:
+        first.send_signal(signal.SIGCONT)
+        assert first.wait() == 0
     assert in_small_chunks(tmp_path / "t", *feature, tmp_path / "whole").wait() == 0
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
 
@@ -242,14 +247,21 @@ def children(process: int) -> list[int]:
     return found
 
 
+@pytest.fixture(scope="module")
+def scored(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table `t` and what two workers that nobody stopped made of it, `whole`."""
+    folder = tmp_path_factory.mktemp("scored")
+    write_table(folder / "t", 2000)
+    assert in_small_chunks(folder / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o", folder / "whole").wait() == 0
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["parent", "worker"])
 @pytest.mark.parametrize("moment", ["locked", "begun", 1, 2000, 8000])
-def test_killed_with_two_workers(victim: str, moment: str | int, tiny: Path, tmp_path: Path) -> None:
+def test_killed_with_two_workers(victim: str, moment: str | int, tiny: Path, scored: Path, tmp_path: Path) -> None:
     """kill -9 of the command or of a worker: no process is left over, and --resume ends with the bytes of a run that was never stopped."""
-    write_table(tmp_path / "t", 2000)
-    arguments = [tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o"]
-    assert in_small_chunks(*arguments, tmp_path / "whole").wait() == 0
+    arguments = [scored / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o"]
     job = tmp_path / "o.job"
     reached = {"locked": lambda: (job / ".lock").exists(), "begun": lambda: (job / "job.json").exists()}
     process = in_small_chunks(*arguments, tmp_path / "o")
@@ -262,7 +274,7 @@ def test_killed_with_two_workers(victim: str, moment: str | int, tiny: Path, tmp
     until(lambda: not any(Path(f"/proc/{child}").exists() for child in left), 20)
     assert not (tmp_path / "o").exists()
     assert in_small_chunks(*arguments, tmp_path / "o", "--resume").wait() == 0
-    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes() and not job.exists()
+    assert (tmp_path / "o").read_bytes() == (scored / "whole").read_bytes() and not job.exists()
 
 
 def with_first_value(records: bytes, value: float) -> bytes:
