@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, locks
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from smt_bridge import begun
 
 SETTINGS = "job.json"
@@ -43,8 +43,8 @@ class Job:
         with open(self.path, "rb") as stream:
             while len(head := stream.read(HEAD.size)) == HEAD.size:
                 rows, checksum = HEAD.unpack(head)
-                length = rows * self.features * 8
-                if length > size - stream.tell() or zlib.crc32(body := stream.read(length)) != checksum:
+                length = rows * self.features * 8  # never 0, but in the NUL bytes that a machine without power may leave
+                if not 0 < length <= size - stream.tell() or zlib.crc32(body := stream.read(length)) != checksum:
                     break
                 self.end = stream.tell()
                 yield np.frombuffer(body).reshape(rows, self.features)
@@ -64,6 +64,11 @@ class Job:
                 self.end = stream.tell()
         except OSError as error:
             raise files.cannot_write(self.path, error) from error
+
+    def check(self, values: NDArray[np.float64], rows: int) -> None:
+        """DataError unless a finished chunk has as many rows as its part of the input."""
+        if len(values) != rows:
+            raise DataError(f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove {self.folder} to start anew")
 
     def remove(self) -> None:
         locks.clear(self.folder)

@@ -154,7 +154,9 @@ def score(
     """Each chunk with the values of its hypotheses (hypotheses, features): those of a resumed job as they were."""
     if job:
         for values in job.finished():
-            yield next(chunks), values
+            chunk = next(chunks, [])
+            job.check(values, sum(len(sentence.hypotheses) for sentence in chunk))
+            yield chunk, values
     waiting: deque[tuple[list[Sentence], list[Asked]]] = deque()
 
     def tasks() -> Iterator[Task]:

@@ -84,7 +84,8 @@ def score(
     stream = iter(pieces)
     if job:
         for values in job.finished():
-            piece = next(stream)
+            piece = next(stream, [])
+            job.check(values, len(piece))
             if old:
                 old.find(piece)  # walk on
             yield piece, values

@@ -4,10 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt import phrase_table
 from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge import score_table
 from smt_bridge.job import Job, held, open_job, settings_of
 
-BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.zeros((0, 2))]
+BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
 
 
 def filled(folder: Path) -> Job:
@@ -74,6 +76,22 @@ def test_damaged_settings(text: str, tmp_path: Path) -> None:
 def test_a_damaged_length_takes_no_memory(tmp_path: Path) -> None:
     (tmp_path / "scores").write_bytes(b"\xff\xff\xff\xff\0\0\0\0some")
     assert Job(tmp_path, 1000).count() == 0
+
+
+def test_nul_bytes_are_no_chunks(tmp_path: Path) -> None:
+    """A machine without power may leave a file of its new size whose last bytes were never written."""
+    filled(tmp_path)
+    with open(tmp_path / "scores", "ab") as stream:
+        stream.write(bytes(1000))
+    assert same(list(Job(tmp_path, 2).finished()), BLOCKS)
+
+
+def test_scores_of_another_input(tmp_path: Path) -> None:
+    job = filled(tmp_path)
+    pairs = [phrase_table.parse(b"a ||| %d ||| 1" % number, "t:1") for number in range(3)]
+    for pieces in ([], [pairs]):
+        with pytest.raises(DataError, match=r"scores: holds 2 scores where the input has \d rows; remove"):
+            next(score_table.score(pieces, None, job))  # type: ignore[arg-type]
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
