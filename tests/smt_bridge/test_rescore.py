@@ -137,7 +137,7 @@ REFUSALS = {
     "by phrase": (["--by-phrase", "-o", "o"], "--by-phrase needs a --feature"),
     "text too short": (["-s", "short", "-o", "o"], "entries for sentence 2, but short has 2 lines"),
     "text too long": (["-s", "long", "-o", "o"], "no entry for sentence 3 (line 4 of long)"),
-    "output is input": (["-o", "n"], "is one of the inputs"),
+    "output is input": (["-o", "n"], "is read too"),
 }
 
 

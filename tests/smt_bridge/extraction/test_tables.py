@@ -239,6 +239,6 @@ def test_command_on_bad_input(tmp_path: Path, command: Command, refused: Callabl
     (tmp_path / "a").write_text("0-0\n0-0\n")
     (tmp_path / "t").write_text("x\ny\n")
     assert "--memory: 10 is out of range, expected 350 or more" in refused(command("smt-extract", *given, "--memory", 10))
-    assert "--max-length 9: expected 1 to 8" in refused(command("smt-extract", *given, "--max-length", 9))
+    assert "--max-length: 9 is out of range, expected 1 to 8" in refused(command("smt-extract", *given, "--max-length", 9))
     done = command("smt-extract", *given)
     assert done.returncode == 0 and (tmp_path / "table").read_text().startswith("a b ||| x ||| ")
