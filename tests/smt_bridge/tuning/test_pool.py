@@ -109,15 +109,22 @@ def test_damaged_moses_files(features: str, scores: str, message: str, tmp_path:
         ("3 4", "3 1e999"),
         (" 2 2 A", " ² 2 A"),
         (" 0 2 2", f" {'9' * 5000} 2 2"),
-        (" 0 2 2", " 9999999 2 2"),
+        (" 0 2 2", " 99999999999999999 2 2"),
     ],
 )
 def test_numbers_of_moses_files(old: str, new: str, tmp_path: Path) -> None:
     (tmp_path / "f").write_text(FEATURES.replace(old, new))
-    (tmp_path / "s").write_text(SCORES.replace(" 0 2 9", " 9999999 2 9") if "9999999" in new else SCORES)
+    (tmp_path / "s").write_text(SCORES.replace(" 0 2 9", " 99999999999999999 2 9") if "99999999999999999" in new else SCORES)
     with pytest.raises(DataError) as error:
         pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
     assert len(str(error.value)) < 500
+
+
+def test_a_block_without_rows(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("FEATURES_TXT_BEGIN_0 0 0 2 A_0 B_0 \nFEATURES_TXT_END_0\n")
+    (tmp_path / "s").write_text("SCORES_TXT_BEGIN_0 0 0 9 BLEU\nSCORES_TXT_END_0\n")
+    with pytest.raises(DataError, match="no hypotheses for sentence 0"):
+        pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
 
 
 def exported(folder: Path, lists: pools.Lists) -> tuple[str, str]:
