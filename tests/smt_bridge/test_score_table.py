@@ -23,7 +23,8 @@ from nmt import checkpoint, phrase_table
 from nmt.scoring import word_scores
 from smt_bridge import score_table
 from smt_bridge.cli.score_table import main
-from smt_bridge.features.base import Pairs, Reader, of_phrases
+from smt_bridge.features.base import Pairs, of_phrases
+from smt_bridge.features.neural_lm import NeuralLM
 from smt_bridge.features.spec import Spec
 from smt_bridge.features.translation import Shares, Translation
 from smt_bridge.job import held
@@ -349,7 +350,7 @@ def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
 def test_report_of_a_language_model(tmp_path: Path) -> None:
     """It reads the target side only: coverage is that side's. Of several networks the first one's."""
     pairs = [phrase_table.parse(b"a b ||| x y ||| 1 1 1", "t:1"), phrase_table.parse(b"a c ||| x ||| 1 1 1", "t:2")]
-    network = SimpleNamespace(readers=lambda: {"target": Reader(list, {"x"})})
+    network = NeuralLM(SimpleNamespace(text=SimpleNamespace(cut=list), words=SimpleNamespace(ids={"x"})))  # type: ignore[arg-type]
     report = Report(str(tmp_path / "r"), [Spec("neural-lm", "NeuralLM0", "run")], [network])
     report.add(pairs, np.zeros((2, 1)))
     report.write()
