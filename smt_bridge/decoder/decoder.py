@@ -22,12 +22,13 @@ from smt_bridge.decoder import automaton, plain
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DISTORTION_LIMIT, TABLE_LIMIT, WIDEST, DecoderConfig
 from smt_bridge.decoder.derivations import best_option_path, derivations
-from smt_bridge.decoder.search import DISCONTINUOUS, FULL, MONOTONE, SWAP, Limits, Options, State, allocate, search, select
-from smt_bridge.decoder.sentence import LONGEST, UNKNOWN_WORD, Sentence, future_costs, gather, spans
+from smt_bridge.decoder.search import DISCONTINUOUS, FULL, MONOTONE, SWAP, Int32s, Limits, Options, State, allocate, search, select
+from smt_bridge.decoder.sentence import LONGEST, UNKNOWN_WORD, Extra, Gathered, Sentence, future_costs, places, spans, target_words
 from smt_bridge.decoder.system import CountLM, System, nothing
 from smt_bridge.weights import Weights
 
 Floats = NDArray[np.float64]
+NO_ROWS = np.zeros(0, np.int64)
 AHEAD = 8  # sentences in hand for each worker
 
 
@@ -88,6 +89,7 @@ class Decoder:
         """The table's words in each language model."""
         self.automata: tuple[Any, ...] = ()
         self.word_of: list[plain.WordLM] = [plain.of(model) for model in self.models]
+        self.numbers = {word: number for number, word in enumerate(self.system.table.vocabulary)}
         self.word_ids = np.array([[lm.number(word) for word in self.system.table.vocabulary] for lm in self.word_of], np.int32).reshape(len(self.models), -1)
         if self.compiled:
             self.automata = tuple(model.automaton for model in self.models)
@@ -122,49 +124,78 @@ class Decoder:
 
     def options(self, words: Sequence[str]) -> Sentence:
         """The options of a sentence with at least one word."""
-        table, n, longest = self.system.table, len(words), min(self.longest, len(words))
-        first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
-        parts, places, unknown = [], [], dict[str, int]()
-        count = 0
+        longest = min(self.longest, len(words))
+        return self.scored(words, self.gathered(words, longest), longest)
+
+    def gathered(self, words: Sequence[str], longest: int) -> Gathered:
+        """Which options there are: rows of the table, and for a word that it does not have the word itself."""
+        found = Gathered()
         for begin, last, text in spans(words, longest):
-            source = table.sources.get(text)
-            if source is not None:
-                found = self.kept[self.kept_starts[source] : self.kept_starts[source + 1]]
+            rows = self.rows_of(text)
+            if rows is not None:
+                found.add(begin, last, rows)
             elif begin == last:
-                found = np.array([-1 - len(table.vocabulary) - unknown.setdefault(words[begin], len(unknown))])
-            else:
-                continue
-            span = begin * longest + last - begin
-            first[span], number[span] = count, len(found)
-            count += len(found)
-            parts.append(found)
-            places.append((begin, last))
-        rows = np.concatenate(parts)
-        begin_of, last_of = (np.repeat(np.array(column, np.int32), [len(part) for part in parts]) for column in zip(*places, strict=True))
-        start, length, text_ids = gather(rows, table.target, table.cut, table.words)
+                found.add(begin, last, NO_ROWS, [self.unknown_word(words[begin])])
+        return found
+
+    def rows_of(self, source: bytes) -> NDArray[np.int64] | None:
+        """The rows of a source phrase that the table limit leaves; None for a phrase that the table does not have."""
+        number = self.system.table.sources.get(source)
+        return None if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
+
+    def unknown_word(self, word: str) -> Extra:
+        return Extra([word], [(0, 0)])
+
+    def scored(self, words: Sequence[str], gathered: Gathered, longest: int) -> Sentence:
+        """Gathered options with their scores, as the search takes them."""
+        table, extras, n = self.system.table, gathered.extras, len(words)
+        rows = np.concatenate(gathered.rows)
+        first, number, begin, last = places(gathered, n, longest)
+        outside, extra_ids = self.word_numbers(extras)
+        extra_cut = np.cumsum([0, *(len(extra.words) for extra in extras)])
+        start, length, text = target_words(rows, table.target, table.cut, table.words, extra_cut, extra_ids)
         known = rows >= 0
         at = np.where(known, rows, 0)
         score, bound, estimate = self.row_score[at], self.row_bound[at], self.row_estimate[at]
         reordering = np.where(known[:, None], self.row_reordering[at], 0.0)
-        lm_words = self.lm_words(text_ids, list(unknown))
-        for option in np.flatnonzero(~known):  # as Moses: the word itself, at a price
-            score[option] = UNKNOWN_WORD - self.weight("WordPenalty") + self.weight("PhrasePenalty")
-            alone = [self.alone(model, int(ids[start[option]])) for model, ids in enumerate(lm_words)]
-            estimate[option] = score[option] + float(np.dot(self.lm_weights, alone)) + (self.neural.stand_in * alone[0] if self.neural is not None else 0.0)
+        lm_words = self.lm_words(text, outside)
+        for option in np.flatnonzero(~known):
+            score[option] = self.extra_score(extras[-1 - rows[option]])
+            estimate[option] = score[option] + self.lm_estimate(lm_words[:, start[option] : start[option] + length[option]])
             bound[option] = 0.0 if (self.lm_weights >= 0).all() else math.inf
         options = Options(
             score, bound, reordering[:, :3].copy(), reordering[:, 3:].copy(), np.where(known, table.forward[at], -1).astype(np.int32), start, length,
             lm_words, first, number, future_costs(n, longest, first, number, estimate),
         )  # fmt: skip
-        return Sentence(list(words), options, np.where(known, rows, -1), text_ids, begin_of, last_of, list(unknown), longest)
+        return Sentence(list(words), options, rows, extras, text, begin, last, outside, longest)
 
-    def lm_words(self, text: Any, unknown: Sequence[str]) -> Any:
+    def word_numbers(self, extras: Sequence[Extra]) -> tuple[list[str], Int32s]:
+        """The words of extras that the vocabulary does not have, and the numbers of all their words, one after the other."""
+        known, outside = self.numbers, dict[str, int]()
+        ids = [known[word] if word in known else len(known) + outside.setdefault(word, len(outside)) for extra in extras for word in extra.words]
+        return list(outside), np.array(ids, np.int32)
+
+    def extra_score(self, extra: Extra) -> float:
+        """The weighted score of an option outside the table, without language models."""
+        score = self.weight("PhrasePenalty") - self.weight("WordPenalty") * len(extra.words)
+        if extra.unknown:
+            score += UNKNOWN_WORD
+        if extra.scores is not None:
+            score += float(extra.scores @ np.array(self.weights[self.system.table_name]))
+        return score
+
+    def lm_estimate(self, ids: Int32s) -> float:
+        """What the language models give a phrase without context, weighted: (L, words) -> score"""
+        alone = [lm.phrase(words.tolist()) for lm, words in zip(self.word_of, ids, strict=True)]
+        return float(np.dot(self.lm_weights, alone)) + (self.neural.stand_in * alone[0] if self.neural is not None else 0.0)
+
+    def lm_words(self, text: Any, outside: Sequence[str]) -> Any:
         """Words of the sentence's options in each language model: (L, W)"""
         vocabulary = len(self.system.table.vocabulary)
         ids = self.word_ids[:, np.minimum(text, max(0, vocabulary - 1))] if vocabulary else np.zeros((len(self.models), len(text)), np.int32)
-        outside = np.flatnonzero(text >= vocabulary)
+        beyond = np.flatnonzero(text >= vocabulary)
         for model, lm in enumerate(self.word_of):
-            ids[model, outside] = [lm.number(unknown[word]) for word in text[outside] - vocabulary]
+            ids[model, beyond] = [lm.number(outside[word]) for word in text[beyond] - vocabulary]
         return ids
 
     def limits(self, sentence: Sentence) -> Limits:
@@ -230,7 +261,7 @@ class Decoder:
         vocabulary, options = self.system.table.vocabulary, sentence.options
         known = len(vocabulary)
         ids = [int(word) for option in path for word in sentence.text[options.start[option] : options.start[option] + options.length[option]]]
-        return [vocabulary[word] if word < known else sentence.unknown[word - known] for word in ids]
+        return [vocabulary[word] if word < known else sentence.outside[word - known] for word in ids]
 
     def features(self, sentence: Sentence, paths: Sequence[Any]) -> Floats:
         """Feature values of derivations: (N, D), in the order of System.sizes. Natural logarithms."""
@@ -239,8 +270,11 @@ class Decoder:
         flat = np.concatenate(paths).astype(np.int64)
         rows = sentence.rows[flat]
         known = (rows >= 0)[:, None]
+        scores = np.where(known, table.scores[np.maximum(rows, 0)], 0.0)
+        for place in np.flatnonzero(rows < 0):
+            scores[place] = 0.0 if (given := sentence.extras[-1 - rows[place]].scores) is None else given
         owner = np.repeat(np.arange(len(paths)), np.diff(cut))
-        columns: dict[str, Any] = {system.table_name: sums(np.where(known, table.scores[np.maximum(rows, 0)], 0.0), owner, len(paths))}
+        columns: dict[str, Any] = {system.table_name: sums(scores, owner, len(paths))}
         begin, last = sentence.begin[flat], sentence.last[flat]
         before_end = np.concatenate([[-1], last[:-1]])
         before_begin = np.concatenate([[-2], begin[:-1]])
@@ -265,12 +299,6 @@ class Decoder:
         if self.neural is not None:
             columns.update(self.neural.features([self.text(sentence, path) for path in paths]))
         return np.hstack([columns[name] for name in system.sizes]).astype(np.float64)
-
-    def alone(self, model: int, word: int) -> float:
-        """log p of a word without context."""
-        if self.compiled:
-            return float(self.models[model].log_prob[word])
-        return self.word_of[model].phrase([word])
 
     def lm_score(self, model: int, text: list[int]) -> float:
         if self.compiled:
@@ -304,7 +332,7 @@ class Decoder:
             length = int(sentence.options.length[option])
             begin, last, row = int(sentence.begin[option]), int(sentence.last[option]), int(sentence.rows[option])
             segments.append(f"{span(begin, last)}={span(at, at + length - 1)}")
-            points += [(begin + s, at + t) for s, t in (sorted(self.system.table.points(row)) if row >= 0 else [(0, 0)])]
+            points += [(begin + s, at + t) for s, t in (sorted(self.system.table.points(row)) if row >= 0 else sentence.extras[-1 - row].points)]
             at += length
         written = Hypothesis(number, derivation.text, features, derivation.total, [" ".join(segments), " ".join(f"{s}-{t}" for s, t in points)])
         return nbest.write(written)

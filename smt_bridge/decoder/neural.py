@@ -98,7 +98,7 @@ class Neural:
         vocabulary = decoder.system.table.vocabulary
         known = len(vocabulary)
         distinct, where = np.unique(sentence.text, return_inverse=True)
-        texts = [vocabulary[word] if word < known else sentence.unknown[word - known] for word in distinct.tolist()]
+        texts = [vocabulary[word] if word < known else sentence.outside[word - known] for word in distinct.tolist()]
         with self.lock:
             return np.array([[network.number(text) for text in texts] for network in self.networks], np.int32)[:, where]
 

@@ -1,7 +1,10 @@
-"""The translation options of one sentence: rows of the table that match its spans, unknown words as they are, future costs."""
+"""The translation options of one sentence: rows of the table that match its spans, and options that the table does not have.
+
+Gathering says which options there are, span by span; scoring (decoder.py) turns them into arrays.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,21 +12,51 @@ from numpy.typing import NDArray
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.search import Floats, Int32s, Options
 
-UNKNOWN_WORD = -100.0  # Moses' penalty of a word that the table does not have
+UNKNOWN_WORD = -100.0  # Moses' value of UnknownWordPenalty for a word that the table does not have
 LONGEST = 7  # words of a source phrase, at least
 
 
 @dataclass
+class Extra:
+    """An option that is not in the table, such as an unknown word."""
+
+    words: list[str]  # of the target
+    points: list[tuple[int, int]]  # alignment
+    unknown: bool = True  # pays the unknown word penalty
+    scores: Floats | None = None  # in place of a row's scores; None: zeros
+
+
+@dataclass
+class Gathered:
+    """The options of a sentence, span by span. Rows below 0 stand for extras: -1 - its number."""
+
+    spans: list[tuple[int, int]] = field(default_factory=list)  # first and last word, each span once
+    rows: list[NDArray[np.int64]] = field(default_factory=list)  # of each span
+    extras: list[Extra] = field(default_factory=list)
+
+    def add(self, begin: int, last: int, rows: NDArray[np.int64], extras: Sequence[Extra] = ()) -> None:
+        """The options of the next span; nothing happens without any."""
+        if extras:
+            first = -1 - len(self.extras)
+            self.extras += extras
+            rows = np.concatenate([rows, np.arange(first, first - len(extras), -1)])
+        if len(rows):
+            self.spans.append((begin, last))
+            self.rows.append(rows)
+
+
+@dataclass
 class Sentence:
-    """Options, and what they are in the table."""
+    """Options as arrays, and what they are."""
 
     words: list[str]
     options: Options
-    rows: NDArray[np.int64]  # (O,) row of the table, -1 for an unknown word
-    text: Int32s  # target words, numbers of the table's vocabulary; those of unknown words follow it
+    rows: NDArray[np.int64]  # (O,) row of the table; -1 - k for extras[k]
+    extras: list[Extra]
+    text: Int32s  # target words, numbers of the table's vocabulary; those of `outside` follow it
     begin: Int32s  # (O,) first source word
     last: Int32s
-    unknown: list[str]  # the words behind the vocabulary
+    outside: list[str]  # target words that the vocabulary does not have
     longest: int
 
 
@@ -44,25 +77,23 @@ def future_costs(n: int, longest: int, first: Int32s, number: Int32s, estimate: 
 
 
 @njit
-def gather(rows: NDArray[np.int64], target: Int32s, cut: NDArray[np.int64], words: Int32s) -> tuple[Int32s, Int32s, Int32s]:
-    """Where the words of rows start, how many they are, and the words."""
+def target_words(
+    rows: NDArray[np.int64], target: Int32s, cut: NDArray[np.int64], words: Int32s, extra_cut: NDArray[np.int64], extra_words: Int32s
+) -> tuple[Int32s, Int32s, Int32s]:
+    """Where the words of options start, how many they are, and the words: of rows, or extra_words[extra_cut[k] : extra_cut[k + 1]]."""
     start, length = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
     total = 0
     for i in range(len(rows)):
         if rows[i] >= 0:
             length[i] = cut[target[rows[i]] + 1] - cut[target[rows[i]]]
         else:
-            length[i] = 1
+            length[i] = extra_cut[-rows[i]] - extra_cut[-1 - rows[i]]
         start[i] = total
         total += length[i]
     text = np.empty(total, np.int32)
     for i in range(len(rows)):
-        if rows[i] >= 0:
-            begin = cut[target[rows[i]]]
-            for k in range(length[i]):
-                text[start[i] + k] = words[begin + k]
-        else:
-            text[start[i]] = -1 - rows[i]  # the word itself
+        for k in range(length[i]):
+            text[start[i] + k] = words[cut[target[rows[i]]] + k] if rows[i] >= 0 else extra_words[extra_cut[-1 - rows[i]] + k]
     return start, length, text
 
 
@@ -70,3 +101,13 @@ def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
     """First word, last word and text of each span."""
     coded = [word.encode("utf-8") for word in words]
     return [(begin, last, b" ".join(coded[begin : last + 1])) for begin in range(len(coded)) for last in range(begin, min(len(coded), begin + longest))]
+
+
+def places(gathered: Gathered, n: int, longest: int) -> tuple[Int32s, Int32s, Int32s, Int32s]:
+    """Where the options of each span are, and the span of each option: first (n * longest,), number (n * longest,), begin (O,), last (O,)."""
+    first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
+    sizes = np.array([len(rows) for rows in gathered.rows])
+    begin, last = np.array(gathered.spans, np.int32).T
+    span = begin * longest + last - begin
+    first[span], number[span] = np.cumsum(sizes) - sizes, sizes
+    return first, number, np.repeat(begin, sizes), np.repeat(last, sizes)
