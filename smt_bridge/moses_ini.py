@@ -9,15 +9,19 @@ TranslationModel0= 0.2 0.2 0.2 0.2
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import ConfigError, DataError
 from smt_bridge import weights as weight_lines
 from smt_bridge.weights import Weights
 
+TRUE = ("true", "yes", "y", "1")  # as Moses reads truth
+FALSE = ("false", "no", "n", "0")
 OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "weight-t", "weight-l", "weight-d", "weight-w", "weight-lr", "ttable-limit"}
+CONVERT = "convert it first with Moses' scripts/training/convert-moses-ini-to-v2.perl"
+ADVICE = {"ttable-limit": "write table-limit=N in the line of the table"}
 
 
 @dataclass
@@ -31,7 +35,18 @@ class FeatureLine:
 
     @property
     def scores(self) -> int:
-        return int(self.options.get("num-features", "1"))
+        """How many values it gives. Moses counts those of a language model and of msd reordering itself."""
+        if self.options.get("oov-feature", "").lower() in TRUE:
+            return 2
+        return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
+
+
+@dataclass
+class Section:
+    """[name] and the lines below it, without comments."""
+
+    row: int  # of the header, counted from 0
+    values: list[tuple[int, str]] = field(default_factory=list)  # row and text
 
 
 @dataclass
@@ -44,6 +59,7 @@ class Ini:
     weight_rows: dict[str, int]
     weights: Weights
     weight_end: int  # index after the last weight line
+    sections: dict[str, Section]
 
     def feature(self, name: str) -> FeatureLine:
         for feature in self.features:
@@ -60,33 +76,38 @@ def read(path: str) -> Ini:
 
 
 def parse(path: str, lines: list[str]) -> Ini:
-    section = ""
-    features: list[FeatureLine] = []
-    weight_rows: dict[str, int] = {}
-    numbered: list[tuple[int, str]] = []
+    sections = split(path, lines)
+    empty = Section(-1)
     counts: Counter[str] = Counter()
-    weight_end = len(lines) - (lines[-1] == "")
-    for row, line in enumerate(lines):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        if header := re.fullmatch(r"\[(.+)\]", text):
-            section = header[1]
-            if section in OLD_SECTIONS:
-                raise DataError(
-                    f"{path}:{row + 1}: section [{section}] is of the old moses.ini format; convert it first with Moses' "
-                    "scripts/training/convert-moses-ini-to-v2.perl"
-                )
-            weight_end = row + 1 if section == "weight" else weight_end
-        elif section == "feature":
-            features.append(parse_feature(path, row, text, counts))
-        elif section == "weight":
-            numbered.append((row + 1, line))
-            weight_rows[text.split()[0].removesuffix("=")] = row
-            weight_end = row + 1
+    features = [parse_feature(path, row, text, counts) for row, text in sections.get("feature", empty).values]
     if not features:
         raise DataError(f"{path}: no section [feature] with features, expected a moses.ini")
-    return Ini(path, lines, features, weight_rows, weight_lines.parse(numbered, path), weight_end)
+    weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
+    weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
+    parsed = weight_lines.parse([(row + 1, text) for row, text in weights.values], path)
+    return Ini(path, lines, features, weight_rows, parsed, max([weights.row, *weight_rows.values()]) + 1, sections)
+
+
+def split(path: str, lines: list[str]) -> dict[str, Section]:
+    """The sections of an ini as Moses reads them: # begins a comment anywhere, and a name that stands twice goes on where it was."""
+    found: dict[str, Section] = {}
+    here: Section | None = None
+    for row, line in enumerate(lines):
+        text = line.partition("#")[0].strip()
+        if text.startswith("["):
+            name, bracket, _ = text[1:].partition("]")
+            if not bracket:
+                raise DataError(f"{path}:{row + 1}: {numbers.shown(text)} has no closing bracket, and Moses passes over it; write [name]")
+            if name in OLD_SECTIONS:
+                raise DataError(f"{path}:{row + 1}: section [{name}] is of the old moses.ini format; {ADVICE.get(name, CONVERT)}")
+            here = found.setdefault(name, Section(row))
+        elif text and here is None:
+            raise DataError(
+                f"{path}:{row + 1}: {numbers.shown(text)} stands before the first section, expected a moses.ini that begins with one such as [feature]"
+            )
+        elif text and here is not None:
+            here.values.append((row, text))
+    return found
 
 
 def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
@@ -100,8 +121,10 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
         if key in options:
             raise DataError(f"{where}: {key} is given twice; Moses stops at it")
         options[key] = value
-    if not options.get("num-features", "1").isdigit():
-        raise DataError(f"{where}: num-features={options['num-features']} is not a number")
+    try:
+        numbers.count(options.get("num-features", "1"))
+    except ValueError as error:
+        raise DataError(f"{where}: num-features={error}") from error
     name = options.get("name", f"{kind}{counts[kind]}")
     counts[kind] += 1
     return FeatureLine(row, kind, name, options)
@@ -176,24 +199,28 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
 def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
     values = ini.weights.get(feature.name)
     if values is None:
-        raise ConfigError(f"{ini.path}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. Add the line first")
+        where = f"{ini.path}:{feature.row + 1}"
+        raise ConfigError(f"{where}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. Add the line first")
     if len(values) != feature.scores:
-        raise ConfigError(f"{ini.path}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at it. Mend that first")
+        where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
+        raise ConfigError(f"{where}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at it. Mend that first")
     return values
 
 
 def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
     row = ini.weight_rows[name]
-    lines[row] = weight_lines.format_line(name, values) + "\r" * lines[row].endswith("\r")
+    _, mark, comment = lines[row].rstrip("\r").partition("#")
+    lines[row] = weight_lines.format_line(name, values) + f" #{comment}" * bool(mark) + "\r" * lines[row].endswith("\r")
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
-    """A feature line with some values replaced in place, or added at its end."""
+    """A feature line with some values replaced in place, or added at its end, before a comment."""
+    line, mark, comment = line.partition("#")
     for key, value in changed.items():
         pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
         found = pattern.search(line)
-        line = f"{line[: found.start()]}{key}={value}{line[found.end() :]}" if found else f"{line.rstrip()} {key}={value}"
-    return line
+        line = f"{line[: found.start()]}{key}={value}{line[found.end() :]}" if found else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"
+    return line + mark + comment
 
 
 def find_table(path: str, root: str) -> Path | None:

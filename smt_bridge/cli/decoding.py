@@ -2,7 +2,7 @@
 
 import argparse
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
 
@@ -14,10 +14,18 @@ log = logging.getLogger("nmt.decode")
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stack", type=int, default=200, metavar="N", help="hypotheses kept for each number of translated words; 0: all")
-    parser.add_argument("--table-limit", type=int, default=None, metavar="N", help="best options of a source phrase; 0: all; default: the ini's, or 20")
-    parser.add_argument("--distortion-limit", type=int, default=None, metavar="N", help="longest jump in words; -1: any; default: the ini's, or 6")
-    parser.add_argument("--beam-threshold", type=float, default=1e-5, metavar="P", help="drop hypotheses of less than this share of the best one's probability")
+    whole: dict[str, Any] = {"type": int, "default": None, "metavar": "N"}
+    switch: dict[str, Any] = {"action": argparse.BooleanOptionalAction, "default": None}
+    parser.add_argument("--stack", **whole, help="hypotheses kept for each number of translated words; 0: all; default: the ini's, or 200")
+    parser.add_argument("--table-limit", **whole, help="best options of a source phrase; 0: all; default: the ini's, or 20")
+    parser.add_argument("--distortion-limit", **whole, help="longest jump in words; -1: any; default: the ini's, or any")
+    parser.add_argument(
+        "--beam-threshold", type=float, default=None, metavar="P", help="drop hypotheses of less than this share of the best one's; default: the ini's, or 1e-5"
+    )
+    parser.add_argument("--max-phrase-length", **whole, help="source words of an option; default: the ini's, or 20")
+    parser.add_argument("--early-distortion-cost", **switch, help="pay for a jump when it leaves a gap; default: the ini's")
+    parser.add_argument("--drop-unknown", **switch, help="leave unknown words out, but for those with digits; default: the ini's")
+    parser.add_argument("--mark-unknown", **switch, help="write UNK before unknown words, or the ini's prefix and suffix around them; default: the ini's")
     parser.add_argument("--neural-beam", type=int, default=500, metavar="K", help="candidates of a stack that the neural LMs of the ini score; 0: all")
     parser.add_argument("--buffer", type=options.positive, default=8192, metavar="N", help="n-grams that a neural LM scores at a time")
     parser.add_argument("--workers", type=options.positive, default=1, metavar="N", help="sentences translated at a time; the result does not depend on it")
@@ -32,7 +40,18 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
     from smt_bridge.decoder.decoder import Decoder
 
     config = DecoderConfig(
-        args.stack, args.table_limit, args.distortion_limit, args.beam_threshold, nbest, distinct, neural_beam=args.neural_beam, buffer=args.buffer
+        stack=args.stack,
+        table_limit=args.table_limit,
+        distortion_limit=args.distortion_limit,
+        beam_threshold=args.beam_threshold,
+        max_phrase_length=args.max_phrase_length,
+        early_distortion_cost=args.early_distortion_cost,
+        drop_unknown=args.drop_unknown,
+        mark_unknown=args.mark_unknown,
+        nbest=nbest,
+        distinct=distinct,
+        neural_beam=args.neural_beam,
+        buffer=args.buffer,
     )
     config.check()
     system = systems.load(args.model, not args.no_cache)
@@ -53,8 +72,9 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
 
 def describe(decoder: "Decoder") -> str:
     table = decoder.system.table
+    search = decoder.settings
     return (
         f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, "
         f"features {' '.join(f'{name}({size})' for name, size in decoder.system.sizes.items())}; "
-        f"stack {decoder.config.stack or 'unlimited'}, table limit {decoder.table_limit or 'none'}, distortion limit {decoder.distortion_limit}"
+        f"stack {search.stack or 'unlimited'}, table limit {search.table_limit or 'none'}, distortion limit {search.distortion_limit}"
     )

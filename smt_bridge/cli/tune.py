@@ -4,7 +4,7 @@ import argparse
 import hashlib
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Translation
     from smt_bridge.moses_ini import Ini
     from smt_bridge.tuning.loop import Tuning
+    from smt_bridge.tuning.pool import Floats
     from smt_bridge.weights import Weights
 
 log = logging.getLogger("nmt.tune")
@@ -104,12 +105,15 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load(args, args.n_best, True)
-    system = decoder.system
+    system, search = decoder.system, decoder.settings
     names = pools.columns(system.sizes)
+    if not names:
+        raise ConfigError(f"{places.ini}: every feature has tuneable=false; nothing to tune")
     told = {
         "model": manifest.digest(places.ini), "rows": system.table.rows, "lines": len(sources), "n_best": args.n_best,
-        "texts": hashlib.sha256("\n".join([*sources, *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": args.stack,
-        "table_limit": decoder.table_limit, "distortion_limit": decoder.distortion_limit, "beam": args.beam_threshold, "neural_beam": args.neural_beam,
+        "texts": hashlib.sha256("\n".join([*sources, *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": search.stack,
+        "table_limit": search.table_limit, "distortion_limit": search.distortion_limit, "beam": search.beam_threshold, "neural_beam": args.neural_beam,
+        **{name: getattr(args, name) for name in ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown")},
     }  # fmt: skip
     loop.open_folder(places.work, told, config)
     tuning = loop.Tuning(places.work, names, len(sources), config)
@@ -121,41 +125,44 @@ def tune(args: argparse.Namespace, places: Places) -> None:
                 yield translation
                 progress.add(1)
 
-    reason = loop.run(tuning, pools.from_weights(names, system.weights), decode, references)
-    write(args, tuning, places)
+    def whole(point: "Floats") -> "Weights":
+        """The weights of the tuned features, with those scores that are not tuneable."""
+        made = system.with_weights(pools.to_weights(names, point))
+        return {name: made[name] for name in system.sizes}
+
+    reason = loop.run(tuning, pools.from_weights(names, system.tuneable_weights()), decode, references)
+    write(args, tuning, places, whole)
     best = tuning.best()
     score = 100 * tuning.iterations[best].bleu
     log.info("%s; iteration %d of %d is the best: BLEU %.2f; %s", reason, best + 1, len(tuning.iterations), score, places.output)
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
-def write(args: argparse.Namespace, tuning: "Tuning", places: Places) -> None:
+def write(args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Callable[[Floats], Weights]") -> None:
     """The best weights, the tuned ini, and what other seeds make of the lists."""
     from smt_bridge import moses_ini
     from smt_bridge import weights as weight_files
-    from smt_bridge.tuning import pool as pools
 
     best = tuning.best()
     found = tuning.iterations[best]
-    weights = pools.to_weights(tuning.names, found.weights)
+    weights = whole(found.weights)
     header = [f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration {best + 1} of {len(tuning.iterations)}"]
     weight_files.write(places.work / "weights", weights, header)
     tuned = moses_ini.set_weights(places.start, weights)
     with files.Writing(str(places.output)) as out:
         out.write("\n".join([f"# {header[0]}", *tuned.lines]))
-    final_seeds(args, tuning, places.work)
+    final_seeds(args, tuning, places.work, whole)
 
 
-def final_seeds(args: argparse.Namespace, tuning: "Tuning", work: Path) -> None:
+def final_seeds(args: argparse.Namespace, tuning: "Tuning", work: Path, whole: "Callable[[Floats], Weights]") -> None:
     """The tuner again on the last pool, with seeds 1, 2, ...: how far its randomness goes."""
     from smt_bridge import weights as weight_files
-    from smt_bridge.tuning import pool as pools
 
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
             point = tuning.next_weights(seed)
-            weight_files.write(path, pools.to_weights(tuning.names, point.weights), [f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"])
+            weight_files.write(path, whole(point.weights), [f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"])
         log.info("seed %d: %s", seed, path)
 
 

@@ -138,11 +138,13 @@ def phrase_scores(lm: Any, ids: Any, starts: Any) -> Any:
 
 
 @njit
-def sentence_score(lm: Any, ids: Any) -> float:
-    """log p of a sentence from <s> to </s>, natural."""
+def sentence_score(lm: Any, ids: Any, complete: bool = True) -> float:
+    """log p of a sentence from <s> to </s>, natural; without </s> where it is not `complete`."""
     state, total = lm.begin, 0.0
     for i in range(len(ids)):
         gain, state = step(lm, state, ids[i])
         total += gain
-    gain, state = step(lm, state, lm.end)
-    return total + gain
+    if complete:
+        gain, state = step(lm, state, lm.end)
+        total += gain
+    return total

@@ -16,19 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, nbest
-from nmt.errors import ConfigError
 from nmt.nbest import Hypothesis
-from smt_bridge.decoder import automaton, plain
+from smt_bridge.decoder import automaton, feature_values, plain
 from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.config import DISTORTION_LIMIT, TABLE_LIMIT, WIDEST, DecoderConfig
+from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.derivations import best_option_path, derivations
-from smt_bridge.decoder.search import DISCONTINUOUS, FULL, MONOTONE, SWAP, Int32s, Limits, Options, State, allocate, search, select
-from smt_bridge.decoder.sentence import LONGEST, UNKNOWN_WORD, Extra, Gathered, Sentence, future_costs, places, spans, target_words
+from smt_bridge.decoder.feature_lines import UNKNOWN
+from smt_bridge.decoder.feature_values import sums
+from smt_bridge.decoder.search import FULL, Int32s, Limits, Options, State, allocate, search, select
+from smt_bridge.decoder.sentence import UNKNOWN_WORD, Extra, Gathered, Sentence, future_costs, places, spans, target_words
 from smt_bridge.decoder.system import CountLM, System, nothing
 from smt_bridge.weights import Weights
 
 Floats = NDArray[np.float64]
 NO_ROWS = np.zeros(0, np.int64)
+DIGITS = set("0123456789")
+EPSILON = "*EPS*"  # Moses' empty word: dropped where the table does not have it
+UNLIMITED_FACTOR = 1000  # what Moses takes for [n-best-factor] 0
 AHEAD = 8  # sentences in hand for each worker
 
 
@@ -62,19 +66,15 @@ class Decoder:
         """
         config.check()
         self.system, self.config = system, config
-        self.weights = dict(system.weights if weights is None else weights)
-        for name, size in system.sizes.items():
-            if len(self.weights.get(name, [])) != size:
-                raise ConfigError(f"{name} has {size} scores, but {len(self.weights.get(name, []))} weights")
+        self.settings = search_settings(config, system.search)
+        self.listing = plain.Listing(config.nbest, config.distinct, self.settings.nbest_factor or UNLIMITED_FACTOR)
+        self.weights = system.weights if weights is None else system.with_weights(weights)
         table = system.table
-        limit = config.distortion_limit if config.distortion_limit is not None else system.distortion_limit
-        self.distortion_limit = DISTORTION_LIMIT if limit is None else limit
-        limit = config.table_limit if config.table_limit is not None else system.table_limit
-        self.table_limit = TABLE_LIMIT if limit is None else limit
         self.compiled = HAVE_NUMBA and all(isinstance(lm, CountLM) for lm in system.lms)
-        self.longest = max([LONGEST, *(source.count(b" ") + 1 for source in table.sources)])
+        self.longest = min(self.settings.max_phrase_length, max(source.count(b" ") + 1 for source in table.sources))
         self.models = system.lms or [nothing()]
         self.lm_weights = np.array([self.weights[name][0] for name in system.lm_names] or [0.0])
+        self.oov_weights = {model: self.weights[name][1] for model, name in enumerate(system.lm_names) if len(self.weights[name]) > 1}
         self.neural: Any = None
         self.networks = networks
         if networks:
@@ -99,6 +99,7 @@ class Decoder:
         table, weight = self.system.table, self.weight
         lengths = np.diff(table.cut)[table.target]
         self.row_score = table.scores @ np.array(self.weights[self.system.table_name]) - weight("WordPenalty") * lengths + weight("PhrasePenalty")
+        self.row_score += self.set_up_oov()[table.target]
         estimates, bounds = np.zeros(len(table.cut) - 1), np.zeros(len(table.cut) - 1)
         for model, (lm, lm_weight) in enumerate(zip(self.word_of, self.lm_weights, strict=True)):
             ids = self.word_ids[model][table.words]
@@ -107,18 +108,39 @@ class Decoder:
             bounds += lm_weight * most if lm_weight >= 0 else math.inf  # a negative weight rewards unlikely words: no bound
         self.row_bound = np.maximum(bounds, estimates)[table.target]
         self.row_estimate = self.row_score + estimates[table.target]
-        reordering = np.array(self.weights[self.system.reordering_name]) if self.system.reordering_name else np.zeros(0)
-        self.row_reordering = (table.reordering * reordering).astype(np.float64) if len(reordering) else np.zeros((table.rows, 6))
+        self.set_up_reordering()
+        limit = min((limit for limit in (self.settings.table_limit, self.settings.max_options) if limit), default=table.rows)
         source_of = np.repeat(np.arange(len(table.starts) - 1), np.diff(table.starts))
         order = np.lexsort((-self.row_estimate, source_of))
         rank = np.arange(len(order)) - table.starts[source_of]  # `order` keeps sources together
-        self.kept = order[rank < self.table_limit] if self.table_limit else order
-        kept_of = np.minimum(np.diff(table.starts), self.table_limit) if self.table_limit else np.diff(table.starts)
+        self.kept = order[rank < limit]
+        kept_of = np.minimum(np.diff(table.starts), limit)
         self.kept_starts = np.concatenate([[0], np.cumsum(kept_of)])
 
+    def set_up_oov(self) -> Floats:
+        """What oov-feature=1 makes of each target phrase, weighted: words that a language model does not know, counted."""
+        table, total = self.system.table, np.zeros(len(self.system.table.cut) - 1)
+        for model, weight in self.oov_weights.items():
+            knows = self.word_of[model].knows
+            outside = np.array([not knows(word) for word in table.vocabulary], bool)
+            counted = np.concatenate([[0], np.cumsum(outside[table.words])])
+            total += weight * (counted[table.cut[1:]] - counted[table.cut[:-1]])
+        return total
+
+    def set_up_reordering(self) -> None:
+        """Reordering of each row, as it is and weighted; `default_reordering` where the reordering table has no row."""
+        table, system = self.system.table, self.system
+        self.default_reordering = np.array(system.default_reordering)
+        self.reordering: Any = table.reordering if system.reordering_name else np.zeros((table.rows, 6), np.float32)
+        if self.default_reordering.any():
+            self.reordering = np.where((table.forward < 0)[:, None], self.default_reordering, self.reordering)
+        self.reordering_weights = np.array(self.weights[system.reordering_name]) if system.reordering_name else np.zeros(6)
+        self.row_reordering = (self.reordering * self.reordering_weights).astype(np.float64)
+
     def weight(self, kind: str) -> float:
+        """The weight of the one feature of a kind that has one score; 0 without it."""
         name = self.system.name(kind)
-        return self.weights[name][0] if name and kind != "UnknownWordPenalty" else 0.0
+        return self.weights[name][0] if name else 0.0
 
     # ---- one sentence ------------------------------------------------------------------------------------------------------
 
@@ -144,6 +166,9 @@ class Decoder:
         return None if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
 
     def unknown_word(self, word: str) -> Extra:
+        """The word itself, or nothing where unknown words are dropped; numbers never are."""
+        if word == EPSILON or (self.settings.drop_unknown and not DIGITS & set(word)):
+            return Extra([], [])
         return Extra([word], [(0, 0)])
 
     def scored(self, words: Sequence[str], gathered: Gathered, longest: int) -> Sentence:
@@ -157,7 +182,7 @@ class Decoder:
         known = rows >= 0
         at = np.where(known, rows, 0)
         score, bound, estimate = self.row_score[at], self.row_bound[at], self.row_estimate[at]
-        reordering = np.where(known[:, None], self.row_reordering[at], 0.0)
+        reordering = np.where(known[:, None], self.row_reordering[at], self.default_reordering * self.reordering_weights)
         lm_words = self.lm_words(text, outside)
         for option in np.flatnonzero(~known):
             score[option] = self.extra_score(extras[-1 - rows[option]])
@@ -179,7 +204,9 @@ class Decoder:
         """The weighted score of an option outside the table, without language models."""
         score = self.weight("PhrasePenalty") - self.weight("WordPenalty") * len(extra.words)
         if extra.unknown:
-            score += UNKNOWN_WORD
+            score += UNKNOWN_WORD * self.weight(UNKNOWN)
+        for model, weight in self.oov_weights.items():
+            score += weight * sum(not self.word_of[model].knows(word) for word in extra.words)
         if extra.scores is not None:
             score += float(extra.scores @ np.array(self.weights[self.system.table_name]))
         return score
@@ -200,15 +227,23 @@ class Decoder:
 
     def limits(self, sentence: Sentence) -> Limits:
         """The limits of a sentence. An unlimited jump in a sentence too long for that becomes the longest that can be."""
-        n, distortion = len(sentence.words), self.distortion_limit
+        n, settings = len(sentence.words), self.settings
+        distortion = settings.distortion_limit
         if n > WIDEST and not 0 <= distortion <= WIDEST:
             distortion = WIDEST
-        beam = math.log(self.config.beam_threshold) if self.config.beam_threshold else -math.inf
-        neural = self.neural is not None
         return Limits(
-            n, sentence.longest, self.config.stack, beam, distortion, self.weight("Distortion"), bool(self.system.reordering_name),
-            self.config.nbest > 0, neural, self.neural.stand_in if neural else 0.0,
-        )  # fmt: skip
+            words=n,
+            longest=sentence.longest,
+            stack=settings.stack,
+            beam=math.log(settings.beam_threshold) if settings.beam_threshold else -math.inf,
+            distortion=distortion,
+            distortion_weight=self.weight("Distortion"),
+            early=settings.early_distortion_cost,
+            reordering=bool(self.system.reordering_name),
+            edges=self.config.nbest > 0,
+            deferred=self.neural is not None,
+            stand_in=self.neural.stand_in if self.neural is not None else 0.0,
+        )
 
     def translate(self, line: str) -> Translation:
         """The best derivation of a tokenized line, or the n best. An empty line has an empty translation."""
@@ -217,10 +252,10 @@ class Decoder:
             return Translation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(sum(self.system.sizes.values())), 0.0)])
         sentence = self.options(words)
         limits = self.limits(sentence)
-        paths, totals = self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.config)
+        paths, totals = self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.listing)
         features = self.features(sentence, paths)
         return Translation(sentence, [
-            Derivation(path, self.text(sentence, path), row, total) for path, row, total in zip(paths, features, totals, strict=True)
+            Derivation(path, self.output(sentence, path), row, total) for path, row, total in zip(paths, features, totals, strict=True)
         ])  # fmt: skip
 
     def search(self, sentence: Sentence, limits: Limits) -> tuple[list[Any], list[float]]:
@@ -239,9 +274,7 @@ class Decoder:
             finals = select(state, limits, limits.words)
             return [best_option_path(state, finals[0])], [float(state.score[finals[0]])]
         options = sentence.options
-        chosen, ends, totals = derivations(
-            state, limits, self.config.nbest, self.config.distinct, self.config.nbest_factor, options.start, options.length, sentence.text
-        )
+        chosen, ends, totals = derivations(state, limits, *self.listing, options.start, options.length, sentence.text)
         return np.split(chosen, ends[:-1]), totals.tolist()
 
     def memory(self, limits: Limits, new: bool = False) -> State:
@@ -263,47 +296,58 @@ class Decoder:
         ids = [int(word) for option in path for word in sentence.text[options.start[option] : options.start[option] + options.length[option]]]
         return [vocabulary[word] if word < known else sentence.outside[word - known] for word in ids]
 
+    def output(self, sentence: Sentence, path: Any) -> list[str]:
+        """The target words of a derivation as they are written: unknown ones marked, where that is asked for."""
+        if not self.settings.mark_unknown:
+            return self.text(sentence, path)
+        words = []
+        for option in path:
+            row, phrase = sentence.rows[option], self.text(sentence, [option])
+            unknown = row < 0 and sentence.extras[-1 - row].unknown
+            words += [f"{self.settings.unknown_prefix}{word}{self.settings.unknown_suffix}" for word in phrase] if unknown else phrase
+        return words
+
     def features(self, sentence: Sentence, paths: Sequence[Any]) -> Floats:
-        """Feature values of derivations: (N, D), in the order of System.sizes. Natural logarithms."""
-        system, table, options = self.system, self.system.table, sentence.options
-        cut = np.concatenate([[0], np.cumsum([len(path) for path in paths])]).astype(np.int64)
-        flat = np.concatenate(paths).astype(np.int64)
-        rows = sentence.rows[flat]
-        known = (rows >= 0)[:, None]
-        scores = np.where(known, table.scores[np.maximum(rows, 0)], 0.0)
-        for place in np.flatnonzero(rows < 0):
-            scores[place] = 0.0 if (given := sentence.extras[-1 - rows[place]].scores) is None else given
-        owner = np.repeat(np.arange(len(paths)), np.diff(cut))
-        columns: dict[str, Any] = {system.table_name: sums(scores, owner, len(paths))}
-        begin, last = sentence.begin[flat], sentence.last[flat]
-        before_end = np.concatenate([[-1], last[:-1]])
-        before_begin = np.concatenate([[-2], begin[:-1]])
-        firsts = cut[:-1]
-        before_end[firsts], before_begin[firsts] = -1, -2
-        columns[system.name("Distortion")] = sums(-np.abs(begin - before_end - 1)[:, None], owner, len(paths))
-        columns[system.name("WordPenalty")] = sums(-options.length[flat][:, None], owner, len(paths))
-        columns[system.name("PhrasePenalty")] = np.diff(cut)[:, None]
+        """Feature values of derivations: (N, D), those that n-best lists print in their order. Natural logarithms."""
+        system, options, count = self.system, sentence.options, len(paths)
+        found = feature_values.phrases(sentence, paths)
+        rows = sentence.rows[found.option]
+        extras = {place: sentence.extras[-1 - rows[place]] for place in np.flatnonzero(rows < 0).tolist()}
+        known, at = (rows >= 0)[:, None], np.maximum(rows, 0)
+        scores = np.where(known, system.table.scores[at], 0.0)
+        unknown = np.zeros((len(rows), 1))
+        for place, extra in extras.items():
+            unknown[place] = UNKNOWN_WORD if extra.unknown else 0.0
+            if extra.scores is not None:
+                scores[place] = extra.scores
+        columns: dict[str, Any] = {system.table_name: sums(scores, found.owner, count), system.name(UNKNOWN): sums(unknown, found.owner, count)}
+        columns[system.name("Distortion")] = sums(feature_values.distortions(found, self.settings.early_distortion_cost), found.owner, count)
+        columns[system.name("WordPenalty")] = sums(-options.length[found.option][:, None], found.owner, count)
+        columns[system.name("PhrasePenalty")] = np.bincount(found.owner, minlength=count)[:, None]
         if system.reordering_name:
-            way = np.where(begin == before_end + 1, MONOTONE, np.where(last + 1 == before_begin, SWAP, DISCONTINUOUS))
-            values = np.where(known, table.reordering[np.maximum(rows, 0)], 0.0)
-            six = np.zeros((len(flat), 6))
-            every = np.arange(len(flat))
-            six[every, way] = values[every, way]
-            later = np.setdiff1d(every, firsts)  # phrases with one before them
-            six[later, 3 + way[later]] = values[later - 1, 3 + way[later]]
-            columns[system.reordering_name] = sums(six, owner, len(paths))
+            values = np.where(known, self.reordering[at], self.default_reordering)
+            columns[system.reordering_name] = sums(feature_values.reorderings(found, values), found.owner, count)
         for model, name in enumerate(system.lm_names):
-            ids = options.words[model]
-            texts = [[int(word) for option in path for word in ids[options.start[option] : options.start[option] + options.length[option]]] for path in paths]
-            columns[name] = np.array([[self.lm_score(model, text)] for text in texts])
+            columns[name] = np.array([self.lm_features(model, sentence, path) for path in paths])
         if self.neural is not None:
             columns.update(self.neural.features([self.text(sentence, path) for path in paths]))
-        return np.hstack([columns[name] for name in system.sizes]).astype(np.float64)
+        return np.hstack([columns[name][:, scores] for name, scores in system.printed.items()] or [np.zeros((count, 0))]).astype(np.float64)
 
-    def lm_score(self, model: int, text: list[int]) -> float:
+    def lm_features(self, model: int, sentence: Sentence, path: Any) -> list[float]:
+        """log p of a derivation, and with oov-feature=1 how many of its words the model does not know.
+
+        As in Moses the end of the sentence costs nothing behind a phrase without words.
+        """
+        options, ids = sentence.options, sentence.options.words[model]
+        words = [int(word) for option in path for word in ids[options.start[option] : options.start[option] + options.length[option]]]
+        complete = bool(options.length[path[-1]])
         if self.compiled:
-            return float(automaton.sentence_score(self.automata[model], np.array(text, np.int32)))
-        return self.word_of[model].sentence(text)
+            found = [float(automaton.sentence_score(self.automata[model], np.array(words, np.int32), complete))]
+        else:
+            found = [self.word_of[model].sentence(words, complete)]
+        if model in self.oov_weights:
+            found.append(sum(not self.word_of[model].knows(word) for word in self.text(sentence, path)))
+        return found
 
     # ---- a text ------------------------------------------------------------------------------------------------------------
 
@@ -331,7 +375,7 @@ class Decoder:
             assert sentence
             length = int(sentence.options.length[option])
             begin, last, row = int(sentence.begin[option]), int(sentence.last[option]), int(sentence.rows[option])
-            segments.append(f"{span(begin, last)}={span(at, at + length - 1)}")
+            segments.append(f"{span(begin, last)}={span(at, at + max(1, length) - 1)}")
             points += [(begin + s, at + t) for s, t in (sorted(self.system.table.points(row)) if row >= 0 else sentence.extras[-1 - row].points)]
             at += length
         written = Hypothesis(number, derivation.text, features, derivation.total, [" ".join(segments), " ".join(f"{s}-{t}" for s, t in points)])
@@ -340,10 +384,3 @@ class Decoder:
 
 def span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
-
-
-def sums(values: Any, owner: Any, count: int) -> Floats:
-    """Rows added up by owner: (P, K) -> (count, K)"""
-    total = np.zeros((count, values.shape[1]))
-    np.add.at(total, owner, values)
-    return total

@@ -4,18 +4,18 @@ Everything is done the obvious way: candidates are scored at once, recombined in
 """
 
 import heapq
+import itertools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nmt.lm.arpa import LN10
 from nmt.lm.count import KenLM
-from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.search import Limits
+from smt_bridge.decoder.search import Limits, early_distortion
 from smt_bridge.decoder.sentence import Sentence
 
 
@@ -23,6 +23,8 @@ class WordLM(Protocol):
     """A language model word by word; probabilities are natural logarithms."""
 
     def number(self, word: str) -> int: ...
+
+    def knows(self, word: str) -> bool: ...
 
     def begin(self) -> Hashable: ...
 
@@ -34,7 +36,7 @@ class WordLM(Protocol):
 
     def phrases(self, ids: Any, starts: Any) -> tuple[Any, Any]: ...
 
-    def sentence(self, words: Sequence[int]) -> float: ...
+    def sentence(self, words: Sequence[int], complete: bool = True) -> float: ...
 
 
 class Stepping:
@@ -48,9 +50,9 @@ class Stepping:
         found = np.array([self.phrase(ids[a:b].tolist()) for a, b in pairwise(starts)])
         return found, np.zeros(len(found))
 
-    def sentence(self: Any, words: Sequence[int]) -> float:
+    def sentence(self: Any, words: Sequence[int], complete: bool = True) -> float:
         total, state = self.walk(self.begin(), words)
-        return total + self.end(state)
+        return total + self.end(state) if complete else total
 
     def walk(self: Any, state: Any, words: Sequence[int]) -> tuple[float, Any]:
         total = 0.0
@@ -68,6 +70,9 @@ class AutomatonLM(Stepping):
 
     def number(self, word: str) -> int:
         return self.ids.get(word, self.lm.unknown)
+
+    def knows(self, word: str) -> bool:
+        return self.number(word) != self.lm.unknown
 
     def begin(self) -> Hashable:
         return int(self.lm.begin)
@@ -108,6 +113,9 @@ class KenLMWords(Stepping):
             self.words.append(word)
         return self.ids[word]
 
+    def knows(self, word: str) -> bool:
+        return word in self.model
+
     def begin(self) -> Hashable:
         state = self.kenlm.State()
         self.model.BeginSentenceWrite(state)
@@ -128,6 +136,14 @@ class KenLMWords(Stepping):
 
 def of(model: Any) -> WordLM:
     return KenLMWords(model) if isinstance(model, KenLM) else AutomatonLM(model)
+
+
+class Listing(NamedTuple):
+    """Which derivations an n-best list has."""
+
+    nbest: int  # 0: only the best
+    distinct: bool  # of different texts
+    factor: int  # at most so many derivations looked at for each one listed, where they are to be distinct
 
 
 @dataclass
@@ -161,11 +177,16 @@ def future(sentence: Sentence, covered: frozenset[int]) -> float:
     return total
 
 
+def first_gap(node: Node) -> int:
+    """The first untranslated word."""
+    return next(word for word in itertools.count() if word not in node.covered)
+
+
 def allowed(node: Node, begin: int, last: int, limit: int) -> bool:
     """May a span be translated next? It must be free, near enough, and leave the first gap within reach."""
     if any(word in node.covered for word in range(begin, last + 1)):
         return False
-    gap = next(word for word in range(begin + 1) if word not in node.covered)
+    gap = first_gap(node)
     return limit < 0 or (abs(begin - node.end - 1) <= limit and (begin == gap or last + 1 - gap <= limit))
 
 
@@ -174,7 +195,8 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
     options = sentence.options
     begin, last = int(sentence.begin[option]), int(sentence.last[option])
     covered = node.covered | set(range(begin, last + 1))
-    gain = float(options.score[option]) - abs(begin - node.end - 1) * limits.distortion_weight
+    jump = early_distortion(begin, last, node.end, first_gap(node)) if limits.early else abs(begin - node.end - 1)
+    gain = float(options.score[option]) - jump * limits.distortion_weight
     way = 0 if begin == node.end + 1 else 1 if last + 1 == node.begin else 2
     if limits.reordering:
         gain += float(options.backward[option, way]) + (float(options.forward[node.option, way]) if node.parent else 0.0)
@@ -183,8 +205,9 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
     complete = len(covered) == len(sentence.words)
     for weight, lm, ids, state in zip(decoder.lm_weights, decoder.word_of, options.words, node.states, strict=True):
         log_prob, state = lm.walk(state, ids[words].tolist())
-        gain += weight * (log_prob + (lm.end(state) if complete else 0.0))
-        states.append(lm.step(state, lm.lm.end)[1] if complete and hasattr(lm, "lm") else state)
+        ends = complete and options.length[option] > 0
+        gain += weight * (log_prob + (lm.end(state) if ends else 0.0))
+        states.append(lm.step(state, lm.lm.end)[1] if ends and hasattr(lm, "lm") else state)
     history = node.history
     if decoder.neural is not None:
         more, history = decoder.neural.at_once(history, decoder.text(sentence, [option]), complete)
@@ -195,7 +218,7 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
     return key, made
 
 
-def search(sentence: Sentence, limits: Limits, decoder: Any, config: DecoderConfig) -> tuple[list[Any], list[float]]:
+def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -> tuple[list[Any], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
     n, number, first = limits.words, sentence.options.number, sentence.options.first
     empty: frozenset[int] = frozenset()
@@ -212,9 +235,9 @@ def search(sentence: Sentence, limits: Limits, decoder: Any, config: DecoderConf
                         key, made = extend(node, option, sentence, limits, decoder)
                         put(stacks[len(made.covered)], key, made)
     finals = survivors(stacks[-1], limits)
-    if not config.nbest:
+    if not listing.nbest:
         return [path_of(finals[0])], [finals[0].score]
-    return best_paths(finals, sentence, config)
+    return best_paths(finals, sentence, listing)
 
 
 def put(stack: dict[Any, Node], key: tuple[Any, ...], made: Node) -> None:
@@ -241,7 +264,7 @@ def path_of(node: Node) -> Any:
     return np.array(path[::-1], np.int32)
 
 
-def best_paths(finals: Sequence[Node], sentence: Sentence, config: DecoderConfig) -> tuple[list[Any], list[float]]:
+def best_paths(finals: Sequence[Node], sentence: Sentence, listing: Listing) -> tuple[list[Any], list[float]]:
     """Complete derivations, best first, from the graph of recombined hypotheses."""
     heap: list[tuple[float, int, Node, tuple[int, ...], float]] = []
     for age, node in enumerate(finals):
@@ -251,15 +274,15 @@ def best_paths(finals: Sequence[Node], sentence: Sentence, config: DecoderConfig
     seen: set[tuple[int, ...]] = set()
     paths: list[Any] = []
     totals = []
-    while heap and len(paths) < config.nbest:
+    while heap and len(paths) < listing.nbest:
         negative, _, node, path, tail = heapq.heappop(heap)
         if not node.parent:
             looked += 1
-            if config.distinct and looked > config.nbest * config.nbest_factor:
+            if listing.distinct and looked > listing.nbest * listing.factor:
                 break
             options = sentence.options
             text = tuple(int(word) for option in path for word in sentence.text[options.start[option] : options.start[option] + options.length[option]])
-            if not config.distinct or text not in seen:
+            if not listing.distinct or text not in seen:
                 seen.add(text)
                 paths.append(np.array(path, np.int32))
                 totals.append(-negative)

@@ -51,6 +51,7 @@ class Limits(NamedTuple):
     beam: float  # natural logarithm
     distortion: int  # limit; -1: none
     distortion_weight: float
+    early: bool  # early distortion cost
     reordering: bool
     edges: bool  # keep what n-best lists need
     deferred: bool  # candidates wait to be scored by `settle`, see neural.py
@@ -203,6 +204,20 @@ def find_moves(S: Any, options: Any, limits: Any, coverage: int) -> None:
 
 
 @njit
+def early_distortion(start: int, last: int, before: int, gap: int) -> int:
+    """The early distortion cost of a phrase (Moore and Quirk 2007): going on at the first gap is free, leaving it costs the way there and back.
+
+    `before`: last word of the phrase before, -1 for none; `gap`: first untranslated word.
+    """
+    length = last - start + 1
+    if start == gap:
+        return 0
+    if last < before:
+        return 2 * length
+    return 2 * (start - max(before + 1, gap) + length)
+
+
+@njit
 def add(S: Any, lms: Any, limits: Any, forward_id: Any, parent: int, option: int, coverage: int, begin: int, end: int, score: float, total: float,
         context: Any, extra: int, edge_score: float) -> None:  # fmt: skip
     """Put a hypothesis into its stack, or recombine it with the one it cannot be told apart from."""
@@ -322,6 +337,8 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
         if limits.distortion >= 0 and jump > limits.distortion:
             continue
         way = MONOTONE if start == before + 1 else SWAP if last + 1 == after else DISCONTINUOUS
+        if limits.early:
+            jump = early_distortion(start, last, before, S.gap[coverage])
         fixed = -jump * limits.distortion_weight
         if limits.reordering and hypothesis > 0:
             fixed += options.forward[S.option[hypothesis], way]
@@ -343,7 +360,7 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
                     spoken += weights[model] * more
                     if model == 0:
                         alone += more
-                if stack == n:
+                if stack == n and options.length[option] > 0:  # as Moses: behind a phrase without words the end costs nothing
                     more, state = step(lm, state, lm.end)
                     spoken += weights[model] * more
                     if model == 0:

@@ -13,7 +13,6 @@ from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.search import Floats, Int32s, Options
 
 UNKNOWN_WORD = -100.0  # Moses' value of UnknownWordPenalty for a word that the table does not have
-LONGEST = 7  # words of a source phrase, at least
 
 
 @dataclass

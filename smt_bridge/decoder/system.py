@@ -1,6 +1,5 @@
 """A model as a moses.ini tells it: tables, language models, weights. Relative paths are tried from here, then beside the ini."""
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,21 +8,15 @@ import numpy as np
 
 from nmt.errors import ConfigError, DataError
 from nmt.lm import arpa, count
+from nmt.numbers import shown
 from smt_bridge import moses_ini
-from smt_bridge.decoder import automaton
+from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import Automaton
+from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, NEURAL, REORDERING
 from smt_bridge.decoder.table import Table, cached
 from smt_bridge.decoder.table import read as read_table
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import Weights
-
-TABLES = ("PhraseDictionaryMemory",)
-LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # whatever reads ARPA
-NEURAL = "CSLM"  # ours: CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
-REORDERING = "wbe-msd-bidirectional-fe"
-PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", "UnknownWordPenalty")
-STATEFUL = ("LexicalReordering", "Distortion", *LANGUAGE_MODELS, NEURAL)  # these stand first in n-best lists
-KNOWN = (*TABLES, *LANGUAGE_MODELS, NEURAL, "LexicalReordering", *PENALTIES)
 
 
 class CountLM(NamedTuple):
@@ -59,26 +52,53 @@ class NeuralLine:
 
 @dataclass
 class System:
-    """What searching needs. `sizes`: features in the order of n-best lists and how many scores each has."""
+    """What searching needs."""
 
     ini: Ini
-    sizes: dict[str, int]
-    weights: Weights
+    printed: dict[str, list[int]]  # the features of n-best lists in their order, and which of their scores stand there
+    weights: Weights  # of all features and scores
     table_name: str
     table: Table
     reordering_name: str  # empty without
     lm_names: list[str]
     lms: list[Any]  # CountLM, or a KenLM binary
     neural: list[NeuralLine] = field(default_factory=list)
-    table_limit: int | None = None
-    distortion_limit: int | None = None
+    search: dict[str, Any] = field(default_factory=dict)  # what the ini says of the search: fields of SearchSettings
+    default_reordering: list[float] = field(default_factory=lambda: [0.0] * 6)  # logarithms, for pairs that the reordering table does not have
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many scores of each feature n-best lists print; these are what tuning sees."""
+        return {name: len(scores) for name, scores in self.printed.items()}
+
+    def tuneable_weights(self) -> Weights:
+        """The weights of the scores that n-best lists print."""
+        return {name: [self.weights[name][score] for score in scores] for name, scores in self.printed.items()}
+
+    def with_weights(self, given: Weights) -> Weights:
+        """Weights of all features: the ini's with those given, of all scores of a feature or of the printed ones.
+
+        ConfigError for weights that do not fit, that belong to no feature, or that are missing.
+        """
+        made = dict(self.weights)
+        for name, values in given.items():
+            if name not in made:
+                raise ConfigError(f"weights of {shown(name)}, but the model has no such feature; it has {', '.join(made)}")
+            places = self.printed.get(name, [])
+            if len(values) == len(made[name]):
+                made[name] = list(values)
+            elif len(values) == len(places):
+                replaced = dict(zip(places, values, strict=True))
+                made[name] = [replaced.get(place, value) for place, value in enumerate(made[name])]
+            else:
+                raise ConfigError(f"{name} has {len(made[name])} scores, but {len(values)} weights")
+        if missing := [name for name in self.printed if name not in given]:
+            raise ConfigError(f"no weights for {missing[0]}, which has {len(made[missing[0]])} scores")
+        return made
 
     def name(self, kind: str) -> str:
         """The one feature of a kind, empty where there is none."""
         return next((feature.name for feature in self.ini.features if feature.kind == kind), "")
-
-    def weight(self, name: str) -> list[float]:
-        return self.weights[name] if name else [0.0]
 
 
 def ini_of(model: str) -> str:
@@ -94,10 +114,13 @@ def ini_of(model: str) -> str:
 def load(model: str, use_cache: bool = True) -> System:
     """ConfigError or DataError, in one line, for what we cannot decode with: unknown features, tables that do not fit the ini."""
     ini = moses_ini.read(ini_of(model))
-    by_kind = check_features(ini)
-    weights = {feature.name: moses_ini.weights_of(ini, feature) for feature in ini.features if feature.kind != "UnknownWordPenalty"}
+    search = sections.read(ini)
+    by_kind = feature_lines.check(ini)
+    printed, weights = feature_lines.printed(ini), feature_lines.weights(ini)
     table_line = by_kind["PhraseDictionaryMemory"][0]
-    reordering_line = by_kind.get("LexicalReordering", [None])[0]
+    if "table-limit" in table_line.options:
+        search["table_limit"] = feature_lines.number(ini, table_line, "table-limit")
+    reordering_line = by_kind.get(REORDERING, [None])[0]
     places = {feature.name: place(ini, feature) for feature in ini.features if "path" in feature.options}
     paths = [places[line.name] for line in (table_line, reordering_line) if line]
     lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
@@ -109,44 +132,11 @@ def load(model: str, use_cache: bool = True) -> System:
     loaded = cached(paths[0], paths, table, Table) if use_cache else table()
     if loaded.scores.shape[1] != table_line.scores:
         raise DataError(f"{ini.path}: {table_line.name} has num-features={table_line.scores}, but {paths[0]} has {loaded.scores.shape[1]} scores")
-    limit = table_line.options.get("table-limit")
     return System(
-        ini, sizes(ini), weights, table_line.name, loaded, reordering_line.name if reordering_line else "",
-        [line.name for line in lm_lines], [load_lm(places[line.name], use_cache) for line in lm_lines], neural,
-        int(limit) if limit else None, section_number(ini, "distortion-limit"),
+        ini, printed, weights, table_line.name, loaded, reordering_line.name if reordering_line else "",
+        [line.name for line in lm_lines], [load_lm(places[line.name], use_cache) for line in lm_lines], neural, search,
+        feature_lines.default_reordering(ini, reordering_line) if reordering_line else [0.0] * 6,
     )  # fmt: skip
-
-
-def sizes(ini: Ini) -> dict[str, int]:
-    """Features as n-best lists print them: stateful ones first, UnknownWordPenalty never."""
-    printed = [feature for feature in ini.features if feature.kind != "UnknownWordPenalty"]
-    ordered = sorted(printed, key=lambda feature: feature.kind not in STATEFUL)  # stable
-    return {feature.name: feature.scores for feature in ordered}
-
-
-def check_features(ini: Ini) -> dict[str, list[FeatureLine]]:
-    """The features by kind. ConfigError for one that the engine does not have, or cannot have twice."""
-    found: dict[str, list[FeatureLine]] = {}
-    for feature in ini.features:
-        if feature.kind not in KNOWN:
-            advice = "give the text table as PhraseDictionaryMemory" if "PhraseDictionary" in feature.kind else "remove the line, or decode with Moses"
-            raise ConfigError(f"{ini.path}:{feature.row + 1}: the embedded engine has no feature {feature.kind}; it has {', '.join(KNOWN)}; {advice}")
-        found.setdefault(feature.kind, []).append(feature)
-    for kind in (*TABLES, "LexicalReordering", *PENALTIES):
-        if len(found.get(kind, [])) > 1:
-            raise ConfigError(f"{ini.path}:{found[kind][1].row + 1}: a second {kind}; the embedded engine takes one")
-    if not found.get("PhraseDictionaryMemory"):
-        raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
-    for line in [line for kind in (*TABLES, "LexicalReordering", *LANGUAGE_MODELS, NEURAL) for line in found.get(kind, [])]:
-        if not line.options.get("path"):
-            raise ConfigError(f"{ini.path}:{line.row + 1}: {line.name} has no path=, expected the file that it reads")
-    for line in found.get("LexicalReordering", []):
-        if not line.options.get("type", "").startswith(REORDERING) or line.scores != 6:
-            raise ConfigError(f"{ini.path}:{line.row + 1}: the embedded engine takes reordering of type={REORDERING}-allff with num-features=6 only")
-    for feature in ini.features:
-        if any(feature.options.get(key, "0") != "0" for key in ("factor", "input-factor", "output-factor")):
-            raise ConfigError(f"{ini.path}:{feature.row + 1}: factors are not supported; use a model of one factor")
-    return found
 
 
 def place(ini: Ini, feature: FeatureLine) -> str:
@@ -169,21 +159,6 @@ def load_lm(path: str, use_cache: bool = True) -> Any:
         return CountLM(model.words, *automaton.build(model))
 
     return cached(path, [path], make, CountLM) if use_cache else make()
-
-
-def section_number(ini: Ini, name: str) -> int | None:
-    """The number of a section such as [distortion-limit]."""
-    inside = False
-    for row, line in enumerate(ini.lines, 1):
-        text = line.strip()
-        if header := re.fullmatch(r"\[(.+)\]", text):
-            inside = header[1] == name
-        elif inside and text and not text.startswith("#"):
-            try:
-                return int(text)
-            except ValueError as error:
-                raise DataError(f"{ini.path}:{row}: [{name}] {text!r} is not a number") from error
-    return None
 
 
 def nothing() -> CountLM:

@@ -23,7 +23,7 @@ from nmt.errors import DataError
 log = logging.getLogger("nmt.decode")
 
 FLOOR = -100.0  # Moses' logarithm of 0
-FORMAT = 1  # of the cache
+FORMAT = 2  # of the cache
 Ints = NDArray[np.int64]
 
 
@@ -36,7 +36,7 @@ class Table:
     target: NDArray[np.int32]  # (R,)
     scores: NDArray[np.float32]  # (R, F) natural logarithms
     reordering: NDArray[np.float32]  # (R, 6) natural logarithms; (R, 0) without a reordering table
-    forward: NDArray[np.int32]  # (R,) number of its forward scores, equal for equal ones
+    forward: NDArray[np.int32]  # (R,) number of its forward scores, equal for equal ones; -1 where the reordering table has no row
     vocabulary: list[str]
     cut: Ints  # (T + 1,)
     words: NDArray[np.int32]  # (W,)
@@ -143,7 +143,7 @@ def same_pair(line: bytes, other: bytes) -> bool:
 
 
 def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
-    """The same with reordering rows found by their phrases, 1 (no cost) for pairs that have none, as Moses does."""
+    """The same with reordering rows found by their phrases; nan for pairs that have none."""
     keys: dict[tuple[bytes, bytes], int] = {}
     texts: list[bytes] = []
     for number, line in enumerate(files.read_byte_lines(reordering), 1):
@@ -152,14 +152,19 @@ def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64
             raise DataError(f"{reordering}:{number}: {len(parts)} fields, expected source ||| target ||| 6 probabilities")
         keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
         texts.append(parts[2])
-    values = np.vstack([reordering_numbers(texts, reordering), np.ones(6)])
+    values = np.vstack([reordering_numbers(texts, reordering), np.full(6, np.nan)])
     found, rows = Collector(), []
     for line in files.read_byte_lines(path):
         found.add(line)
         parts = line.split(b"|||", 2)
         rows.append(keys.get((parts[0].strip(b" \t"), parts[1].strip(b" \t")), -1))
     if missing := rows.count(-1):
-        log.warning("%s: no row for %s pairs of %s; their reordering costs nothing, a bonus over all others", reordering, f"{missing:,}", path)
+        log.warning(
+            "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their reordering costs nothing, a bonus over all others",
+            reordering,
+            f"{missing:,}",
+            path,
+        )
     return found, np.asarray(values[rows])
 
 
@@ -194,8 +199,10 @@ def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.flo
         extra = np.zeros((len(scores), 0), np.float32)
     forward = np.full(len(scores), -1)
     if extra.shape[1]:
+        missing = np.isnan(extra[:, 0])
+        extra[missing] = 0.0
         triples = np.ascontiguousarray(extra[order][:, 3:]).view([("", extra.dtype)] * 3).ravel()
-        forward = np.unique(triples, return_inverse=True)[1]
+        forward = np.where(missing[order], -1, np.unique(triples, return_inverse=True)[1])
     return Table(
         sources=found.sources,
         starts=np.searchsorted(source_of[order], np.arange(len(found.sources) + 1)),

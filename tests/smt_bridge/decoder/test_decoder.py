@@ -37,7 +37,7 @@ def all_weights(made: Decoder) -> Any:
 def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     """The total of every derivation, from its features alone: any order of phrases that the distortion limit allows."""
     part = made.options(line.split(" "))
-    n, limit = len(part.words), made.distortion_limit
+    n, limit = len(part.words), made.settings.distortion_limit
     found: dict[tuple[int, ...], float] = {}
 
     def extend(path: tuple[int, ...], covered: frozenset[int], end: int) -> None:

@@ -1,0 +1,161 @@
+"""The lines of [feature] in a moses.ini: which features the engine has, and which of their arguments.
+
+Every argument is honored as Moses does, or changes no result, or is refused with its line.
+"""
+
+import math
+
+from nmt.errors import ConfigError
+from nmt.numbers import count, real, shown
+from smt_bridge import moses_ini
+from smt_bridge.decoder.sections import truth
+from smt_bridge.moses_ini import FALSE, FeatureLine, Ini
+from smt_bridge.weights import Weights
+
+TABLES = ("PhraseDictionaryMemory",)
+LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # whatever reads ARPA
+NEURAL = "CSLM"  # ours: CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
+REORDERING = "LexicalReordering"
+UNKNOWN = "UnknownWordPenalty"
+PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
+STATEFUL = (REORDERING, "Distortion", *LANGUAGE_MODELS, NEURAL)  # these stand first in n-best lists
+KNOWN = (*TABLES, *LANGUAGE_MODELS, NEURAL, REORDERING, *PENALTIES)
+
+EVERY = {"name", "num-features"}
+COMMON = {*EVERY, "tuneable", "tuneable-components", "filterable", "verbosity", "require-sorting-after-source-context"}
+LM = {*COMMON, "factor", "path", "order", "oov-feature"}
+ARGUMENTS = {
+    "PhraseDictionaryMemory": {*COMMON, "path", "input-factor", "output-factor", "table-limit", "cache-size"},
+    REORDERING: {*EVERY, "path", "input-factor", "output-factor", "type", "default-scores"},
+    "KENLM": {*LM, "lazyken", "load"}, "SRILM": LM, "IRSTLM": LM,
+    NEURAL: {*COMMON, "factor", "path", "normalized"},
+    "PhrasePenalty": {*COMMON, "per-dictionary"},
+}  # fmt: skip
+FACTORS = ("factor", "input-factor", "output-factor")
+ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}  # values that ask for the engine's own way
+# Parts of a reordering type. Moses treats word-based and phrase-based models alike, and -allff is its default.
+NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
+
+
+def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
+    return ConfigError(f"{ini.path}:{line.row + 1}: {wrong}")
+
+
+def check(ini: Ini) -> dict[str, list[FeatureLine]]:
+    """The features by kind. ConfigError for a feature or an argument that the engine does not have, or not like this."""
+    found: dict[str, list[FeatureLine]] = {}
+    names: set[str] = set()
+    for line in ini.features:
+        if line.kind not in KNOWN:
+            advice = "give the text table as PhraseDictionaryMemory" if "PhraseDictionary" in line.kind else "remove the line, or decode with Moses"
+            raise refused(ini, line, f"the embedded engine has no feature {shown(line.kind)}; it has {', '.join(KNOWN)}; {advice}")
+        if line.name in names:
+            raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")
+        names.add(line.name)
+        found.setdefault(line.kind, []).append(line)
+        check_arguments(ini, line)
+    for kind in (*TABLES, REORDERING, *PENALTIES):
+        if len(found.get(kind, [])) > 1:
+            raise refused(ini, found[kind][1], f"a second {kind}; the embedded engine takes one")
+    if not found.get("PhraseDictionaryMemory"):
+        raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
+    if not found.get(UNKNOWN):
+        raise ConfigError(f"{ini.path}: no line {UNKNOWN} in [feature]; Moses crashes at the first unknown word. Add the line")
+    return found
+
+
+def check_arguments(ini: Ini, line: FeatureLine) -> None:
+    """ConfigError for an argument that the feature does not have, and for a value that is none."""
+    allowed = ARGUMENTS.get(line.kind, COMMON)
+    for key, value in line.options.items():
+        if key not in allowed:
+            hint = "sparse features are not supported; " if key.startswith("sparse-") else ""
+            raise refused(ini, line, f"{line.kind} has no argument {shown(key)} here; {hint}it has {', '.join(sorted(allowed))}")
+        if key in FACTORS and value != "0":
+            raise refused(ini, line, f"{key}={shown(value)}: factors are not supported; use a model of one factor")
+        if key in ONLY and value.lower() not in ONLY[key]:
+            raise refused(ini, line, f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses")
+        if key in ("table-limit", "cache-size"):
+            number(ini, line, key)
+        if key in ("oov-feature", "tuneable"):
+            true(ini, line, key)
+    if "path" in allowed and not line.options.get("path"):
+        raise refused(ini, line, f"{line.name} has no path=, expected the file that it reads")
+    if line.kind == REORDERING:
+        check_reordering(ini, line)
+    if line.kind in LANGUAGE_MODELS and line.options.get("num-features", str(line.scores)) != str(line.scores):
+        raise refused(ini, line, f"num-features={line.options['num-features']}, but Moses gives this language model {line.scores}; 2 go with oov-feature=1")
+    if line.kind in (*PENALTIES, NEURAL) and line.scores != 1:
+        raise refused(ini, line, f"num-features={line.scores}: {line.kind} has one score")
+
+
+def number(ini: Ini, line: FeatureLine, key: str) -> int:
+    """An argument that is a whole number of 0 or more."""
+    try:
+        return count(line.options[key])
+    except ValueError as error:
+        raise refused(ini, line, f"{key}={error}, expected 0 or more") from error
+
+
+def true(ini: Ini, line: FeatureLine, key: str) -> bool:
+    try:
+        return truth(line.options[key])
+    except ValueError as error:
+        raise refused(ini, line, f"{key}={error}") from error
+
+
+def check_reordering(ini: Ini, line: FeatureLine) -> None:
+    parts = line.options.get("type", "").split("-")
+    if not NEEDED <= set(parts) <= NEEDED | FREE or len(set(parts)) < len(parts) or line.scores != 6:
+        raise refused(
+            ini, line, "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind it -allff) with num-features=6 only"
+        )
+    default_reordering(ini, line)
+
+
+def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
+    """default-scores= as logarithms: what a pair gets that the reordering table does not have. 0 without."""
+    if "default-scores" not in line.options:
+        return [0.0] * 6
+    words = line.options["default-scores"].split(",")
+    try:
+        values = [real(word) for word in words]
+    except ValueError as error:
+        raise refused(ini, line, f"default-scores: {error}") from error
+    if len(values) != 6 or min(values) <= 0:
+        raise refused(ini, line, f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, with commas")
+    return [math.log(value) for value in values]
+
+
+def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
+    """The scores of a feature that n-best lists print and tuners see: all, those of tuneable-components=, none with tuneable=false."""
+    whole = true(ini, line, "tuneable") if "tuneable" in line.options else line.kind != UNKNOWN
+    every = list(range(line.scores))
+    if "tuneable-components" not in line.options:
+        return every if whole else []
+    words = line.options["tuneable-components"].split(",")
+    if line.kind in LANGUAGE_MODELS or not whole:
+        raise refused(ini, line, f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or remove it")
+    try:
+        chosen = [truth(word) for word in words]
+    except ValueError as error:
+        raise refused(ini, line, f"tuneable-components: {error}") from error
+    if len(chosen) != len(every):
+        raise refused(ini, line, f"tuneable-components: {len(chosen)} values, but {line.name} has {len(every)} scores")
+    return [score for score in every if chosen[score]]
+
+
+def printed(ini: Ini) -> dict[str, list[int]]:
+    """The scores of each feature that n-best lists print, in their order: stateful features first, else as in the ini."""
+    ordered = sorted(ini.features, key=lambda line: line.kind not in STATEFUL)  # stable
+    found = {line.name: tuneable(ini, line) for line in ordered}
+    return {name: scores for name, scores in found.items() if scores}
+
+
+def weights(ini: Ini) -> Weights:
+    """The weights of all features. ConfigError for a feature without weights, but for unknown words, and for weights without a feature."""
+    names = {line.name for line in ini.features}
+    for name, row in ini.weight_rows.items():
+        if name not in names:
+            raise ConfigError(f"{ini.path}:{row + 1}: weights of {shown(name)}, but there is no such feature; remove the line, or add the feature")
+    return {line.name: moses_ini.weights_of(ini, line) if line.kind != UNKNOWN or line.name in ini.weights else [1.0] for line in ini.features}

@@ -1,0 +1,145 @@
+"""The sections of a moses.ini: what the engine does, what changes no result, what it refuses.
+
+Every parameter that Moses has (its Parameter.cpp) stands in exactly one of these tables, and a section in none of them is unknown to
+Moses too. Nothing is passed over: what is neither honored nor harmless is refused with its line.
+"""
+
+from dataclasses import Field, fields
+from typing import Any
+
+from nmt import settings
+from nmt.errors import DataError
+from nmt.numbers import integer, real, shown
+from smt_bridge.decoder.config import SearchSettings
+from smt_bridge.moses_ini import FALSE, TRUE, Ini
+
+HONORED = {  # section: field of SearchSettings
+    "stack": "stack", "beam-threshold": "beam_threshold", "distortion-limit": "distortion_limit", "max-phrase-length": "max_phrase_length",
+    "max-trans-opt-per-coverage": "max_options", "n-best-factor": "nbest_factor", "early-distortion-cost": "early_distortion_cost",
+    "drop-unknown": "drop_unknown", "mark-unknown": "mark_unknown", "unknown-word-prefix": "unknown_prefix", "unknown-word-suffix": "unknown_suffix",
+}  # fmt: skip
+
+# Read elsewhere.
+MODEL = {"feature", "weight"}
+
+# Where the engine's only way is one of Moses' ways: the values that ask for it. Anything else is refused for the reason given.
+ONLY: dict[str, tuple[tuple[str, ...], str]] = {
+    "input-factors": (("0",), "the engine reads one factor, 0"),
+    "output-factors": (("0",), "the engine writes one factor, 0"),
+    "mapping": (("0 T 0", "T 0"), "the engine has one translation step, 0 T 0"),
+    "inputtype": (("0",), "the engine reads plain text, 0"),
+    "factor-delimiter": (("|",), "the engine reads one factor"),
+    "decoding-graph-backoff": (("0",), "the engine has one translation step"),
+    "search-algorithm": (("0",), "the engine has stack search, 0"),
+    "stack-diversity": (("0",), "the engine has no stack diversity"),
+    "early-discarding-threshold": (("0",), "the engine has no early discarding"),
+    "translation-option-threshold": (("0",), "the engine has no threshold of options"),
+    "start-translation-id": (("0",), "the engine counts sentences from 0"),
+    "sort-word-alignment": (("0",), "the engine writes alignment points by source word"),
+    "xml-input": (("pass-through",), "the engine reads tags as words"),
+    "xml-brackets": (("< >",), "the engine reads tags as words"),
+    **dict.fromkeys(("monotone-at-punctuation", "phrase-drop-allowed", "disable-discarding", "always-create-direct-transopt"),
+                    (FALSE, "the engine has no such search")),
+    **dict.fromkeys(("minimum-bayes-risk", "lminimum-bayes-risk", "consensus-decoding", "mira", "continue-partial-translation"),
+                    (FALSE, "the engine decodes for the best derivation")),
+    **dict.fromkeys(("print-id", "print-passthrough", "print-passthrough-in-n-best", "print-all-derivations", "print-alignment-info",
+                     "report-segmentation", "report-segmentation-enriched", "output-hypo-score"),
+                    (FALSE, "the engine writes plain translations")),
+    "lmodel-oov-feature": (FALSE, "write oov-feature=1 in the line of the language model"),
+}  # fmt: skip
+
+# Nothing of this changes a translation, a total or a feature value. Options of n-best lists and logs are those of our command line; the
+# rest belongs to searches, inputs and tables that the engine refuses where they are asked for.
+HARMLESS = {
+    "config", "input-file", "verbose", "show-weights", "threads", "cpu-affinity-offset", "cpu-affinity-increment", "description", "no-cache",
+    "use-persistent-cache", "persistent-cache-size", "cache-path", "clean-lm-cache", "minphr-memory", "minlexr-memory", "text-type", "references",
+    "server", "server-port", "server-log", "server-maxconn", "server-maxconn-backlog", "server-keepalive-maxconn", "server-keepalive-timeout",
+    "server-timeout", "serial", "session-timeout", "session-cache-size",
+    "n-best-list", "distinct-nbest", "labeled-n-best-list", "include-segmentation-in-n-best", "print-alignment-info-in-n-best",
+    "report-all-factors", "report-all-factors-in-n-best", "recover-input-path",
+    "cube-pruning-pop-limit", "cube-pruning-diversity", "cube-pruning-lazy-scoring", "cube-pruning-deterministic-search",
+    "mbr-size", "mbr-scale", "lmbr-thetas", "lmbr-pruning-factor", "lmbr-p", "lmbr-r", "lmbr-map-weight", "lattice-hypo-set",
+    "max-chart-span", "non-terminals", "rule-limit", "source-label-overlap", "unknown-lhs", "parsing-algorithm", "s2t-parsing-algorithm",
+    "default-non-term-for-empty-range-only", "unpruned-search-graph", "include-lhs-in-search-graph",
+}  # fmt: skip
+
+SPARSE = "sparse features are not supported"
+FILES = "the engine does not write this file"
+FEATURES = "write features and weights into [feature] and [weight]"
+REFUSED = {
+    "weight-file": SPARSE, "report-sparse-features": SPARSE, "phrase-pair-feature": SPARSE, "phrase-boundary-source-feature": SPARSE,
+    "phrase-boundary-target-feature": SPARSE, "phrase-length-feature": SPARSE, "target-word-insertion-feature": SPARSE,
+    "source-word-deletion-feature": SPARSE, "word-translation-feature": SPARSE, "glm-feature": SPARSE, "dlm-model": SPARSE, "global-lexical-file": SPARSE,
+    "feature-overwrite": FEATURES, "feature-add": FEATURES, "feature-name-overwrite": FEATURES, "weight-overwrite": FEATURES, "weight-add": FEATURES,
+    "alternate-weight-setting": FEATURES, "distortion": FEATURES, "lmodel-dub": FEATURES, "slmodel-file": FEATURES, "slmodel-factor": FEATURES,
+    "slmodel-beam": FEATURES, "translation-systems": FEATURES,
+    "output-unknowns": FILES, "alignment-output-file": FILES, "translation-details": FILES, "tree-translation-details": FILES,
+    "translation-all-details": FILES, "output-word-graph": FILES, "output-search-graph": FILES, "output-search-graph-extended": FILES,
+    "output-search-graph-slf": FILES, "output-search-graph-pb": FILES, "output-search-graph-hypergraph": FILES, "lattice-samples": FILES,
+    "n-best-trees": FILES, "spe-src": FILES, "spe-trg": FILES, "spe-aln": FILES,
+    "constraint": "the engine has no forced decoding", "placeholder-factor": "factors are not supported",
+    "max-partial-trans-opt": "the engine has one translation step", "link-param-count": "the engine reads plain text",
+    "input-scores": "the engine reads plain text", "time-out": "the engine translates each sentence to its end",
+    "segment-time-out": "the engine translates each sentence to its end", "context-string": "the engine translates each sentence alone",
+    "context-weights": "the engine translates each sentence alone", "context-window": "the engine translates each sentence alone",
+}  # fmt: skip
+
+
+def read(ini: Ini) -> dict[str, Any]:
+    """What the ini says of the search: fields of SearchSettings. DataError, with the line, for what the engine does not do."""
+    found: dict[str, Any] = {}
+    for name, section in ini.sections.items():
+        where = f"{ini.path}:{section.row + 1}"
+        if name in HONORED:
+            item = next(item for item in fields(SearchSettings) if item.name == HONORED[name])
+            found[item.name] = value_of(ini.path, name, section.row, section.values, item)
+        elif name in ONLY:
+            check_only(ini.path, name, section.values)
+        elif name in REFUSED:
+            raise DataError(f"{where}: [{name}]: {REFUSED[name]}; remove the section, or decode with Moses")
+        elif name not in HARMLESS and name not in MODEL:
+            raise DataError(f"{where}: section {shown(name)} is unknown, to Moses too; remove it, or mend its name")
+    return found
+
+
+def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[Any]") -> Any:
+    """The one value of a section, in the range of its field. Moses passes over an empty section and further lines: they are refused here."""
+    if not values:
+        raise DataError(f"{path}:{row + 1}: [{name}] is empty, and Moses passes over it; write a value below, or remove it")
+    if len(values) > 1:
+        raise DataError(f"{path}:{values[1][0] + 1}: [{name}] has a second value, which Moses does not use; leave one")
+    row, text = values[0]
+    try:
+        value = parse(text, item.default)
+        wrong = settings.problem(item, value)
+    except ValueError as error:
+        wrong = str(error)
+    if wrong:
+        raise DataError(f"{path}:{row + 1}: [{name}]: {wrong}")
+    return value
+
+
+def parse(text: str, default: Any) -> Any:
+    """A value of the kind of another. ValueError where it is not of that kind."""
+    if isinstance(default, bool):
+        return truth(text)
+    if isinstance(default, int):
+        return integer(text)
+    return real(text) if isinstance(default, float) else text
+
+
+def truth(text: str) -> bool:
+    """What Moses takes for true and false."""
+    if text.lower() in TRUE:
+        return True
+    if text.lower() in FALSE:
+        return False
+    raise ValueError(f"{shown(text)} is neither true nor false")
+
+
+def check_only(path: str, name: str, values: list[tuple[int, str]]) -> None:
+    """DataError for a value other than the engine's own way."""
+    allowed, reason = ONLY[name]
+    for number, (row, text) in enumerate(values):
+        if number or " ".join(text.lower().split() if allowed is FALSE else text.split()) not in allowed:
+            raise DataError(f"{path}:{row + 1}: [{name}] {shown(text)}: {reason}; remove it, or decode with Moses")
