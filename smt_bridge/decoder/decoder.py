@@ -68,7 +68,7 @@ class Decoder:
         self.system, self.config = system, config
         self.settings = search_settings(config, system.search)
         self.listing = plain.Listing(config.nbest, config.distinct, self.settings.nbest_factor or UNLIMITED_FACTOR)
-        self.weights = system.weights if weights is None else system.with_weights(weights)
+        self.weights = dict(system.weights) if weights is None else system.with_weights(weights)
         table = system.table
         self.compiled = HAVE_NUMBA and all(isinstance(lm, CountLM) for lm in system.lms)
         self.longest = min(self.settings.max_phrase_length, max(source.count(b" ") + 1 for source in table.sources))

@@ -48,7 +48,7 @@ def check(ini: Ini) -> dict[str, list[FeatureLine]]:
     for line in ini.features:
         if line.kind not in KNOWN:
             advice = "give the text table as PhraseDictionaryMemory" if "PhraseDictionary" in line.kind else "remove the line, or decode with Moses"
-            raise refused(ini, line, f"the embedded engine has no feature {shown(line.kind)}; it has {', '.join(KNOWN)}; {advice}")
+            raise refused(ini, line, f"the embedded engine has no feature {line.kind}; it has {', '.join(KNOWN)}; {advice}")
         if line.name in names:
             raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")
         names.add(line.name)
@@ -77,7 +77,7 @@ def check_arguments(ini: Ini, line: FeatureLine) -> None:
             raise refused(ini, line, f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses")
         if key in ("table-limit", "cache-size"):
             number(ini, line, key)
-        if key in ("oov-feature", "tuneable"):
+        if key in ("oov-feature", "tuneable", "normalized"):
             true(ini, line, key)
     if "path" in allowed and not line.options.get("path"):
         raise refused(ini, line, f"{line.name} has no path=, expected the file that it reads")
@@ -97,9 +97,10 @@ def number(ini: Ini, line: FeatureLine, key: str) -> int:
         raise refused(ini, line, f"{key}={error}, expected 0 or more") from error
 
 
-def true(ini: Ini, line: FeatureLine, key: str) -> bool:
+def true(ini: Ini, line: FeatureLine, key: str, default: bool = False) -> bool:
+    """An argument that is true or false."""
     try:
-        return truth(line.options[key])
+        return truth(line.options[key]) if key in line.options else default
     except ValueError as error:
         raise refused(ini, line, f"{key}={error}") from error
 
@@ -129,7 +130,7 @@ def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
 
 def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
     """The scores of a feature that n-best lists print and tuners see: all, those of tuneable-components=, none with tuneable=false."""
-    whole = true(ini, line, "tuneable") if "tuneable" in line.options else line.kind != UNKNOWN
+    whole = true(ini, line, "tuneable", line.kind != UNKNOWN)
     every = list(range(line.scores))
     if "tuneable-components" not in line.options:
         return every if whole else []

@@ -1,11 +1,13 @@
 """A model as a moses.ini tells it: tables, language models, weights. Relative paths are tried from here, then beside the ini."""
 
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.lm import arpa, count
 from nmt.numbers import shown
@@ -124,7 +126,9 @@ def load(model: str, use_cache: bool = True) -> System:
     places = {feature.name: place(ini, feature) for feature in ini.features if "path" in feature.options}
     paths = [places[line.name] for line in (table_line, reordering_line) if line]
     lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
-    neural = [NeuralLine(line.name, places[line.name], line.options.get("normalized", "").lower() == "true") for line in by_kind.get(NEURAL, [])]
+    neural = [NeuralLine(line.name, places[line.name], feature_lines.true(ini, line, "normalized")) for line in by_kind.get(NEURAL, [])]
+    for line in lm_lines:
+        check_order(ini, line, places[line.name])
 
     def table() -> Table:
         return read_table(paths[0], table_line.scores, paths[1] if reordering_line else None)
@@ -147,6 +151,15 @@ def place(ini: Ini, feature: FeatureLine) -> str:
         if found:
             return str(found)
     raise DataError(f"{ini.path}:{feature.row + 1}: {given} is there neither from here nor beside the ini")
+
+
+def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
+    """ConfigError for an order= below that of the file: KENLM takes the file's, as we do, but SRILM and IRSTLM would leave n-grams out."""
+    if line.kind == "KENLM" or "order" not in line.options or not Path(path).is_file() or not arpa.is_arpa(path):
+        return
+    order = sum(1 for text in itertools.takewhile(lambda text: not text.startswith(b"\\1-"), files.read_byte_lines(path)) if text.startswith(b"ngram"))
+    if feature_lines.number(ini, line, "order") < order:
+        raise ConfigError(f"{ini.path}:{line.row + 1}: order={line.options['order']}, but {path} has n-grams of {order} words; write order={order}, or use KENLM")
 
 
 def load_lm(path: str, use_cache: bool = True) -> Any:
