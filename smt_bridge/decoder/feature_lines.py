@@ -83,8 +83,8 @@ def check_arguments(ini: Ini, line: FeatureLine) -> None:
         raise refused(ini, line, f"{line.name} has no path=, expected the file that it reads")
     if line.kind == REORDERING:
         check_reordering(ini, line)
-    if line.kind in LANGUAGE_MODELS and line.options.get("num-features", str(line.scores)) != str(line.scores):
-        raise refused(ini, line, f"num-features={line.options['num-features']}, but Moses gives this language model {line.scores}; 2 go with oov-feature=1")
+    if line.kind in LANGUAGE_MODELS and int(line.options.get("num-features", line.scores)) != (scores := 1 + true(ini, line, "oov-feature")):
+        raise refused(ini, line, f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; 2 go with oov-feature=1")
     if line.kind in (*PENALTIES, NEURAL) and line.scores != 1:
         raise refused(ini, line, f"num-features={line.scores}: {line.kind} has one score")
 

@@ -220,20 +220,24 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
 
 def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -> tuple[list[Any], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
-    n, number, first = limits.words, sentence.options.number, sentence.options.first
+    n, sizes, first = limits.words, sentence.options.number, sentence.options.first
     empty: frozenset[int] = frozenset()
     history = decoder.neural.start() if decoder.neural is not None else ()
     begin = Node(empty, -2, -1, tuple(lm.begin() for lm in decoder.word_of), history, 0.0, future(sentence, empty))
     stacks: list[dict[Any, Node]] = [{} for _ in range(n + 1)]
     stacks[0][()] = begin
+    best = [-math.inf] * (n + 1)
     places = [(a, b, a * limits.longest + b - a) for a in range(n) for b in range(a, min(n, a + limits.longest))]
     for stack in stacks[:-1]:
         for node in survivors(stack, limits):
             for a, b, span in places:
-                if number[span] and allowed(node, a, b, limits.distortion):
-                    for option in range(first[span], first[span] + number[span]):
+                if sizes[span] and allowed(node, a, b, limits.distortion):
+                    for option in range(first[span], first[span] + sizes[span]):
                         key, made = extend(node, option, sentence, limits, decoder)
-                        put(stacks[len(made.covered)], key, made)
+                        number = len(made.covered)
+                        if made.total >= best[number] + limits.beam:  # as Moses: what is below does not even recombine
+                            put(stacks[number], key, made)
+                            best[number] = max(best[number], made.total)
     finals = survivors(stacks[-1], limits)
     if not listing.nbest:
         return [path_of(finals[0])], [finals[0].score]

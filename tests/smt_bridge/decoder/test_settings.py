@@ -34,9 +34,9 @@ def edit(folder: Path, *changes: tuple[str, str], **found: str) -> Path:
     return folder
 
 
-def decoder(folder: Path, plain: bool = False, **config: Any) -> Decoder:
+def decoder(folder: Path, slow: bool = False, **config: Any) -> Decoder:
     made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(**config))
-    if plain:
+    if slow:
         made.compiled = False
     return made
 
@@ -133,15 +133,15 @@ def test_table_limits(tmp_path: Path) -> None:
 def test_unknown_words(tmp_path: Path) -> None:
     """Copied, marked, or dropped unless they have digits; what is dropped has no word, no alignment, and still pays the penalty."""
     write_model(tmp_path, 0)
-    plain = decoder(tmp_path, distortion_limit=0).translate("zz a z7")
+    copied = decoder(tmp_path, distortion_limit=0).translate("zz a z7")
     marked = decoder(edit(tmp_path, mark_unknown="true", unknown_word_prefix="<<", unknown_word_suffix=">>"), distortion_limit=0, nbest=1)
     found = marked.translate("zz a z7")
-    assert [word.strip("<>") for word in found.text] == plain.text
-    assert found.text[0] == "<<zz>>" and found.text[-1] == "<<z7>>" and math.isclose(found.derivations[0].total, plain.derivations[0].total)
+    assert [word.strip("<>") for word in found.text] == copied.text
+    assert found.text[0] == "<<zz>>" and found.text[-1] == "<<z7>>" and math.isclose(found.derivations[0].total, copied.derivations[0].total)
     assert "<<zz>>" in marked.entry(0, found, found.derivations[0])
     dropper = decoder(tmp_path, distortion_limit=0, drop_unknown=True, mark_unknown=False, nbest=1)
     dropped = dropper.translate("zz a z7")
-    assert dropped.text == plain.text[1:]
+    assert dropped.text == copied.text[1:]
     entry = nbest.parse(dropper.entry(0, dropped, dropped.derivations[0]), "entry")
     assert entry.rest[0].startswith("0=0 1=0") and entry.rest[1].startswith("1-0")  # as Moses writes a phrase without words
     assert entry.features["WordPenalty0"] == [-len(dropped.text)] and entry.features["PhrasePenalty0"] == [3]
@@ -253,9 +253,13 @@ def test_reordering_types(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(10))
 def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
-    """Random settings, small stacks: the same texts, totals and lists; features x weights are the totals."""
+    """Random settings, small stacks: the same texts, totals and lists; features x weights are the totals.
+
+    Where a stack was cut while it filled, the compiled search, as Moses, no longer lists ways into hypotheses that are worse than what
+    the cut left; the plain one lists them all. There only the best derivations are compared.
+    """
     rng = random.Random(seed)
     lms = rng.randint(1, 2)
     folder = write_model(tmp_path, seed, reordering=seed % 4 != 3, lms=lms)
@@ -269,14 +273,20 @@ def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
     edit(folder, ("[distortion-limit]\n3\n", f"[distortion-limit]\n{rng.randint(-1, 4)}\n"), stack=str(rng.randint(2, 8)), beam_threshold="0.001")
     flags = {name: str(rng.random() < 0.6).lower() for name in ("early_distortion_cost", "drop_unknown", "mark_unknown")}
     edit(folder, **flags, max_phrase_length=str(rng.randint(1, 3)), n_best_factor="3")
-    one, other = (decoder(folder, plain, nbest=6, distinct=seed % 2 == 1) for plain in (False, True))
+    one, other = (decoder(folder, slow, nbest=6, distinct=seed % 2 == 1) for slow in (False, True))
     weights = np.array([value for name in one.system.sizes for value in one.weights[name]])
+    whole = 0
     for number in range(40):
         line = " ".join(word if rng.random() < 0.8 else rng.choice(["zz", "z7", "p"]) for word in sentence(number, 1 + number % 7).split())
         ours, theirs = one.translate(line), other.translate(line)
+        cut = bool((one.local.state.listed[: one.local.state.counters[0]] == 0).any())
+        whole += not cut
+        if cut:
+            del ours.derivations[1:], theirs.derivations[1:]
         same_lists(ours, theirs, line)
-        for derivation in ours.derivations:
+        for derivation in [*ours.derivations, *theirs.derivations]:
             assert math.isclose(derivation.features @ weights, derivation.total, abs_tol=1e-9)
+    assert whole > 20
 
 
 # ---- what is refused --------------------------------------------------------------------------------------------------------
@@ -293,7 +303,7 @@ def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
         ("mapping", "0 T 0\n0 G 0", "one translation step"), ("mapping", "1 T 0", "one translation step"), ("output-factors", "1", "one factor"),
         ("weight-file", "sparse.weights", "sparse features are not supported"), ("search-algorithm", "1", "stack search"), ("inputtype", "2", "plain text"),
         ("ttable-limit", "20", "write table-limit=N in the line of the table"), ("output-unknowns", "x", "does not write this file"),
-        ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"), ("xml-brackets", "[ ]", "tags as words"),
+        ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"), ("xml-brackets", "{{ }}", "tags as words"),
         ("report-segmentation", "true", "plain translations"), ("lmodel-oov-feature", "yes", "write oov-feature=1"),
     ],
 )  # fmt: skip
