@@ -159,7 +159,9 @@ def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
         return
     order = sum(1 for text in itertools.takewhile(lambda text: not text.startswith(b"\\1-"), files.read_byte_lines(path)) if text.startswith(b"ngram"))
     if feature_lines.number(ini, line, "order") < order:
-        raise ConfigError(f"{ini.path}:{line.row + 1}: order={line.options['order']}, but {path} has n-grams of {order} words; write order={order}, or use KENLM")
+        raise ConfigError(
+            f"{ini.path}:{line.row + 1}: order={line.options['order']}, but {path} has n-grams of {order} words; write order={order}, or use KENLM"
+        )
 
 
 def load_lm(path: str, use_cache: bool = True) -> Any:
