@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 ESCAPES = [("&#124;", "|"), ("&#91;", "["), ("&#93;", "]"), ("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&quot;", '"'), ("&amp;", "&")]
 NUMBER = rb"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
-ALIGNMENT = re.compile(rb"[ \t]*(?:\d+-\d+[ \t\r]*)*")
+POINT = rb"\d{1,9}-\d{1,9}"
+ALIGNMENT = re.compile(rb"[ \t]*(?:" + POINT + rb"(?:[ \t]+" + POINT + rb")*)?[ \t\r]*")
 PROPERTY = re.compile(rb"\{\{(\S*)")
 # The phrase properties that Moses registers; it stops at any other.
 PROPERTIES = {

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import zip_longest
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from nmt import files, phrase_table
 from nmt.errors import DataError
+from smt_bridge.decoder.table_checks import check_line, check_lines, sound_alignments, sound_phrases, sound_scores
 
 log = logging.getLogger("nmt.decode")
 
@@ -66,47 +68,76 @@ class Table:
 class Collector:
     """Rows in the order of the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.sources: dict[bytes, int] = {}
         self.targets: dict[bytes, int] = {}
-        self.source_of: list[int] = []
-        self.target_of: list[int] = []
+        self.alignments: dict[bytes, int] = {}
+        self.source_of = array("i")
+        self.target_of = array("i")
+        self.alignment_of = array("i")
         self.scores: list[bytes] = []
-        self.alignments: list[bytes] = []
 
     def add(self, line: bytes) -> None:
-        parts = line.split(b"|||", 4)
+        parts = line.split(b"|||")
+        count = len(parts)
+        if count < 3 or (count > 5 and (count > 7 or parts[5] != b" " or (count == 7 and parts[6]))):  # not the usual end: ||| |||
+            check_line(line, f"{self.path}:{len(self.scores) + 1}")
         self.source_of.append(self.sources.setdefault(parts[0].strip(b" \t"), len(self.sources)))
         self.target_of.append(self.targets.setdefault(parts[1].strip(b" \t"), len(self.targets)))
         self.scores.append(parts[2])
-        self.alignments.append(parts[3].strip(b" \t\r") if len(parts) > 3 else b"")
+        self.alignment_of.append(self.alignments.setdefault(parts[3] if count > 3 else b"", len(self.alignments)))
+
+    def sound(self) -> bool:
+        """Has surely no line anything that Moses refuses or misreads?"""
+        sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
+        asked = sound_alignments(self.alignments)
+        if sources is None or targets is None or asked is None or not sound_scores(self.scores):
+            return False
+        wanted = asked[rows_of(self.alignment_of)]
+        return bool((wanted[:, 0] <= sources[rows_of(self.source_of)]).all() and (wanted[:, 1] <= targets[rows_of(self.target_of)]).all())
+
+    def tidy(self) -> None:
+        """One blank between the words of a source phrase, whatever stands between them in the file; no carriage return after scores."""
+        sources: dict[bytes, int] = {}
+        renumbered = [sources.setdefault(b" ".join(source.replace(b"\t", b" ").split()), len(sources)) for source in self.sources]
+        self.source_of = array("i", (renumbered[number] for number in self.source_of))
+        self.sources = sources
+        self.scores = [scores.strip(b" \t\r") for scores in self.scores]
+
+
+def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
+    return np.frombuffer(numbers, np.int32)
 
 
 def read(path: str, columns: int, reordering: str | None) -> Table:
     """The tables as text. DataError, with the line, for what Moses would refuse or misread; for other numbers of scores than the ini tells."""
-    extra = np.zeros((0, 0))
+    found, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
+    if not found.sound():
+        check_lines(path, columns)
+        found.tidy()
     try:
-        if reordering:
-            found, extra = with_reordering(path, reordering)
-        else:
-            found = Collector()
-            for line in files.read_byte_lines(path):
-                found.add(line)
         scores = numbers(found.scores, columns)
-        problem = not len(scores) or b"" in found.sources or b"" in found.targets
-    except (ValueError, IndexError):
-        problem = True
-    if problem:
-        explain(path, columns)
+    except ValueError:
+        check_lines(path, columns)
+        raise DataError(f"{path}: cannot be read as a phrase table") from None
     return arrange(found, logs(scores), logs(extra))
 
 
+def alone(path: str) -> Collector:
+    """The rows of a phrase table without a reordering table."""
+    found = Collector(path)
+    for line in files.read_byte_lines(path):
+        found.add(line)
+    return found
+
+
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
-    """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no probabilities."""
+    """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no probabilities of single precision."""
     if not texts:
         raise ValueError
     values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
-    if values.shape != (len(texts), columns) or not (np.isfinite(values) & (values >= 0)).all():
+    if values.shape != (len(texts), columns) or not ((values >= 0) & (values <= phrase_table.LARGEST)).all():
         raise ValueError
     return values
 
@@ -116,23 +147,15 @@ def logs(values: NDArray[np.float64]) -> NDArray[np.float32]:
         return np.maximum(np.log(values), FLOOR).astype(np.float32)
 
 
-def explain(path: str, columns: int) -> None:
-    """Read a bad table again, line by line. DataError for the first thing that is wrong."""
-    for number, pair in enumerate(phrase_table.checked(path, unsorted=True), 1):
-        count = len(pair.scores.split())
-        if count != columns:
-            raise DataError(f"{files.name_of(path)}:{number}: {count} scores, but the ini says num-features={columns}; give the table that belongs to the ini")
-    raise DataError(f"{path}: cannot be read as a phrase table")
-
-
 def with_reordering(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
     """Read both tables side by side: the rows, and their reordering (R, 6). Where the tables differ, reordering rows are looked up."""
-    found = Collector()
+    found = Collector(path)
     texts: list[bytes] = []
     for line, other in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
+        if line is not None:
+            found.add(line)
         if line is None or other is None or not same_pair(line, other):
             return looked_up(path, reordering)
-        found.add(line)
         texts.append(other.split(b"|||", 3)[2])
     return found, reordering_numbers(texts, reordering)
 
@@ -153,7 +176,7 @@ def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64
         keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
         texts.append(parts[2])
     values = np.vstack([reordering_numbers(texts, reordering), np.full(6, np.nan)])
-    found, rows = Collector(), []
+    found, rows = Collector(path), []
     for line in files.read_byte_lines(path):
         found.add(line)
         parts = line.split(b"|||", 2)
@@ -183,12 +206,12 @@ def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
 
 def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> Table:
     """Rows by source, in the order of the file."""
-    source_of = np.array(found.source_of, np.int64)
+    source_of, target_of, alignment_of = map(rows_of, (found.source_of, found.target_of, found.alignment_of))
     order: Any = slice(None)
-    alignments = found.alignments
+    distinct = [alignment.strip(b" \t\r") for alignment in found.alignments]
     if (np.diff(source_of) < 0).any():
         order = np.argsort(source_of, kind="stable")
-        alignments = [alignments[row] for row in order]
+    alignments = [distinct[number] for number in alignment_of[order].tolist()]
     vocabulary: dict[bytes, int] = {}
     words: list[int] = []
     cut = [0]
@@ -206,7 +229,7 @@ def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.flo
     return Table(
         sources=found.sources,
         starts=np.searchsorted(source_of[order], np.arange(len(found.sources) + 1)),
-        target=np.array(found.target_of, np.int32)[order],
+        target=target_of[order].copy(),
         scores=scores[order],
         reordering=extra[order],
         forward=forward.astype(np.int32),
