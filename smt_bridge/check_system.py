@@ -11,6 +11,9 @@ from smt_bridge.filter_table import differ
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import UNTUNED, tuned
 
+REORDERING_KEYS = {"name", "num-features", "type", "input-factor", "output-factor", "path", "default-scores", "property-index"}  # and sparse-...
+MULTI_MODEL = "PhraseDictionaryMultiModel"  # ...Counts too: combines tables that are features themselves
+
 
 def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
     """One line for each thing that is wrong. `root` is the folder in which Moses will be started: paths are relative to it.
@@ -18,6 +21,7 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
     `thorough` reads the phrase and the reordering table whole, side by side.
     """
     yield from weight_problems(ini)
+    yield from feature_problems(ini)
     tables: dict[str, list[tuple[FeatureLine, Path]]] = {}
     for feature in ini.features:
         path = feature.options.get("path")
@@ -32,17 +36,42 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
             yield f"{where}: path={path} of {feature.name} is not there{hint}"
         elif place.is_file() and place.suffix not in (".minphr", ".minlexr") and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
             tables.setdefault(feature.kind, []).append((feature, place))
+        elif feature.kind == "ProbingPT" and not place.is_dir():
+            yield f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a file; give a text table as PhraseDictionaryMemory"
     for feature, place in [entry for entries in tables.values() for entry in entries]:
         found = columns(place)
         if found != feature.scores:
             where = f"{ini.path}:{feature.row + 1}"
             yield f"{where}: {feature.name} has num-features={feature.scores}, but {place} has {found} scores a line; Moses stops at it"
     if thorough:
-        yield from row_problems(tables)
+        yield from row_problems(tables, components(ini))
+
+
+def feature_problems(ini: Ini) -> Iterator[str]:
+    """What Moses stops at, or crashes on later, whatever the tables hold."""
+    names = [feature.name for feature in ini.features]
+    if not any(feature.kind == UNTUNED for feature in ini.features):
+        yield f"{ini.path}: no feature {UNTUNED}: Moses crashes at the first word that the table does not have; add the line {UNTUNED} below [feature]"
+    for feature in ini.features:
+        where = f"{ini.path}:{feature.row + 1}"
+        if feature.kind == "LexicalReordering":
+            for key in feature.options:
+                if key not in REORDERING_KEYS and not key.startswith("sparse-"):
+                    yield f"{where}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown argument'); remove it"
+        if feature.kind.startswith(MULTI_MODEL):
+            for name in feature.options.get("components", "").split(","):
+                if name not in names:
+                    yield f"{where}: {feature.name} combines {name or 'nothing'}, which is no feature; name tables of this ini in components="
+
+
+def components(ini: Ini) -> set[str]:
+    """Tables that a MultiModel combines: it has the weights, and its pairs are those of all of them."""
+    return {name for feature in ini.features if feature.kind.startswith(MULTI_MODEL) for name in feature.options.get("components", "").split(",")}
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
     names = [feature.name for feature in ini.features]
+    combined = components(ini)
     for feature in ini.features:
         where = f"{ini.path}:{feature.row + 1}"
         if not NAME.fullmatch(feature.name):
@@ -56,7 +85,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
         elif len(values) != feature.scores:
             where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
             yield f"{where}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; Moses stops at it"
-        elif not any(values) and feature.kind != UNTUNED:
+        elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:
             yield f"{ini.path}:{ini.weight_rows[feature.name] + 1}: all weights of {feature.name} are 0; Moses ignores the feature (remove it, or tune)"
     for name, row in ini.weight_rows.items():
         if name not in names:
@@ -70,16 +99,20 @@ def columns(path: str | Path) -> int:
     return len(next(iter(phrase_table.checked(path, unsorted=True))).scores.split())
 
 
-def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]]) -> Iterator[str]:
-    """The reordering table has to have the rows of the phrase table: to a missing one Moses gives probability 1, a bonus."""
-    for _, phrases in tables.get("PhraseDictionaryMemory", []):
+def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
+    """The reordering table has to have the rows of the phrase table: to a missing one Moses gives probability 1, a bonus.
+
+    That of a MultiModel has the rows of all its tables; those are only looked at.
+    """
+    for table, phrases in tables.get("PhraseDictionaryMemory", []):
+        others = [] if table.name in combined else tables.get("LexicalReordering", [])
         try:
-            for feature, path in tables.get("LexicalReordering", []):
+            for feature, path in others:
                 found = first_difference(phrases, path)
                 if found:
                     hint = "filter or sort both alike (smt-filter-table)"
                     yield f"{path}:{found}: another phrase pair than in line {found} of {phrases}, for {feature.name}; {hint}"
-            if not tables.get("LexicalReordering"):
+            if not others:
                 for _ in phrase_table.checked(phrases):
                     pass
         except DataError as error:
