@@ -1,0 +1,216 @@
+"""Moses' markup of input lines: translations for a span, and limits of reordering.
+
+a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    what a span becomes; without prob each has 1
+<zone> eins zwei drei </zone> vier                                          once entered, a zone is translated to its end
+eins zwei <wall/> drei                                                      before the wall first, then behind it
+<np translation="x" span="3-4"/>                                            words named by their numbers, from 0
+
+Tags may be nested, and entities are words like others. Moses goes on with half a line, or without a translation, after some
+mistakes in the markup; here all of them are errors. ValueError says what is wrong, the caller adds where.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nmt import files, numbers
+from nmt.numbers import shown
+from nmt.phrase_table import LARGEST
+
+POLICIES = ("pass-through", "exclusive", "inclusive", "constraint", "ignore")
+BRACKETS = ("<", ">")
+FLOOR = -100.0  # Moses' logarithm of 0
+SEPARATOR = "||"
+FACTORS = 4  # of a word that Moses can hold
+BLANKS = " \t\r\n"
+MODEL_TAGS = ("update", "weight-overwrite")
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A translation that the line gives for a span."""
+
+    begin: int  # first source word
+    last: int
+    words: list[str]
+    log_prob: float
+
+
+@dataclass
+class Marked:
+    """A line without its tags, and what they said."""
+
+    words: list[str]
+    forced: list[Forced] = field(default_factory=list)
+    walls: list[int] = field(default_factory=list)  # there is one behind each of these words
+    zones: list[tuple[int, int]] = field(default_factory=list)  # first and last word
+
+
+@dataclass
+class Tag:
+    """One that was opened."""
+
+    name: str
+    begin: int  # words before it
+    content: str
+
+
+def surface(text: str) -> list[str]:
+    """The words of a text; of a word with factors the first one. An empty first factor is an empty word, as it is for Moses."""
+    words = files.split_words(text)
+    if "|" not in text:
+        return words
+    for word in words:
+        if word.count("|") >= FACTORS:
+            raise ValueError(f"{shown(word)} has more than {FACTORS} factors, and Moses stops at it; write &#124; for a literal |")
+    return [word.partition("|")[0] for word in words]
+
+
+def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = BRACKETS) -> Marked:
+    """A line with its markup understood. `ignore` drops translations and keeps zones and walls; `pass-through` takes tags for words."""
+    if policy == "pass-through" or brackets[0] not in line:
+        return Marked(surface(line))
+    opening, closing = brackets
+    found, open_tags = Marked([]), list[Tag]()
+    for token in tokens(line.strip(BLANKS), opening, closing):
+        if not is_tag(token, opening):
+            found.words += surface(token)
+            continue
+        inside = token[len(opening) : -len(closing)].strip(BLANKS)
+        closed, unary = inside.startswith("/"), inside.endswith("/")
+        if closed and unary:
+            raise ValueError(f"tag {shown(token)} both closes and is closed; write <x>, </x> or <x/>")
+        name, _, content = inside.removeprefix("/").removesuffix("/").partition(" ")
+        if not closed:
+            open_tags.append(Tag(name, len(found.words), content))
+        if closed or unary:
+            if not open_tags:
+                raise ValueError(f"tag {shown(name)} is closed, but was not opened")
+            tag = open_tags.pop()
+            if tag.name != name:
+                raise ValueError(f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first")
+            apply(found, tag, policy)
+    if open_tags:
+        raise ValueError(f"tag {shown(open_tags[-1].name)} is never closed")
+    check_spans(found)
+    return found
+
+
+def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
+    """Tags, and the text between them."""
+    place = 0
+    while place < len(line):
+        left = line.find(opening, place)
+        if left < 0:
+            yield line[place:]
+            return
+        right = line.find(closing, left + len(opening) - 1)
+        if right < 0:
+            raise ValueError(f"{shown(line[left:])}: a tag without {closing!r}; write &lt; for a literal one. Moses drops the rest of the line")
+        if left > place:
+            yield line[place:left]
+        place = right + len(closing)
+        token = line[left:place]
+        if not is_tag(token, opening) and any(is_tag(opening + part, opening) for part in token.split(opening)[2:]):
+            raise ValueError(f"{shown(token)}: {opening!r} before a tag, which Moses then takes for text; write &lt; for a literal one")
+        yield token
+
+
+def is_tag(token: str, opening: str) -> bool:
+    """Tags begin with a letter or /: `3 < 5 and 7 > 2` is text."""
+    return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
+
+
+def apply(found: Marked, tag: Tag, policy: str) -> None:
+    """What a closed tag says of its span."""
+    begin, end = span_of(tag, len(found.words))
+    if tag.name == "wall":
+        found.walls += range(max(0, begin - 1), end)
+    elif tag.name == "zone":
+        if begin >= end:
+            raise ValueError("a zone without words")
+        found.zones.append((begin, end - 1))
+    elif tag.name == "ne":
+        if end - begin != 1:
+            raise ValueError("tag 'ne' has to enclose one word")
+    elif tag.name in MODEL_TAGS:
+        raise ValueError(f"tag {shown(tag.name)} changes the model while Moses decodes, which the embedded engine does not do")
+    else:
+        translations = translations_of(tag)
+        if begin > end or (begin == end and translations):
+            raise ValueError(f"tag {shown(tag.name)} has a translation, but encloses no word")
+        if policy != "ignore":
+            found.forced += [Forced(begin, end - 1, surface(text), log_prob) for text, log_prob in translations]
+
+
+def span_of(tag: Tag, words: int) -> tuple[int, int]:
+    """First word of a tag, and the one behind its last. An attribute span="i-j" or "i" wins over where it stands."""
+    span = attribute(tag, "span")
+    if not span:
+        return tag.begin, words
+    try:
+        ends = [numbers.count(word) for word in span.split("-")]
+    except ValueError:
+        ends = []
+    if len(ends) not in (1, 2):
+        raise ValueError(f"span={shown(span)} of tag {shown(tag.name)}: expected numbers of words, i-j or i")
+    return ends[0], ends[-1] + 1
+
+
+def translations_of(tag: Tag) -> list[tuple[str, float]]:
+    """The alternatives and their logarithms. `english` is an older name of `translation`."""
+    texts = parts(attribute(tag, "translation")) + parts(attribute(tag, "english"))
+    probs = parts(attribute(tag, "prob"))
+    if probs and len(probs) != len(texts):
+        raise ValueError(f"tag {shown(tag.name)} has {len(texts)} translations, but {len(probs)} probabilities")
+    return [(text, log_of(prob)) for text, prob in zip(texts, probs or ["1"] * len(texts), strict=True)]
+
+
+def parts(value: str) -> list[str]:
+    return [part.strip(BLANKS) for part in value.split(SEPARATOR)] if value else []
+
+
+def log_of(text: str) -> float:
+    """The logarithm of a probability in Moses' precision."""
+    try:
+        prob = numbers.real(text)
+    except ValueError as error:
+        raise ValueError(f"prob: {error}") from error
+    if prob < 0:
+        raise ValueError(f"prob: {shown(text)} is negative")
+    if prob > LARGEST:
+        raise ValueError(f"prob: {shown(text)} is too large for single precision")
+    value = float(np.float32(prob))
+    return max(FLOOR, math.log(value)) if value > 0 else FLOOR
+
+
+def attribute(tag: Tag, name: str) -> str:
+    """The value of an attribute; empty where there is none. A quote after a backslash belongs to it."""
+    begin = tag.content.find(f'{name}="')
+    if begin < 0:
+        if re.search(rf"(?:^| ){name}\s*=", tag.content):
+            raise ValueError(f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without blanks and with double quotes')
+        return ""
+    begin += len(name) + 2
+    end = tag.content.find('"', begin)
+    if end == begin:
+        if '"' in tag.content[end + 1 :]:
+            raise ValueError(f'{name}="" of tag {shown(tag.name)} is empty, and Moses takes what follows for its value; leave it out')
+        return ""
+    while end > 0 and tag.content[end - 1] == "\\" and tag.content.find('"', end + 1) >= 0:
+        end = tag.content.find('"', end + 1)
+    if end < 0:
+        raise ValueError(f"{name} of tag {shown(tag.name)} has no closing quote")
+    return tag.content[begin:end]
+
+
+def check_spans(found: Marked) -> None:
+    """Spans that are given by numbers lie inside the line. Walls behind its end are none."""
+    words = len(found.words)
+    for last in [*(option.last for option in found.forced), *(last for _, last in found.zones)]:
+        if last >= words:
+            raise ValueError(f"a span ends at word {last}, but the line has {words} words, counted from 0")
+    found.walls = sorted({word for word in found.walls if word < words})

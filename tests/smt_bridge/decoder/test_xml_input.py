@@ -1,0 +1,129 @@
+"""Markup of input lines: what tags say, and every mistake in them told."""
+
+import math
+import random
+
+import pytest
+
+from smt_bridge.decoder.xml_input import Forced, Marked, parse
+
+
+def test_translations() -> None:
+    found = parse('a <np translation="un||truc bleu" prob="0.8||0.2">b c</np> d')
+    assert found.words == ["a", "b", "c", "d"] and not found.walls and not found.zones
+    assert [(option.begin, option.last, option.words) for option in found.forced] == [(1, 2, ["un"]), (1, 2, ["truc", "bleu"])]
+    assert [option.log_prob for option in found.forced] == pytest.approx([math.log(0.8), math.log(0.2)], abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('a<x translation="p">b</x>c', Marked(["a", "b", "c"], [Forced(1, 1, ["p"], 0.0)])),  # a tag separates words
+        ('<x english="p">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0)])),
+        ('<x translation="p" english="q" prob="1||0">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, ["q"], -100.0)])),
+        ('a b c <x translation="p" span="0-1"/>', Marked(["a", "b", "c"], [Forced(0, 1, ["p"], 0.0)])),
+        ('<x translation="p" span="2"/> a b c', Marked(["a", "b", "c"], [Forced(2, 2, ["p"], 0.0)])),
+        ('<x translation="p"><y translation="q">a</y> b</x>', Marked(["a", "b"], [Forced(0, 0, ["q"], 0.0), Forced(0, 1, ["p"], 0.0)])),
+        ('<x translation="p||">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, [], 0.0)])),  # nothing is a translation
+        (r'<x translation="say \"p\"">a</x>', Marked(["a"], [Forced(0, 0, ["say", r"\"p\""], 0.0)])),
+        ("a <b> c </b> <br/> d", Marked(["a", "c", "d"])),
+        ('<x translation="">a</x>', Marked(["a"])),
+        ("a <wall/> b", Marked(["a", "b"], walls=[0])),
+        ("<wall/> a <wall /> b", Marked(["a", "b"], walls=[0])),
+        ("a <wall> b c </wall> d", Marked(["a", "b", "c", "d"], walls=[0, 1, 2])),
+        ("a <zone> b <wall/> c </zone> d", Marked(["a", "b", "c", "d"], walls=[1], zones=[(1, 2)])),
+        ('a <ne entity="3"> @num@ </ne>', Marked(["a", "@num@"])),
+        ("3 < 5 and 7 > 2 &lt; &amp;amp;", Marked("3 < 5 and 7 > 2 &lt; &amp;amp;".split())),
+        ("ho|mme |x", Marked(["ho", ""])),
+        ("", Marked([])),
+    ],
+)
+def test_tags(line: str, expected: Marked) -> None:
+    assert parse(line) == expected
+
+
+def test_policies_and_brackets() -> None:
+    line = 'a <np translation="p">b</np> <wall/> c'
+    assert parse(line, "pass-through").words == ["a", "<np", 'translation="p">b</np>', "<wall/>", "c"]
+    assert parse(line, "ignore") == Marked(["a", "b", "c"], walls=[1])
+    other = line.replace("<", "{{").replace(">", "}}")
+    assert parse(other, "inclusive", ("{{", "}}")) == parse(line, "inclusive")
+    assert parse(other).words == other.split()
+
+
+BAD = {
+    'a <np translation="p" b': "a tag without '>'",
+    'a <np translation="p">b': "tag 'np' is never closed",
+    "3 < 5 <np> a </np>": "'<' before a tag, which Moses then takes for text",
+    "a </np> b": "tag 'np' is closed, but was not opened",
+    "<np> a <b> c </np> </b>": "tag 'b' is closed by 'np'",
+    "a </np/> b": "both closes and is closed",
+    "a </> b": "both closes and is closed",
+    '<np translation="p||q" prob="1">a</np>': "has 2 translations, but 1 probabilities",
+    '<np translation="p" prob="x">a</np>': "prob: 'x' is not a number",
+    '<np translation="p" prob="-1">a</np>': "prob: '-1' is negative",
+    '<np translation="p" prob="1e39">a</np>': "too large for single precision",
+    '<np translation="p">': "never closed",
+    '<np translation="p"/> a': "has a translation, but encloses no word",
+    '<np translation="p>a</np>': "no closing quote",
+    "<np translation='p'>a</np>": "is passed over by Moses",
+    '<np translation = "p">a</np>': "is passed over by Moses",
+    '<np translation="" prob="1">a</np>': "translation=\"\" of tag 'np' is empty",
+    '<np translation="p" span="1-2-3">a</np>': "span='1-2-3' of tag 'np': expected numbers of words",
+    '<np translation="p" span="a">a</np>': "span='a' of tag 'np'",
+    '<np translation="p" span="3-1"/> a b c d': "has a translation, but encloses no word",
+    '<np translation="p" span="0-1"/> a': "a span ends at word 1, but the line has 1 words",
+    '<zone span="0-7"/> a': "a span ends at word 7",
+    "<zone></zone> a": "a zone without words",
+    "<ne>a b</ne>": "tag 'ne' has to enclose one word",
+    '<weight-overwrite weights="LM0= 1"/> a': "changes the model",
+    "a|b|c|d|e": "more than 4 factors",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_mistakes(line: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse(line)
+    assert BAD[line] in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 250
+
+
+def test_any_line_is_understood_or_refused() -> None:
+    """Pieces of markup in any order: a ValueError, or words that hold no whole tag, with spans inside the line."""
+    rng = random.Random(2)
+    pieces = [
+        "<",
+        ">",
+        "/",
+        "np",
+        "zone",
+        "wall",
+        ' translation="',
+        '"',
+        ' prob="',
+        "0.5",
+        "||",
+        " ",
+        "a",
+        "b ",
+        ' span="',
+        "1",
+        "-",
+        "\\",
+        "<np>",
+        "</np>",
+        "<wall/>",
+    ]
+    refused = 0
+    for _ in range(5000):
+        line = "".join(rng.choice(pieces) for _ in range(rng.randint(1, 25)))
+        try:
+            found = parse(line)
+        except ValueError:
+            refused += 1
+            continue
+        text = " ".join(found.words)
+        assert "<np>" not in text and "</np>" not in text and "<wall/>" not in text
+        assert all(0 <= option.begin <= option.last < len(found.words) for option in found.forced)
+        assert all(0 <= begin <= last < len(found.words) for begin, last in found.zones)
+    assert 1000 < refused < 4900
