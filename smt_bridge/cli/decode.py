@@ -4,12 +4,17 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from smt_bridge.decoder.decoder import Decoder
 
 log = logging.getLogger("nmt.decode")
 
@@ -39,11 +44,12 @@ def command(argv: Sequence[str] | None) -> None:
 
     weights = weight_files.read(args.weights) if args.weights else None
     decoder = decoding.load(args, args.n_best if args.n_best_list else 0, args.distinct, weights)
+    check_markup(decoder, args.input)
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))
         listed = stack.enter_context(files.Writing(args.n_best_list)) if args.n_best_list else None
         with Progress(0, "sentences", args.quiet) as progress:
-            for number, translation in enumerate(decoder.translate_all(files.read_lines(args.input), args.workers)):
+            for number, translation in enumerate(decoder.translate_all(files.read_lines(args.input), args.workers, files.name_of(args.input))):
                 out.write(" ".join(translation.text) + "\n")
                 if args.input == "-":
                     out.flush()  # somebody may be waiting for this line
@@ -51,6 +57,13 @@ def command(argv: Sequence[str] | None) -> None:
                     listed.write_lines(decoder.entry(number, translation, derivation) for derivation in translation.derivations)
                 progress.add(1)
     log.info("%s sentences, %.1f a second", f"{progress.done:,}", progress.rate)
+
+
+def check_markup(decoder: "Decoder", path: str) -> None:
+    """Read a regular file through once, so that a mistake in its markup is reported before hours of work."""
+    if path != "-" and Path(path).is_file():
+        for number, raw in enumerate(files.read_byte_lines(path), 1):
+            decoder.marked(files.decode(raw, path, number), f"{path}:{number}")
 
 
 if __name__ == "__main__":

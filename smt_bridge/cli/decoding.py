@@ -5,6 +5,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
+from nmt.settings import ALLOWED
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
@@ -14,6 +15,8 @@ log = logging.getLogger("nmt.decode")
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
+    from smt_bridge.decoder.config import BY_NAME
+
     whole: dict[str, Any] = {"type": int, "default": None, "metavar": "N"}
     switch: dict[str, Any] = {"action": argparse.BooleanOptionalAction, "default": None}
     parser.add_argument("--stack", **whole, help="hypotheses kept for each number of translated words; 0: all; default: the ini's, or 200")
@@ -26,10 +29,26 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--early-distortion-cost", **switch, help="pay for a jump when it leaves a gap; default: the ini's")
     parser.add_argument("--drop-unknown", **switch, help="leave unknown words out, but for those with digits; default: the ini's")
     parser.add_argument("--mark-unknown", **switch, help="write UNK before unknown words, or the ini's prefix and suffix around them; default: the ini's")
+    parser.add_argument(
+        "--xml-input",
+        choices=BY_NAME["xml_input"].metadata[ALLOWED],
+        default=None,
+        help="what tags in the input do, as in Moses; default: the ini's, or pass-through",
+    )
+    parser.add_argument("--xml-brackets", type=brackets, default=None, metavar="'< >'", help="what encloses tags; default: the ini's, or < >")
     parser.add_argument("--neural-beam", type=int, default=500, metavar="K", help="candidates of a stack that the neural LMs of the ini score; 0: all")
     parser.add_argument("--buffer", type=options.positive, default=8192, metavar="N", help="n-grams that a neural LM scores at a time")
     parser.add_argument("--workers", type=options.positive, default=1, metavar="N", help="sentences translated at a time; the result does not depend on it")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write TABLE.cache and LM.cache, which make loading fast")
+
+
+def brackets(text: str) -> tuple[str, str]:
+    from smt_bridge.decoder import xml_input
+
+    try:
+        return xml_input.brackets(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights | None" = None) -> "Decoder":
@@ -48,6 +67,8 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
         early_distortion_cost=args.early_distortion_cost,
         drop_unknown=args.drop_unknown,
         mark_unknown=args.mark_unknown,
+        xml_input=args.xml_input,
+        xml_brackets=args.xml_brackets,
         nbest=nbest,
         distinct=distinct,
         neural_beam=args.neural_beam,

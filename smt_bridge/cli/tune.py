@@ -113,7 +113,8 @@ def tune(args: argparse.Namespace, places: Places) -> None:
         "model": manifest.digest(places.ini), "rows": system.table.rows, "lines": len(sources), "n_best": args.n_best,
         "texts": hashlib.sha256("\n".join([*sources, *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": search.stack,
         "table_limit": search.table_limit, "distortion_limit": search.distortion_limit, "beam": search.beam_threshold, "neural_beam": args.neural_beam,
-        **{name: getattr(args, name) for name in ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown")},
+        **{name: getattr(args, name) for name in ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")},
+        "xml_brackets": " ".join(args.xml_brackets or ()),
     }  # fmt: skip
     loop.open_folder(places.work, told, config)
     tuning = loop.Tuning(places.work, names, len(sources), config)
@@ -121,7 +122,7 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     def decode(weights: "Weights") -> "Iterator[Translation]":
         new = Decoder(system, decoder.config, weights, decoder.networks)
         with Progress(len(sources), "sentences", args.quiet) as progress:
-            for translation in new.translate_all(iter(sources), args.workers):
+            for translation in new.translate_all(iter(sources), args.workers, args.source):
                 yield translation
                 progress.add(1)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from nmt import settings
 from nmt.errors import ConfigError
-from nmt.settings import number
+from nmt.settings import choice, number
 
 WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 
@@ -26,6 +26,8 @@ class SearchSettings:
     mark_unknown: bool = False  # write them between prefix and suffix
     unknown_prefix: str = "UNK"
     unknown_suffix: str = ""
+    xml_input: str = choice("pass-through", "exclusive", "inclusive", "constraint", "ignore")  # what tags in the input do, see xml_input.py
+    xml_brackets: tuple[str, str] = ("<", ">")  # of tags
 
 
 BY_NAME = {item.name: item for item in fields(SearchSettings)}
@@ -49,6 +51,8 @@ class DecoderConfig:
     early_distortion_cost: bool | None = None
     drop_unknown: bool | None = None
     mark_unknown: bool | None = None
+    xml_input: str | None = given("xml_input")
+    xml_brackets: tuple[str, str] | None = None
     nbest: int = number(0, least=0)  # translations listed; 0: only the best
     distinct: bool = False  # of different texts
     neural_beam: int = number(500, least=0)  # candidates of a stack that neural language models score; 0: all

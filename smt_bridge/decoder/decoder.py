@@ -15,17 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, nbest
+from nmt import nbest
+from nmt.errors import DataError
 from nmt.nbest import Hypothesis
-from smt_bridge.decoder import automaton, feature_values, plain
+from smt_bridge.decoder import automaton, feature_values, forced, plain, xml_input
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
+from smt_bridge.decoder.constraints import constraints
 from smt_bridge.decoder.derivations import best_option_path, derivations
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.feature_values import sums
 from smt_bridge.decoder.search import FULL, Int32s, Limits, Options, State, allocate, search, select
-from smt_bridge.decoder.sentence import UNKNOWN_WORD, Extra, Gathered, Sentence, future_costs, places, spans, target_words
+from smt_bridge.decoder.sentence import UNKNOWN_WORD, Extra, Gathered, Sentence, future_costs, pairs, places, spans, target_words
 from smt_bridge.decoder.system import CountLM, System, nothing
+from smt_bridge.decoder.xml_input import Marked, Markup
 from smt_bridge.weights import Weights
 
 Floats = NDArray[np.float64]
@@ -48,14 +51,17 @@ class Derivation:
 
 @dataclass
 class Translation:
-    """What became of a sentence: derivations, best first. An empty sentence has one, without words."""
+    """What became of a sentence: derivations, best first. An empty sentence has one, without words.
+
+    There is none where walls and zones left no way to the end among the hypotheses that were kept.
+    """
 
     sentence: Sentence | None
     derivations: list[Derivation]
 
     @property
     def text(self) -> list[str]:
-        return self.derivations[0].text
+        return self.derivations[0].text if self.derivations else []
 
 
 class Decoder:
@@ -72,6 +78,7 @@ class Decoder:
         table = system.table
         self.compiled = HAVE_NUMBA and all(isinstance(lm, CountLM) for lm in system.lms)
         self.longest = min(self.settings.max_phrase_length, max(source.count(b" ") + 1 for source in table.sources))
+        self.markup = Markup(self.settings.xml_input, self.settings.xml_brackets, self.settings.max_phrase_length)
         self.models = system.lms or [nothing()]
         self.lm_weights = np.array([self.weights[name][0] for name in system.lm_names] or [0.0])
         self.oov_weights = {model: self.weights[name][1] for model, name in enumerate(system.lm_names) if len(self.weights[name]) > 1}
@@ -144,26 +151,27 @@ class Decoder:
 
     # ---- one sentence ------------------------------------------------------------------------------------------------------
 
-    def options(self, words: Sequence[str]) -> Sentence:
-        """The options of a sentence with at least one word."""
-        longest = min(self.longest, len(words))
-        return self.scored(words, self.gathered(words, longest), longest)
+    def options(self, line: Marked) -> Sentence:
+        """The options of a line with at least one word."""
+        longest = min(max([self.longest, *(option.last - option.begin + 1 for option in line.forced)]), len(line.words))
+        return self.scored(line, self.gathered(line, longest), longest)
 
-    def gathered(self, words: Sequence[str], longest: int) -> Gathered:
-        """Which options there are: rows of the table, and for a word that it does not have the word itself."""
+    def gathered(self, line: Marked, longest: int) -> Gathered:
+        """Which options there are: rows of the table, translations that the line gives, and for a word without either the word itself."""
         found = Gathered()
-        for begin, last, text in spans(words, longest):
-            rows = self.rows_of(text)
-            if rows is not None:
-                found.add(begin, last, rows)
-            elif begin == last:
-                found.add(begin, last, NO_ROWS, [self.unknown_word(words[begin])])
+        for begin, last, text in spans(line.words, longest):
+            rows, extras = self.rows_of(text), list[Extra]()
+            if line.forced:
+                rows, extras = forced.options(line.forced, self.markup.policy, self.system.table, text, begin, last, rows)
+            if begin == last and not len(rows) and not extras:
+                extras = [self.unknown_word(line.words[begin])]
+            found.add(begin, last, rows, extras)
         return found
 
-    def rows_of(self, source: bytes) -> NDArray[np.int64] | None:
-        """The rows of a source phrase that the table limit leaves; None for a phrase that the table does not have."""
+    def rows_of(self, source: bytes) -> NDArray[np.int64]:
+        """The rows of a source phrase that the table limit leaves."""
         number = self.system.table.sources.get(source)
-        return None if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
+        return NO_ROWS if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
 
     def unknown_word(self, word: str) -> Extra:
         """The word itself, or nothing where unknown words are dropped; numbers never are."""
@@ -171,9 +179,9 @@ class Decoder:
             return Extra([], [])
         return Extra([word], [(0, 0)])
 
-    def scored(self, words: Sequence[str], gathered: Gathered, longest: int) -> Sentence:
+    def scored(self, line: Marked, gathered: Gathered, longest: int) -> Sentence:
         """Gathered options with their scores, as the search takes them."""
-        table, extras, n = self.system.table, gathered.extras, len(words)
+        table, extras, n = self.system.table, gathered.extras, len(line.words)
         rows = np.concatenate(gathered.rows)
         first, number, begin, last = places(gathered, n, longest)
         outside, extra_ids = self.word_numbers(extras)
@@ -182,17 +190,19 @@ class Decoder:
         known = rows >= 0
         at = np.where(known, rows, 0)
         score, bound, estimate = self.row_score[at], self.row_bound[at], self.row_estimate[at]
-        reordering = np.where(known[:, None], self.row_reordering[at], self.default_reordering * self.reordering_weights)
+        pair = pairs(rows, extras)
+        paired, pair = pair >= 0, np.maximum(pair, 0)
+        reordering = np.where(paired[:, None], self.row_reordering[pair], self.default_reordering * self.reordering_weights)
         lm_words = self.lm_words(text, outside)
         for option in np.flatnonzero(~known):
             score[option] = self.extra_score(extras[-1 - rows[option]])
             estimate[option] = score[option] + self.lm_estimate(lm_words[:, start[option] : start[option] + length[option]])
             bound[option] = 0.0 if (self.lm_weights >= 0).all() else math.inf
         options = Options(
-            score, bound, reordering[:, :3].copy(), reordering[:, 3:].copy(), np.where(known, table.forward[at], -1).astype(np.int32), start, length,
-            lm_words, first, number, future_costs(n, longest, first, number, estimate),
+            score, bound, reordering[:, :3].copy(), reordering[:, 3:].copy(), np.where(paired, table.forward[pair], -1).astype(np.int32), start, length,
+            lm_words, first, number, future_costs(n, longest, first, number, estimate), constraints(n, line.walls, line.zones),
         )  # fmt: skip
-        return Sentence(list(words), options, rows, extras, text, begin, last, outside, longest)
+        return Sentence(line.words, options, rows, extras, text, begin, last, outside, longest)
 
     def word_numbers(self, extras: Sequence[Extra]) -> tuple[list[str], Int32s]:
         """The words of extras that the vocabulary does not have, and the numbers of all their words, one after the other."""
@@ -245,14 +255,23 @@ class Decoder:
             stand_in=self.neural.stand_in if self.neural is not None else 0.0,
         )
 
-    def translate(self, line: str) -> Translation:
+    def marked(self, line: str, where: str = "input") -> Marked:
+        """A line with its markup understood. DataError for a mistake in it."""
+        try:
+            return xml_input.parse(line, self.markup)
+        except ValueError as error:
+            raise DataError(f"{where}: {error}") from error
+
+    def translate(self, line: str | Marked) -> Translation:
         """The best derivation of a tokenized line, or the n best. An empty line has an empty translation."""
-        words = files.split_words(line)
-        if not words:
+        marked = self.marked(line) if isinstance(line, str) else line
+        if not marked.words:
             return Translation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(sum(self.system.sizes.values())), 0.0)])
-        sentence = self.options(words)
+        sentence = self.options(marked)
         limits = self.limits(sentence)
         paths, totals = self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.listing)
+        if not paths:
+            return Translation(sentence, [])
         features = self.features(sentence, paths)
         return Translation(sentence, [
             Derivation(path, self.output(sentence, path), row, total) for path, row, total in zip(paths, features, totals, strict=True)
@@ -272,6 +291,8 @@ class Decoder:
             state = self.memory(limits, True)
         if not self.config.nbest:
             finals = select(state, limits, limits.words)
+            if not len(finals):
+                return [], []
             return [best_option_path(state, finals[0])], [float(state.score[finals[0]])]
         options = sentence.options
         chosen, ends, totals = derivations(state, limits, *self.listing, options.start, options.length, sentence.text)
@@ -325,7 +346,8 @@ class Decoder:
         columns[system.name("WordPenalty")] = sums(-options.length[found.option][:, None], found.owner, count)
         columns[system.name("PhrasePenalty")] = np.bincount(found.owner, minlength=count)[:, None]
         if system.reordering_name:
-            values = np.where(known, self.reordering[at], self.default_reordering)
+            pair = pairs(rows, sentence.extras)
+            values = np.where((pair >= 0)[:, None], self.reordering[np.maximum(pair, 0)], self.default_reordering)
             columns[system.reordering_name] = sums(feature_values.reorderings(found, values), found.owner, count)
         for model, name in enumerate(system.lm_names):
             columns[name] = np.array([self.lm_features(model, sentence, path) for path in paths])
@@ -351,8 +373,12 @@ class Decoder:
 
     # ---- a text ------------------------------------------------------------------------------------------------------------
 
-    def translate_all(self, lines: Iterator[str], workers: int = 1) -> Iterator[Translation]:
-        """The translations of lines, in order, by several threads: search runs without the interpreter's lock. The result is that of one."""
+    def translate_all(self, texts: Iterator[str], workers: int = 1, name: str = "input") -> Iterator[Translation]:
+        """The translations of lines, in order, by several threads: search runs without the interpreter's lock. The result is that of one.
+
+        `name` is that of the file, for errors in its markup.
+        """
+        lines = (self.marked(line, f"{name}:{number}") for number, line in enumerate(texts, 1))
         if workers == 1:
             yield from map(self.translate, lines)
             return

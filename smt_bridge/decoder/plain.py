@@ -15,6 +15,7 @@ import numpy as np
 
 from nmt.lm.arpa import LN10
 from nmt.lm.count import KenLM
+from smt_bridge.decoder.constraints import Constraints
 from smt_bridge.decoder.search import Limits, early_distortion
 from smt_bridge.decoder.sentence import Sentence
 
@@ -190,6 +191,36 @@ def allowed(node: Node, begin: int, last: int, limit: int) -> bool:
     return limit < 0 or (abs(begin - node.end - 1) <= limit and (begin == gap or last + 1 - gap <= limit))
 
 
+def permitted(node: Node, begin: int, last: int, limit: int, constraints: Constraints) -> bool:
+    """May a span be translated next, for all that walls and zones ask? Told as the rules are, without the order of words in an array."""
+    gap = next(word for word in range(begin + 1) if word not in node.covered)
+    beyond = {word for word in node.covered if word > gap}
+    if begin == gap and not beyond:
+        return True
+    if begin > gap and any(constraints.wall[gap:last]):
+        return False
+    span = set(range(begin, last + 1))
+    for number, (first, end) in enumerate(constraints.zones.tolist()):
+        zone = set(range(first, end + 1))
+        missing = zone - node.covered
+        entered = missing != zone
+        if not missing or not (span & zone or entered):
+            continue
+        if not span & zone:
+            return False
+        if begin > gap and 0 <= limit <= end - gap:
+            return False
+        if begin <= first:
+            continue
+        if last > end and not missing <= span:
+            return False
+        if last <= end:
+            left = [word for word in missing if word < begin]
+            if left and any(constraints.local[word] == number for word in range(min(left), min(end, last))):
+                return False
+    return True
+
+
 def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder: Any) -> tuple[tuple[Any, ...], Node]:
     """The hypothesis that an option makes of another, and what it recombines by."""
     options = sentence.options
@@ -220,7 +251,7 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
 
 def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -> tuple[list[Any], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
-    n, sizes, first = limits.words, sentence.options.number, sentence.options.first
+    n, sizes, first, held = limits.words, sentence.options.number, sentence.options.first, sentence.options.constraints
     empty: frozenset[int] = frozenset()
     history = decoder.neural.start() if decoder.neural is not None else ()
     begin = Node(empty, -2, -1, tuple(lm.begin() for lm in decoder.word_of), history, 0.0, future(sentence, empty))
@@ -231,7 +262,7 @@ def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -
     for stack in stacks[:-1]:
         for node in survivors(stack, limits):
             for a, b, span in places:
-                if sizes[span] and allowed(node, a, b, limits.distortion):
+                if sizes[span] and allowed(node, a, b, limits.distortion) and (not held.active or permitted(node, a, b, limits.distortion, held)):
                     for option in range(first[span], first[span] + sizes[span]):
                         key, made = extend(node, option, sentence, limits, decoder)
                         number = len(made.covered)
@@ -239,6 +270,8 @@ def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -
                             put(stacks[number], key, made)
                             best[number] = max(best[number], made.total)
     finals = survivors(stacks[-1], limits)
+    if not finals:
+        return [], []
     if not listing.nbest:
         return [path_of(finals[0])], [finals[0].score]
     return best_paths(finals, sentence, listing)

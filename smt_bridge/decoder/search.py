@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from smt_bridge.decoder.automaton import MIX, step
 from smt_bridge.decoder.compiled import njit
+from smt_bridge.decoder.constraints import Constraints, permits
 
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
@@ -42,6 +43,7 @@ class Options(NamedTuple):
     first: Int32s  # (n * M,) first option of a span, at word * M + its words - 1
     number: Int32s  # (n * M,)
     future: Floats  # (n, n) best score of each span, any distortion
+    constraints: Constraints  # of reordering
 
 
 class Limits(NamedTuple):
@@ -170,6 +172,7 @@ def find_moves(S: Any, options: Any, limits: Any, coverage: int) -> None:
     n, longest, limit = limits.words, limits.longest, limits.distortion
     gap, mask = S.gap[coverage], S.mask[coverage]
     S.first_move[coverage] = S.counters[MOVES]
+    constrained = len(options.constraints.wall) > 0
     one = np.uint64(1)
     far = n if limit < 0 else min(n, gap + limit + 1)
     for start in range(gap, far):
@@ -181,7 +184,7 @@ def find_moves(S: Any, options: Any, limits: Any, coverage: int) -> None:
             if start != gap and ((limit >= 0 and last + 1 - gap > limit) or last - gap >= 64):
                 break  # the first gap could not be reached from there
             span = start * longest + last - start
-            if options.number[span] == 0:
+            if options.number[span] == 0 or (constrained and not permits(options.constraints, gap, mask, start, last, limit)):
                 continue
             if start == gap:
                 shift = last - gap + 1

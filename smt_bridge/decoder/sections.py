@@ -11,12 +11,14 @@ from nmt import settings
 from nmt.errors import DataError
 from nmt.numbers import integer, real, shown
 from smt_bridge.decoder.config import SearchSettings
+from smt_bridge.decoder.xml_input import brackets
 from smt_bridge.moses_ini import FALSE, TRUE, Ini
 
 HONORED = {  # section: field of SearchSettings
     "stack": "stack", "beam-threshold": "beam_threshold", "distortion-limit": "distortion_limit", "max-phrase-length": "max_phrase_length",
     "max-trans-opt-per-coverage": "max_options", "n-best-factor": "nbest_factor", "early-distortion-cost": "early_distortion_cost",
     "drop-unknown": "drop_unknown", "mark-unknown": "mark_unknown", "unknown-word-prefix": "unknown_prefix", "unknown-word-suffix": "unknown_suffix",
+    "xml-input": "xml_input", "xml-brackets": "xml_brackets",
 }  # fmt: skip
 
 # Read elsewhere.
@@ -36,8 +38,6 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "translation-option-threshold": (("0",), "the engine has no threshold of options"),
     "start-translation-id": (("0",), "the engine counts sentences from 0"),
     "sort-word-alignment": (("0",), "the engine writes alignment points by source word"),
-    "xml-input": (("pass-through",), "the engine reads tags as words"),
-    "xml-brackets": (("< >",), "the engine reads tags as words"),
     **dict.fromkeys(("monotone-at-punctuation", "phrase-drop-allowed", "disable-discarding", "always-create-direct-transopt"),
                     (FALSE, "the engine has no such search")),
     **dict.fromkeys(("minimum-bayes-risk", "lminimum-bayes-risk", "consensus-decoding", "mira", "continue-partial-translation"),
@@ -128,7 +128,7 @@ def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item
         raise DataError(f"{path}:{values[1][0] + 1}: [{name}] has a second value, which Moses does not use; leave one")
     row, text = values[0]
     try:
-        value = parse(text, item.default)
+        value = brackets(text) if name == "xml-brackets" else parse(text, item.default)
         wrong = settings.problem(item, value)
     except ValueError as error:
         wrong = str(error)

@@ -23,6 +23,7 @@ class Extra:
     points: list[tuple[int, int]]  # alignment
     unknown: bool = True  # pays the unknown word penalty
     scores: Floats | None = None  # in place of a row's scores; None: zeros
+    pair: int | None = None  # the row of the same phrases, whose reordering it has
 
 
 @dataclass
@@ -57,6 +58,15 @@ class Sentence:
     last: Int32s
     outside: list[str]  # target words that the vocabulary does not have
     longest: int
+
+
+def pairs(rows: NDArray[np.int64], extras: Sequence[Extra]) -> NDArray[np.int64]:
+    """The row of the table whose phrases each option has; -1 for options that are in no row."""
+    found = rows.copy()
+    for place in np.flatnonzero(rows < 0):
+        pair = extras[-1 - rows[place]].pair
+        found[place] = -1 if pair is None else pair
+    return found
 
 
 @njit

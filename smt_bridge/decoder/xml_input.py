@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,27 @@ from nmt import files, numbers
 from nmt.numbers import shown
 from nmt.phrase_table import LARGEST
 
-POLICIES = ("pass-through", "exclusive", "inclusive", "constraint", "ignore")
-BRACKETS = ("<", ">")
 FLOOR = -100.0  # Moses' logarithm of 0
 SEPARATOR = "||"
 FACTORS = 4  # of a word that Moses can hold
 BLANKS = " \t\r\n"
 MODEL_TAGS = ("update", "weight-overwrite")
+
+
+class Markup(NamedTuple):
+    """How lines are read."""
+
+    policy: str = "pass-through"
+    brackets: tuple[str, str] = ("<", ">")  # of tags
+    longest: int = 20  # words of a span
+
+
+def brackets(text: str) -> tuple[str, str]:
+    """The two of a setting such as `< >`."""
+    found = text.split()
+    if len(found) != 2:
+        raise ValueError(f"{shown(text)}: expected two strings with a blank between them, such as < >")
+    return found[0], found[1]
 
 
 @dataclass(frozen=True)
@@ -69,11 +84,11 @@ def surface(text: str) -> list[str]:
     return [word.partition("|")[0] for word in words]
 
 
-def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = BRACKETS) -> Marked:
+def parse(line: str, markup: Markup) -> Marked:
     """A line with its markup understood. `ignore` drops translations and keeps zones and walls; `pass-through` takes tags for words."""
-    if policy == "pass-through" or brackets[0] not in line:
+    opening, closing = markup.brackets
+    if markup.policy == "pass-through" or opening not in line:
         return Marked(surface(line))
-    opening, closing = brackets
     found, open_tags = Marked([]), list[Tag]()
     for token in tokens(line.strip(BLANKS), opening, closing):
         if not is_tag(token, opening):
@@ -92,7 +107,7 @@ def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = BRAC
             tag = open_tags.pop()
             if tag.name != name:
                 raise ValueError(f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first")
-            apply(found, tag, policy)
+            apply(found, tag, markup)
     if open_tags:
         raise ValueError(f"tag {shown(open_tags[-1].name)} is never closed")
     check_spans(found)
@@ -124,7 +139,7 @@ def is_tag(token: str, opening: str) -> bool:
     return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
 
 
-def apply(found: Marked, tag: Tag, policy: str) -> None:
+def apply(found: Marked, tag: Tag, markup: Markup) -> None:
     """What a closed tag says of its span."""
     begin, end = span_of(tag, len(found.words))
     if tag.name == "wall":
@@ -142,7 +157,9 @@ def apply(found: Marked, tag: Tag, policy: str) -> None:
         translations = translations_of(tag)
         if begin > end or (begin == end and translations):
             raise ValueError(f"tag {shown(tag.name)} has a translation, but encloses no word")
-        if policy != "ignore":
+        if translations and end - begin > markup.longest:
+            raise ValueError(f"tag {shown(tag.name)} has a translation of {end - begin} words, but options have at most {markup.longest} (max-phrase-length)")
+        if markup.policy != "ignore":
             found.forced += [Forced(begin, end - 1, surface(text), log_prob) for text, log_prob in translations]
 
 

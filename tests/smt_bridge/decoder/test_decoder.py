@@ -18,6 +18,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.plain import AutomatonLM
 from smt_bridge.decoder.system import CountLM
+from smt_bridge.decoder.xml_input import Marked
 from tests.smt_bridge.decoder.models import sentence, write_model
 
 UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0}
@@ -36,7 +37,7 @@ def all_weights(made: Decoder) -> Any:
 
 def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     """The total of every derivation, from its features alone: any order of phrases that the distortion limit allows."""
-    part = made.options(line.split(" "))
+    part = made.options(Marked(line.split(" ")))
     n, limit = len(part.words), made.settings.distortion_limit
     found: dict[tuple[int, ...], float] = {}
 
@@ -130,7 +131,7 @@ def test_future_cost_is_admissible(tmp_path: Path) -> None:
     made = Decoder(made.system, made.config, made.weights)
     for number in range(20):
         line = sentence(number, 5)
-        bound = made.options(line.split(" ")).options.future[0, -1]
+        bound = made.options(Marked(line.split(" "))).options.future[0, -1]
         totals = [derivation.total for derivation in made.translate(line).derivations]
         assert max(totals) <= bound + 1e-9
         assert math.isclose(totals[0], bound, abs_tol=1e-9)

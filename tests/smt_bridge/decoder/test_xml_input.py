@@ -5,7 +5,12 @@ import random
 
 import pytest
 
-from smt_bridge.decoder.xml_input import Forced, Marked, parse
+from smt_bridge.decoder import xml_input
+from smt_bridge.decoder.xml_input import Forced, Marked, Markup
+
+
+def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<", ">")) -> Marked:
+    return xml_input.parse(line, Markup(policy, brackets))
 
 
 def test_translations() -> None:
@@ -77,6 +82,7 @@ BAD = {
     "<zone></zone> a": "a zone without words",
     "<ne>a b</ne>": "tag 'ne' has to enclose one word",
     '<weight-overwrite weights="LM0= 1"/> a': "changes the model",
+    f'<np translation="p">{"a " * 21}</np>': "a translation of 21 words, but options have at most 20 (max-phrase-length)",
     "a|b|c|d|e": "more than 4 factors",
 }
 
