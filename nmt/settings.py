@@ -62,10 +62,10 @@ def choice(default: str, *others: str) -> Any:
 def problem(item: "Field[Any]", value: Any) -> str:
     """What is wrong with the value of a field; empty when nothing is. None passes where it is the default."""
     allowed = item.metadata.get(ALLOWED)
-    if isinstance(allowed, tuple):
-        return "" if value in allowed else f"{shown(str(value))} is unknown, expected one of {', '.join(map(repr, allowed))}"
     if value is None and item.default is None:
         return ""
+    if isinstance(allowed, tuple):
+        return "" if value in allowed else f"{shown(str(value))} is unknown, expected one of {', '.join(map(repr, allowed))}"
     expects_number = allowed is not None or isinstance(item.default, int | float)
     for part in value if isinstance(value, list | tuple) else [value]:
         if isinstance(part, bool) or not isinstance(part, int | float):

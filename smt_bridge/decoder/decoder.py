@@ -4,6 +4,7 @@ decoder = Decoder(system.load("model"), DecoderConfig(stack=100))
 decoder.translate("ein haus").text
 """
 
+import logging
 import math
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from nmt import nbest
 from nmt.errors import DataError
 from nmt.nbest import Hypothesis
+from nmt.numbers import shown
 from smt_bridge.decoder import automaton, feature_values, forced, plain, xml_input
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
@@ -30,6 +32,8 @@ from smt_bridge.decoder.sentence import UNKNOWN_WORD, Extra, Gathered, Sentence,
 from smt_bridge.decoder.system import CountLM, System, nothing
 from smt_bridge.decoder.xml_input import Marked, Markup
 from smt_bridge.weights import Weights
+
+log = logging.getLogger("nmt.decode")
 
 Floats = NDArray[np.float64]
 NO_ROWS = np.zeros(0, np.int64)
@@ -51,17 +55,14 @@ class Derivation:
 
 @dataclass
 class Translation:
-    """What became of a sentence: derivations, best first. An empty sentence has one, without words.
-
-    There is none where walls and zones left no way to the end among the hypotheses that were kept.
-    """
+    """What became of a sentence: derivations, best first. An empty sentence has one, without words."""
 
     sentence: Sentence | None
     derivations: list[Derivation]
 
     @property
     def text(self) -> list[str]:
-        return self.derivations[0].text if self.derivations else []
+        return self.derivations[0].text
 
 
 class Decoder:
@@ -175,7 +176,7 @@ class Decoder:
 
     def unknown_word(self, word: str) -> Extra:
         """The word itself, or nothing where unknown words are dropped; numbers never are."""
-        if word == EPSILON or (self.settings.drop_unknown and not DIGITS & set(word)):
+        if word in ("", EPSILON) or (self.settings.drop_unknown and not DIGITS & set(word)):
             return Extra([], [])
         return Extra([word], [(0, 0)])
 
@@ -269,13 +270,18 @@ class Decoder:
             return Translation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(sum(self.system.sizes.values())), 0.0)])
         sentence = self.options(marked)
         limits = self.limits(sentence)
-        paths, totals = self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.listing)
+        paths, totals = self.find(sentence, limits)
         if not paths:
-            return Translation(sentence, [])
+            log.warning("walls and zones leave no way to the end with these limits, translated in order: %s", shown(" ".join(marked.words)))
+            paths, totals = self.find(sentence, limits._replace(distortion=0))
         features = self.features(sentence, paths)
         return Translation(sentence, [
             Derivation(path, self.output(sentence, path), row, total) for path, row, total in zip(paths, features, totals, strict=True)
         ])  # fmt: skip
+
+    def find(self, sentence: Sentence, limits: Limits) -> tuple[list[Any], list[float]]:
+        """Paths and totals, best first; none where walls and zones let no hypothesis come to the end."""
+        return self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.listing)
 
     def search(self, sentence: Sentence, limits: Limits) -> tuple[list[Any], list[float]]:
         """Compiled search with memory of this thread, which grows where a sentence asks for more."""
