@@ -6,6 +6,8 @@ from pathlib import Path
 
 from nmt import phrase_table
 from nmt.errors import DataError
+from nmt.numbers import shown
+from smt_bridge.decoder import sections
 from smt_bridge.features.spec import NAME, NOT_A_NAME
 from smt_bridge.filter_table import differ
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
@@ -21,6 +23,7 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
     `thorough` reads the phrase and the reordering table whole, side by side.
     """
     yield from weight_problems(ini)
+    yield from section_problems(ini)
     yield from feature_problems(ini)
     tables: dict[str, list[tuple[FeatureLine, Path]]] = {}
     for feature in ini.features:
@@ -45,6 +48,17 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
             yield f"{where}: {feature.name} has num-features={feature.scores}, but {place} has {found} scores a line; Moses stops at it"
     if thorough:
         yield from row_problems(tables, components(ini))
+
+
+def section_problems(ini: Ini) -> Iterator[str]:
+    """Sections that Moses does not have, or passes over."""
+    for name, section in ini.sections.items():
+        where = f"{ini.path}:{section.row + 1}"
+        whole = sections.SHORT.get(name, name)
+        if not any(whole in known for known in (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)):
+            yield f"{where}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); remove it, or mend its name"
+        elif whole != name and whole not in sections.HARMLESS:
+            yield f"{where}: Moses knows [{name}] on its command line only, and passes over it here; write [{whole}]"
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:

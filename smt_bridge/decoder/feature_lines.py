@@ -31,6 +31,12 @@ ARGUMENTS = {
     NEURAL: {*COMMON, "factor", "path", "normalized"},
     "PhrasePenalty": {*COMMON, "per-dictionary"},
 }  # fmt: skip
+TEXT_TABLE = "give the text table that it was made from as PhraseDictionaryMemory"
+COMBINED = "decode with Moses, or with one of the tables that it combines"
+ADVICE = {
+    "PhraseDictionaryCompact": TEXT_TABLE, "PhraseDictionaryOnDisk": TEXT_TABLE, "PhraseDictionaryBinary": TEXT_TABLE, "ProbingPT": TEXT_TABLE,
+    "PhraseDictionaryMultiModel": COMBINED, "PhraseDictionaryMultiModelCounts": COMBINED, "PhraseDictionaryGroup": COMBINED,
+}  # fmt: skip
 FACTORS = ("factor", "input-factor", "output-factor")
 ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}  # values that ask for the engine's own way
 # Parts of a reordering type. Moses treats word-based and phrase-based models alike, and -allff is its default.

@@ -101,6 +101,8 @@ PROBLEMS = {
     "no UnknownWordPenalty": (("UnknownWordPenalty\n", ""), "no feature UnknownWordPenalty: Moses crashes at the first word"),
     "tuneable reordering": (("type=x", "type=x tuneable=false"), "moses.ini:9: LexicalReordering has no tuneable="),
     "reordering components": (("type=x", "type=x tuneable-components=1,1,1,1,1,0"), "moses.ini:9: LexicalReordering has no tuneable-components="),
+    "section": (("[v]", "[distortion_limit]"), "moses.ini:18: section 'distortion_limit' is unknown, and Moses stops at it"),
+    "abbreviation": (("[v]", "[dl]"), "moses.ini:18: Moses knows [dl] on its command line only, and passes over it here; write [distortion-limit]"),
     "probing": (("PhraseDictionaryMemory", "ProbingPT"), "moses.ini:8: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but t is a file"),
     "all zero": (("LM0= 0.5", "LM0= 0"), "all weights of LM0 are 0"),
 }
