@@ -53,7 +53,7 @@ def check(ini: Ini) -> dict[str, list[FeatureLine]]:
     names: set[str] = set()
     for line in ini.features:
         if line.kind not in KNOWN:
-            advice = "give the text table as PhraseDictionaryMemory" if "PhraseDictionary" in line.kind else "remove the line, or decode with Moses"
+            advice = ADVICE.get(line.kind, "remove the line, or decode with Moses")
             raise refused(ini, line, f"the embedded engine has no feature {line.kind}; it has {', '.join(KNOWN)}; {advice}")
         if line.name in names:
             raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")

@@ -16,6 +16,7 @@ from smt_bridge.decoder import sections, system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder, Translation
+from smt_bridge.decoder.xml_input import Marked
 from smt_bridge.tuning import pool
 from smt_bridge.weights import read
 from tests.conftest import Command
@@ -125,11 +126,11 @@ def test_section_is_option(section: str, value: str, option: dict[str, Any], tmp
 def test_table_limits(tmp_path: Path) -> None:
     """table-limit= in the line of the table, and [max-trans-opt-per-coverage], leave the same best rows."""
     write_model(tmp_path, 4, options=9, longest=1)
-    limited = [decoder(tmp_path, table_limit=2).gathered(["a", "b"], 2).rows]
+    limited = [decoder(tmp_path, table_limit=2).gathered(Marked(["a", "b"]), 2).rows]
     edit(tmp_path, ("path=table", "path=table table-limit=2"))
-    limited.append(decoder(tmp_path).gathered(["a", "b"], 2).rows)
+    limited.append(decoder(tmp_path).gathered(Marked(["a", "b"]), 2).rows)
     edit(tmp_path, (" table-limit=2", ""), max_trans_opt_per_coverage="2")
-    limited.append(decoder(tmp_path, table_limit=0).gathered(["a", "b"], 2).rows)
+    limited.append(decoder(tmp_path, table_limit=0).gathered(Marked(["a", "b"]), 2).rows)
     assert all(len(rows) == 2 for found in limited for rows in found)
     assert all((one == other).all() for found in limited[1:] for one, other in zip(limited[0], found, strict=True))
 
@@ -328,7 +329,8 @@ def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
         ("mapping", "0 T 0\n0 G 0", "one translation step"), ("mapping", "1 T 0", "one translation step"), ("output-factors", "1", "one factor"),
         ("weight-file", "sparse.weights", "sparse features are not supported"), ("search-algorithm", "1", "stack search"), ("inputtype", "2", "plain text"),
         ("ttable-limit", "20", "write table-limit=N in the line of the table"), ("output-unknowns", "x", "does not write this file"),
-        ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"), ("xml-brackets", "{{ }}", "tags as words"),
+        ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"), ("xml-brackets", "<>", "expected two strings"),
+        ("xml-input", "all", "[xml-input]: 'all' is unknown, expected one of 'pass-through'"),
         ("report-segmentation", "true", "plain translations"), ("lmodel-oov-feature", "yes", "write oov-feature=1"),
     ],
 )  # fmt: skip
@@ -359,6 +361,8 @@ def test_refused_sections(section: str, value: str, told: str, tmp_path: Path) -
         ("WordPenalty0= -0.3", "WordPenalty0= -0.3\nTM_sparse= 1", "weights of 'TM_sparse', but there is no such feature"),
         ("WordPenalty0= -0.3\n", "", "no line 'WordPenalty0=' in [weight]"), ("WordPenalty0= -0.3", "WordPenalty0= 1 2", "1 scores and 2 weights"),
         ("KENLM name=LM0 factor=0 path=lm0 order=3", "SRILM name=LM0 factor=0 path=lm0 order=2", "order=2, but"),
+        ("PhraseDictionaryMemory", "ProbingPT", "give the text table that it was made from as PhraseDictionaryMemory"),
+        ("PhraseDictionaryMemory", "PhraseDictionaryMultiModel", "decode with Moses, or with one of the tables that it combines"),
         ("path=table", "path=table num-features=²", "num-features is given twice"), ("num-features=4", "num-features=²", "num-features='²' is not a count"),
     ],
 )  # fmt: skip
