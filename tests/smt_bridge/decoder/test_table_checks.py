@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmt.errors import DataError
@@ -98,3 +99,11 @@ def test_short_reordering_line(tmp_path: Path) -> None:
     (tmp_path / "reordering").write_text("a ||| p q\n")
     with pytest.raises(DataError, match=f"^{reordering}:1: 2 fields"):
         table.read(path, 2, reordering)
+
+
+def test_equal_rows() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 4, (500, 3)).astype(np.float32)
+    numbers = table.equal_rows(values)
+    for row in range(0, 500, 7):
+        assert ((numbers == numbers[row]) == (values == values[row]).all(1)).all()
