@@ -1,7 +1,8 @@
 """Marked input in the search: forced translations compete or decide, walls and zones hold, one search is the other; real Moses line by line."""
 
 import random
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder, Derivation, Translation
 from tests.smt_bridge.decoder.models import TARGET, sentence, write_model
 from tests.smt_bridge.decoder.test_decoder import UNLIMITED, all_weights, decoder, same_lists
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def marked(seed: int, words: int) -> str:
@@ -135,6 +138,19 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1), xml_input="exclusive")
     with pytest.raises(DataError, match=r"^in\.en:2: tag 'np' is never closed$"):
         list(made.translate_all(iter(["a b", '<np translation="p"> a']), 1, "in.en"))
+
+
+def test_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+    """Options win over the ini; a mistake is one line that names file and line, and nothing is written."""
+    folder = write_model(tmp_path / "model", 1)
+    (tmp_path / "in").write_text('a b\n{{x translation="new"}} c {{/x}}\n')
+    asked = (folder, "-i", tmp_path / "in", "-o", tmp_path / "out", "--xml-brackets", "{{ }}", "--no-cache", "-q")
+    done = command("smt-decode", *asked, "--xml-input", "exclusive")
+    assert done.returncode == 0 and (tmp_path / "out").read_text().split("\n")[1] == "new", done.stderr
+    (tmp_path / "out").unlink()
+    (folder / "moses.ini").write_text("[xml-input]\ninclusive\n" + (folder / "moses.ini").read_text())
+    (tmp_path / "in").write_text('a b\n{{x translation="new"}} c\n')
+    assert f"{tmp_path}/in:2: tag 'x' is never closed" in refused(command("smt-decode", *asked)) and not (tmp_path / "out").exists()
 
 
 # ---- the real system --------------------------------------------------------------------------------------------------------
