@@ -37,6 +37,12 @@ def load_recipe(name: str) -> ModuleType:
     return module
 
 
+@pytest.fixture(scope="session", autouse=True)
+def decoder_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests, and the commands that they start, leave the user's own cache alone."""
+    os.environ["NMT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def grammar() -> ModuleType:
     return load_recipe("grammar")

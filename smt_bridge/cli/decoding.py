@@ -39,7 +39,8 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--neural-beam", type=int, default=500, metavar="K", help="candidates of a stack that the neural LMs of the ini score; 0: all")
     parser.add_argument("--buffer", type=options.positive, default=8192, metavar="N", help="n-grams that a neural LM scores at a time")
     parser.add_argument("--workers", type=options.positive, default=1, metavar="N", help="sentences translated at a time; the result does not depend on it")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write TABLE.cache and LM.cache, which make loading fast")
+    parser.add_argument("--cache", metavar="DIR", default=None, help="where tables and LMs are kept, ready to load; default: see smt-cache")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache, which makes loading fast")
 
 
 def brackets(text: str) -> tuple[str, str]:
@@ -54,6 +55,7 @@ def brackets(text: str) -> tuple[str, str]:
 def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights | None" = None) -> "Decoder":
     """The decoder that the options ask for."""
     from smt_bridge.decoder import system as systems
+    from smt_bridge.decoder.cache import Cache
     from smt_bridge.decoder.compiled import HAVE_NUMBA
     from smt_bridge.decoder.config import DecoderConfig
     from smt_bridge.decoder.decoder import Decoder
@@ -75,7 +77,7 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
         buffer=args.buffer,
     )
     config.check()
-    system = systems.load(args.model, not args.no_cache)
+    system = systems.load(args.model, not args.no_cache and Cache(args.cache or ""))
     networks = []
     if system.neural:
         options.set_up_torch("cpu", 1, "mkl")

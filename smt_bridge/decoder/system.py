@@ -14,8 +14,9 @@ from nmt.numbers import shown
 from smt_bridge import moses_ini
 from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import Automaton
+from smt_bridge.decoder.cache import Cache, within
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, NEURAL, REORDERING
-from smt_bridge.decoder.table import Table, cached
+from smt_bridge.decoder.table import Table
 from smt_bridge.decoder.table import read as read_table
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import Weights
@@ -37,6 +38,14 @@ class CountLM(NamedTuple):
     shorter: Any
     state: Any
     most: Any
+
+    def is_sound(self) -> bool:
+        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
+        nodes = self.root + 1
+        sizes = len(self.log_prob) == self.root and len(self.backoff) == len(self.shorter) == len(self.state) == nodes
+        words = len(self.vocabulary) == len(self.most) == self.words and 0 <= self.unknown < self.words and 0 <= self.end < self.words
+        table = len(self.keys) == len(self.values) and len(self.keys).bit_count() == 1 and bool((self.keys == -1).any())
+        return sizes and words and table and 0 <= self.begin < nodes and all(within(part, nodes) for part in (self.values, self.shorter, self.state))
 
     @property
     def automaton(self) -> Automaton:
@@ -113,8 +122,12 @@ def ini_of(model: str) -> str:
     return str(path)
 
 
-def load(model: str, use_cache: bool = True) -> System:
-    """ConfigError or DataError, in one line, for what we cannot decode with: unknown features, tables that do not fit the ini."""
+def load(model: str, use_cache: bool | Cache = True) -> System:
+    """ConfigError or DataError, in one line, for what we cannot decode with: unknown features, tables that do not fit the ini.
+
+    `use_cache`: tables and language models are kept in the user's cache, or in the given one, and load much faster from there.
+    """
+    cache = Cache() if use_cache is True else use_cache or None
     ini = moses_ini.read(ini_of(model))
     search = sections.read(ini)
     by_kind = feature_lines.check(ini)
@@ -133,12 +146,12 @@ def load(model: str, use_cache: bool = True) -> System:
     def table() -> Table:
         return read_table(paths[0], table_line.scores, paths[1] if reordering_line else None)
 
-    loaded = cached(paths[0], paths, table, Table) if use_cache else table()
+    loaded = cache.keep(paths, table, Table) if cache else table()
     if loaded.scores.shape[1] != table_line.scores:
         raise DataError(f"{ini.path}: {table_line.name} has num-features={table_line.scores}, but {paths[0]} has {loaded.scores.shape[1]} scores")
     return System(
         ini, printed, weights, table_line.name, loaded, reordering_line.name if reordering_line else "",
-        [line.name for line in lm_lines], [load_lm(places[line.name], use_cache) for line in lm_lines], neural, search,
+        [line.name for line in lm_lines], [load_lm(places[line.name], cache) for line in lm_lines], neural, search,
         feature_lines.default_reordering(ini, reordering_line) if reordering_line else [0.0] * 6,
     )  # fmt: skip
 
@@ -164,7 +177,7 @@ def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
         )
 
 
-def load_lm(path: str, use_cache: bool = True) -> Any:
+def load_lm(path: str, cache: Cache | None = None) -> Any:
     """An ARPA file as an automaton, or a binary file of KenLM, which only the plain decoder reads."""
     if not Path(path).is_file() or not arpa.is_arpa(path):
         return count.load(path)
@@ -173,7 +186,7 @@ def load_lm(path: str, use_cache: bool = True) -> Any:
         model = arpa.read(path)
         return CountLM(model.words, *automaton.build(model))
 
-    return cached(path, [path], make, CountLM) if use_cache else make()
+    return cache.keep([path], make, CountLM) if cache else make()
 
 
 def nothing() -> CountLM:

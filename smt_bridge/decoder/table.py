@@ -1,18 +1,13 @@
-"""A phrase table, with its lexical reordering table, in arrays: read from Moses' text files, or from a cache beside them.
+"""A phrase table, with its lexical reordering table, in arrays: read from Moses' text files.
 
 sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
 target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of `vocabulary`
 """
 
-import json
 import logging
-import os
-import shutil
 from array import array
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +15,12 @@ from numpy.typing import NDArray
 
 from nmt import files, phrase_table
 from nmt.errors import DataError
+from smt_bridge.decoder.cache import are_cuts, within
 from smt_bridge.decoder.table_checks import check_line, check_lines, sound_alignments, sound_phrases, sound_scores
 
 log = logging.getLogger("nmt.decode")
 
 FLOOR = -100.0  # Moses' logarithm of 0
-FORMAT = 2  # of the cache
 Ints = NDArray[np.int64]
 
 
@@ -63,6 +58,13 @@ class Table:
         """The alignment of a row; [] where the table has none."""
         text = self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
         return [(int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())]
+
+    def is_sound(self) -> bool:
+        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
+        shapes = len(self.scores) == len(self.reordering) == len(self.forward) == self.rows and self.reordering.shape[1] in (0, 6)
+        cuts = are_cuts(self.starts, self.rows) and are_cuts(self.cut, len(self.words)) and are_cuts(self.alignment_cut, len(self.alignment))
+        counts = len(self.starts) == len(self.sources) + 1 and len(self.alignment_cut) == self.rows + 1
+        return shapes and cuts and counts and within(self.target, len(self.cut) - 1) and within(self.words, len(self.vocabulary))
 
 
 class Collector:
@@ -248,60 +250,3 @@ def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.flo
         alignment=np.frombuffer(b"".join(alignments), np.uint8),
         alignment_cut=np.cumsum([0, *map(len, alignments)]),
     )
-
-
-# ---- the cache: a folder of arrays beside the file it was made from ----------------------------------------------------------
-
-
-def cached(path: str, sources: list[str], make: Callable[[], Any], kind: type) -> Any:
-    """`make()`, or what an earlier call made of the same files: kept in PATH.cache, if that folder can be written."""
-    folder = Path(f"{path}.cache")
-    stamp = json.dumps([FORMAT, kind.__name__, *([os.path.realpath(name), os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in sources)])
-    try:
-        if (folder / "stamp.json").read_text(encoding="utf-8") == stamp:
-            return load(folder, kind)
-    except (OSError, ValueError, KeyError):
-        pass
-    made = make()
-    beside = Path(f"{folder}.part{os.getpid()}")
-    try:
-        beside.mkdir()
-        save(beside, made)
-        (beside / "stamp.json").write_text(stamp, encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        beside.rename(folder)
-    except OSError as error:
-        log.info("%s: no cache (%s)", folder, error.strerror)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return made
-
-
-def parts_of(kind: type) -> list[str]:
-    return list(getattr(kind, "_fields", ())) or [field.name for field in fields(kind)]
-
-
-def save(folder: Path, made: Any) -> None:
-    for name in parts_of(type(made)):
-        value = getattr(made, name)
-        if isinstance(value, np.ndarray):
-            np.save(folder / f"{name}.npy", value)
-        elif isinstance(value, int):
-            (folder / f"{name}.txt").write_text(str(value), encoding="ascii")
-        else:
-            keys = [key if isinstance(key, bytes) else key.encode() for key in value]
-            (folder / f"{name}.list").write_bytes(b"\n".join(keys))
-
-
-def load(folder: Path, kind: type) -> Any:
-    """Arrays, numbers and lists again; bytes stay bytes where a dictionary numbers them."""
-    content: dict[str, Any] = {}
-    for name in parts_of(kind):
-        if (place := folder / f"{name}.npy").exists():
-            content[name] = np.load(place, allow_pickle=False)
-        elif (place := folder / f"{name}.txt").exists():
-            content[name] = int(place.read_text(encoding="ascii"))
-        else:
-            keys = (folder / f"{name}.list").read_bytes().split(b"\n")
-            content[name] = {key: number for number, key in enumerate(keys)} if name == "sources" else [key.decode() for key in keys]
-    return kind(**content)

@@ -14,6 +14,7 @@ import torch
 
 from nmt import files
 from smt_bridge.decoder import neural, system
+from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 
@@ -31,15 +32,15 @@ def rate(made: Decoder, lines: list[str]) -> float:
 def main(model: str, text: str, run: str = "") -> None:
     torch.set_num_threads(1)
     lines = [line for line in islice(files.read_lines(text), LINES) if line]
-    with tempfile.TemporaryDirectory() as scratch:  # links, so that the cache is made here and nowhere else
+    with tempfile.TemporaryDirectory() as scratch:  # links, so that other inis can stand beside the tables
         ini = Path(system.ini_of(model)).resolve()
         for path in ini.parent.iterdir():
-            if not path.name.endswith(".cache"):
-                (Path(scratch) / path.name).symlink_to(path)
+            (Path(scratch) / path.name).symlink_to(path)
         ini = Path(scratch) / ini.name
+        cache = Cache(f"{scratch}/cache")
         for name in ("from text", "from the cache"):
             begin = time.perf_counter()
-            loaded = system.load(str(ini))
+            loaded = system.load(str(ini), cache)
             print(f"load {name}\t{time.perf_counter() - begin:.1f} s")
         begin = time.perf_counter()
         Decoder(loaded, DecoderConfig(stack=5)).translate(lines[0])

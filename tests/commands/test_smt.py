@@ -52,13 +52,13 @@ def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, co
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "model", *RESULTS) == contents(smt_model / "model", *RESULTS)
     assert sorted(os.listdir(tmp_path / "model")) == sorted(
-        name for name in os.listdir(smt_model / "model") if not name.endswith((".cache", ".tuning")) and "tuned" not in name
+        name for name in os.listdir(smt_model / "model") if not name.endswith(".tuning") and "tuned" not in name
     )
 
 
 def test_finished_steps_are_not_done_again(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     model = tmp_path / "model"
-    shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))
+    shutil.copytree(smt_model / "model", model)
     texts = ["-s", smt_model / "train.en", "-t", smt_model / "train.fr"]
     before = {name: (model / name).stat().st_mtime_ns for name in RESULTS}
     assert command("smt-train", model, *texts, "--order", 3).returncode == 0
@@ -76,11 +76,13 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
     """The list is Moses' format, descending, its first entry the translation; no cache where none is wanted; ids count empty lines."""
     (tmp_path / "in").write_text("the black cat sleeps .\n\nzzz the dog .\n", encoding="utf-8")
     model = tmp_path / "model"
-    shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))
+    shutil.copytree(smt_model / "model", model)
     given = ["smt-decode", model, "-i", tmp_path / "in", "--n-best-list", tmp_path / "list", "--n-best", 7, "--distinct", "--stack", 20]
+    given += ["--cache", tmp_path / "cache"]
+    before = sorted(os.listdir(model))
     done = command(*given, "--no-cache")
     assert done.returncode == 0, done.stderr
-    assert not list(model.glob("*.cache"))
+    assert not (tmp_path / "cache").exists()
     lines = done.stdout.split("\n")
     assert len(lines) == 4 and lines[1] == "" and "zzz" in lines[2]
     groups = dict(nbest.by_sentence(tmp_path / "list"))
@@ -90,7 +92,8 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
         assert totals == sorted(totals, reverse=True) and len({tuple(h.text) for h in group}) == len(group) <= 7
         assert " ".join(group[0].text) == lines[number]
     cached = command(*given)
-    assert cached.stdout == done.stdout and (model / "phrase-table.gz.cache" / "stamp.json").exists()
+    assert cached.stdout == done.stdout and len(list((tmp_path / "cache").glob("*.npz"))) == 2
+    assert sorted(os.listdir(model)) == before  # nothing is written beside the tables
     again = command(*given, "--workers", 2)
     assert again.stdout == done.stdout
     # A table that has changed makes a new cache: without the reordering row's pair it cannot be the old one.
@@ -111,7 +114,7 @@ def test_without_numba(smt_model: Path, tmp_path: Path, command: Command) -> Non
 
 def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     model = tmp_path / "model"
-    shutil.copytree(smt_model / "model", model, ignore=shutil.ignore_patterns("*.cache"))
+    shutil.copytree(smt_model / "model", model)
     ini = (model / "moses.ini").read_text()
 
     def line(old: str, new: str) -> str:
