@@ -6,7 +6,7 @@ fast as its tanh.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,16 +20,29 @@ from nmt.layers.cells import GRU
 DENSE = 1.5  # places of a grid for each row in it, at most; above, each row gets a copy of what it looks at
 
 
+class Room:
+    """Floats that the steps of one search take turns in: fresh pages would cost a third of the time. Each search has its own."""
+
+    def __init__(self) -> None:
+        self.floats = torch.empty(0)
+
+    def of(self, shape: torch.Size, like: Tensor) -> Tensor:
+        if self.floats.numel() < shape.numel() or self.floats.dtype != like.dtype or self.floats.device != like.device:
+            self.floats = like.new_empty(shape.numel())
+        return self.floats[: shape.numel()].view(shape)
+
+
 @dataclass
 class Memory:
-    """What there is to look at: S sentences side by side, padded to the longest."""
+    """Encoder memory that the decoder attends to: S sentences side by side, padded to the longest."""
 
     keys: Tensor  # (S, L, A) 2K h_j, once a sentence
     values: Tensor  # (S, L, D) the annotations h_j, or what a search needs of them: C h_j and O_c h_j
     mask: Tensor  # (S, L) 0 at words, -inf behind the end of a sentence
+    room: Room = field(default_factory=Room)
 
     def rows(self, rows: Tensor) -> "Memory":
-        return Memory(self.keys.index_select(0, rows), self.values.index_select(0, rows), self.mask.index_select(0, rows))
+        return Memory(self.keys.index_select(0, rows), self.values.index_select(0, rows), self.mask.index_select(0, rows), self.room)
 
     @staticmethod
     def join(parts: "Sequence[Memory]") -> "Memory":
@@ -37,7 +50,7 @@ class Memory:
         L = max(part.keys.shape[1] for part in parts)
         keys, values = ([F.pad(getattr(part, name), (0, 0, 0, L - part.keys.shape[1])) for part in parts] for name in ("keys", "values"))
         masks = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
-        return Memory(torch.cat(keys), torch.cat(values), torch.cat(masks))
+        return Memory(torch.cat(keys), torch.cat(values), torch.cat(masks), parts[0].room)
 
 
 class AdditiveAttention(nn.Module):
@@ -46,7 +59,6 @@ class AdditiveAttention(nn.Module):
         self.keys = nn.Parameter(torch.empty(units, annotation))  # K
         self.query = nn.Parameter(torch.empty(units, hidden))  # Q
         self.energy = nn.Parameter(torch.empty(1, units))  # v
-        self._room = torch.empty(0)
 
     def memory(self, values: Tensor, lengths: Tensor) -> Memory:
         """Annotations (S, L, D), zeros behind the lengths (S,) -> keys and mask beside them"""
@@ -79,19 +91,17 @@ class AdditiveAttention(nn.Module):
 
     def _look(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""
-        squashed = self._sum(memory.keys[:, None], query[:, :, None]).sigmoid_()  # (S, W, L, A)
+        squashed = self._sum(memory.keys[:, None], query[:, :, None], memory.room).sigmoid_()  # (S, W, L, A)
         energies = torch.matmul(squashed, 2 * self.energy[0]) + memory.mask[:, None]
         weights = torch.softmax(energies, 2)
         return torch.bmm(weights, memory.values), weights
 
-    def _sum(self, keys: Tensor, query: Tensor) -> Tensor:
-        """keys (S, 1, L, A) + query (S, W, 1, A); a search's steps take turns in the same memory, fresh pages being a third of the time"""
+    @staticmethod
+    def _sum(keys: Tensor, query: Tensor, room: Room) -> Tensor:
+        """keys (S, 1, L, A) + query (S, W, 1, A)"""
         if torch.is_grad_enabled():
             return keys + query
-        shape = torch.broadcast_shapes(keys.shape, query.shape)
-        if self._room.numel() < shape.numel() or self._room.dtype != keys.dtype or self._room.device != keys.device:
-            self._room = keys.new_empty(shape.numel())
-        return torch.add(keys, query, out=self._room[: shape.numel()].view(shape))
+        return torch.add(keys, query, out=room.of(torch.broadcast_shapes(keys.shape, query.shape), keys))
 
 
 class _AttentiveGRUFunction(torch.autograd.Function):

@@ -88,9 +88,10 @@ class Softmax(nn.Module):
         if self.training or torch.is_grad_enabled():
             return aligned(self.words, self.words_bias)
         version = (self.words.data_ptr(), self.words._version)
-        if self._aligned is None or self._aligned[0] != version:
-            self._aligned = version, aligned(self.words.detach(), None if self.words_bias is None else self.words_bias.detach())
-        return self._aligned[1]
+        kept = self._aligned  # read once: another thread may replace it
+        if kept is None or kept[0] != version:
+            kept = self._aligned = version, aligned(self.words.detach(), None if self.words_bias is None else self.words_bias.detach())
+        return kept[1]
 
     def room(self, rows: int) -> Tensor:
         """Memory for `log_probs` of so many rows."""

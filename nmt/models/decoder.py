@@ -189,9 +189,10 @@ class RNNDecoder(nn.Module):
             return self.tables(words)
         weights = (self.embedding.weight, self.cell.inputs, self.cell.bias, self.output.previous)
         state = [(weight.data_ptr(), weight._version, weight.dtype) for weight in weights if weight is not None]
-        if self._kept is None or self._kept[0] != state:
-            self._kept = state, self.tables(torch.arange(self.embedding.num_embeddings, device=words.device))
-        return self._kept[1].rows(words)
+        kept = self._kept  # read once: another thread may replace it
+        if kept is None or kept[0] != state:
+            kept = self._kept = state, self.tables(torch.arange(self.embedding.num_embeddings, device=words.device))
+        return kept[1].rows(words)
 
     def tables(self, words: Tensor) -> WordTables:
         """What the decoder makes of each of some words, whatever stands around them: (W,) -> (W, ...)"""

@@ -6,6 +6,7 @@ Everything is done the obvious way: candidates are scored at once, recombined in
 import heapq
 import itertools
 import math
+import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -107,11 +108,14 @@ class KenLMWords(Stepping):
         self.kenlm, self.model = model.kenlm, model.model
         self.words: list[str] = []
         self.ids: dict[str, int] = {}
+        self.lock = threading.Lock()
 
     def number(self, word: str) -> int:
         if word not in self.ids:
-            self.ids[word] = len(self.words)
-            self.words.append(word)
+            with self.lock:  # two threads must not take one number
+                if word not in self.ids:
+                    self.words.append(word)
+                    self.ids[word] = len(self.words) - 1
         return self.ids[word]
 
     def knows(self, word: str) -> bool:
