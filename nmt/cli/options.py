@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nmt import __version__
+from nmt import __version__, signals
 from nmt.cli.arguments import Input, Output, check_separate, files_of, positive
 from nmt.errors import ConfigError, UserError
 
@@ -114,7 +114,7 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
     """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt 130."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
-        signal.signal(signal.SIGTERM, leave)
+        signals.listen(signals.leave)
     try:
         command(argv)
         sys.stdout.flush()
@@ -144,11 +144,6 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
         one_line(name, f"{error.filename or '<stdout>'}: {error.strerror or error}")
         drop_output()
         return 2
-
-
-def leave(number: int, frame: Any) -> NoReturn:
-    """A polite kill: files that are being written beside their names are removed on the way out."""
-    sys.exit(128 + number)
 
 
 def drop_output() -> None:

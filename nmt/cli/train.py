@@ -4,12 +4,12 @@ import argparse
 import logging
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nmt import signals
 from nmt.cli import options
 from nmt.errors import CheckpointError, ConfigError
 
@@ -227,14 +227,13 @@ def text_of(config: Any, directory: Path) -> Any:
 
 
 class Signals:
-    """True once SIGTERM or SIGINT has come: the step in hand is finished, the run saved."""
+    """True once SIGTERM or SIGINT has come: the step in hand is finished, the run saved. A second signal ends the process at once."""
 
     def __init__(self) -> None:
         self.number = 0
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self.note)
+        signals.listen(self.note)
 
-    def note(self, number: int, frame: Any) -> None:
+    def note(self, number: int) -> None:
         self.number = number
 
     def __call__(self) -> bool:

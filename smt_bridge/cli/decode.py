@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,10 @@ def command(argv: Sequence[str] | None) -> None:
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))
         listed = stack.enter_context(files.Writing(args.n_best_list)) if args.n_best_list else None
+        lines = files.read_lines(args.input)
+        translations = stack.enter_context(closing(decoder.translate_all(lines, args.workers, files.name_of(args.input))))
         with Progress(0, "sentences", args.quiet) as progress:
-            for number, translation in enumerate(decoder.translate_all(files.read_lines(args.input), args.workers, files.name_of(args.input))):
+            for number, translation in enumerate(translations):
                 out.write(" ".join(translation.text) + "\n")
                 if args.input == "-":
                     out.flush()  # somebody may be waiting for this line

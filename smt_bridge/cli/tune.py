@@ -4,7 +4,8 @@ import argparse
 import hashlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,10 +120,11 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     loop.open_folder(places.work, told, config)
     tuning = loop.Tuning(places.work, names, len(sources), config)
 
-    def decode(weights: "Weights") -> "Iterator[Translation]":
+    def decode(weights: "Weights") -> "Generator[Translation]":
         new = Decoder(system, decoder.config, weights, decoder.networks)
-        with Progress(len(sources), "sentences", args.quiet) as progress:
-            for translation in new.translate_all(iter(sources), args.workers, args.source):
+        found = new.translate_all(iter(sources), args.workers, args.source)
+        with Progress(len(sources), "sentences", args.quiet) as progress, closing(found) as translations:
+            for translation in translations:
                 yield translation
                 progress.add(1)
 

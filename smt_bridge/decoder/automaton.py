@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nmt.lm.arpa import BOS, EOS, LN10, NgramModel
 from smt_bridge.decoder.compiled import njit
 
+BLOCK = 1 << 20  # rows of a compiled call: between two of them signals are obeyed
 MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a hash table
 
 
@@ -61,7 +62,8 @@ def build(model: NgramModel) -> Automaton:
     all_keys, all_values = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (keys, values))
     size = 1 << int(np.ceil(np.log2(max(2, 2 * len(all_keys)))))
     table, content = np.full(size, -1, np.int64), np.zeros(size, np.int32)
-    fill(table, content, all_keys, all_values.astype(np.int32))
+    for at in range(0, len(all_keys), BLOCK):
+        fill(table, content, all_keys[at : at + BLOCK], all_values[at : at + BLOCK].astype(np.int32))
     most = np.full(V, -np.inf)
     last = np.concatenate([np.arange(V), *(level.keys % V for level in model.levels[1:])])
     np.maximum.at(most, last, log_prob)
@@ -123,9 +125,15 @@ def step(lm: Any, state: int, word: int) -> Any:
     return total + lm.log_prob[word], lm.state[word]
 
 
-@njit
-def phrase_scores(lm: Any, ids: Any, starts: Any) -> Any:
+def phrase_scores(lm: Any, ids: Any, starts: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """log p of phrases without context, and an upper bound of what any context makes of it: words ids[starts[i] : starts[i + 1]] -> (N,), (N,)"""
+    parts = [scores_of(lm, ids, starts[at : at + BLOCK + 1]) for at in range(0, max(1, len(starts) - 1), BLOCK)]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+@njit
+def scores_of(lm: Any, ids: Any, starts: Any) -> Any:
+    """As phrase_scores, of one block."""
     count = len(starts) - 1
     score, bound = np.zeros(count), np.zeros(count)
     for i in range(count):

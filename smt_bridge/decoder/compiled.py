@@ -3,9 +3,12 @@
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from nmt import signals
 
 
 def cache_folder() -> Path:
@@ -18,6 +21,33 @@ def cache_folder() -> Path:
     for path in sorted([*here.glob("*.py"), *(here.parent / "extraction").glob("*.py")]):
         digest.update(path.read_bytes())
     return here / "__pycache__" / f"numba-{digest.hexdigest()[:16]}"
+
+
+class Compiled:
+    """A compiled function. Called by Python, it holds signals until it returns; compiled functions call it directly."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher, self.ready = dispatcher, False
+        self._numba_type_ = dispatcher._numba_type_  # by this numba sees the function itself
+
+    def __call__(self, *args: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return self.dispatcher(*args)
+        if not self.ready:  # compiling takes seconds, and may be interrupted
+            self.dispatcher.compile(tuple(map(numba.typeof, args)))
+            self.ready = True
+        with signals.held:
+            return self.dispatcher(*args)
+
+
+class Stopped(Exception):
+    """Nobody waits for this sentence any more."""
+
+
+def go_on(stop: threading.Event | None) -> None:
+    """Between two calls of compiled code, none of which takes long: here Python sees signals, and other threads can end this one."""
+    if stop is not None and stop.is_set():
+        raise Stopped
 
 
 try:
@@ -34,7 +64,7 @@ try:
 
     def njit(function: Callable[..., Any]) -> Any:
         """Compiled once per machine and version, and run without the interpreter's lock."""
-        return numba.njit(nogil=True, cache=True)(function)
+        return Compiled(numba.njit(nogil=True, cache=True)(function))
 except ImportError:
     HAVE_NUMBA = False
 

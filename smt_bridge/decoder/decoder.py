@@ -7,7 +7,7 @@ decoder.translate("ein haus").text
 import logging
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -21,13 +21,13 @@ from nmt.errors import DataError
 from nmt.nbest import Hypothesis
 from nmt.numbers import shown
 from smt_bridge.decoder import automaton, feature_values, forced, plain, xml_input
-from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.compiled import HAVE_NUMBA, go_on
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.constraints import constraints
 from smt_bridge.decoder.derivations import best_option_path, derivations
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.feature_values import sums
-from smt_bridge.decoder.search import FULL, Int32s, Limits, Options, State, allocate, search, select
+from smt_bridge.decoder.search import FULL, SLICE, Int32s, Limits, Options, State, allocate, search, select
 from smt_bridge.decoder.sentence import UNKNOWN_WORD, Extra, Gathered, Sentence, future_costs, pairs, places, spans, target_words
 from smt_bridge.decoder.system import CountLM, System, nothing
 from smt_bridge.decoder.xml_input import Marked, Markup
@@ -92,6 +92,7 @@ class Decoder:
         self.set_up_words()
         self.set_up_rows()
         self.local = threading.local()
+        self.slice = SLICE
 
     def set_up_words(self) -> None:
         """The table's words in each language model."""
@@ -152,10 +153,10 @@ class Decoder:
 
     # ---- one sentence ------------------------------------------------------------------------------------------------------
 
-    def options(self, line: Marked) -> Sentence:
+    def options(self, line: Marked, stop: threading.Event | None = None) -> Sentence:
         """The options of a line with at least one word."""
         longest = min(max([self.longest, *(option.last - option.begin + 1 for option in line.forced)]), len(line.words))
-        return self.scored(line, self.gathered(line, longest), longest)
+        return self.scored(line, self.gathered(line, longest), longest, stop)
 
     def gathered(self, line: Marked, longest: int) -> Gathered:
         """Which options there are: rows of the table, translations that the line gives, and for a word without either the word itself."""
@@ -180,7 +181,7 @@ class Decoder:
             return Extra([], [])
         return Extra([word], [(0, 0)])
 
-    def scored(self, line: Marked, gathered: Gathered, longest: int) -> Sentence:
+    def scored(self, line: Marked, gathered: Gathered, longest: int, stop: threading.Event | None = None) -> Sentence:
         """Gathered options with their scores, as the search takes them."""
         table, extras, n = self.system.table, gathered.extras, len(line.words)
         rows = np.concatenate(gathered.rows)
@@ -201,7 +202,7 @@ class Decoder:
             bound[option] = 0.0 if (self.lm_weights >= 0).all() else math.inf
         options = Options(
             score, bound, reordering[:, :3].copy(), reordering[:, 3:].copy(), np.where(paired, table.forward[pair], -1).astype(np.int32), start, length,
-            lm_words, first, number, future_costs(n, longest, first, number, estimate), constraints(n, line.walls, line.zones),
+            lm_words, first, number, future_costs(n, longest, first, number, estimate, stop), constraints(n, line.walls, line.zones),
         )  # fmt: skip
         return Sentence(line.words, options, rows, extras, text, begin, last, outside, longest)
 
@@ -263,34 +264,37 @@ class Decoder:
         except ValueError as error:
             raise DataError(f"{where}: {error}") from error
 
-    def translate(self, line: str | Marked) -> Translation:
-        """The best derivation of a tokenized line, or the n best. An empty line has an empty translation."""
+    def translate(self, line: str | Marked, stop: threading.Event | None = None) -> Translation:
+        """The best derivation of a tokenized line, or the n best. An empty line has an empty translation. Stopped once `stop` is set."""
         marked = self.marked(line) if isinstance(line, str) else line
         if not marked.words:
             return Translation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(sum(self.system.sizes.values())), 0.0)])
-        sentence = self.options(marked)
+        sentence = self.options(marked, stop)
         limits = self.limits(sentence)
-        paths, totals = self.find(sentence, limits)
+        paths, totals = self.find(sentence, limits, stop)
         if not paths:
             log.warning("walls and zones leave no way to the end with these limits, translated in order: %s", shown(" ".join(marked.words)))
-            paths, totals = self.find(sentence, limits._replace(distortion=0))
+            paths, totals = self.find(sentence, limits._replace(distortion=0), stop)
         features = self.features(sentence, paths)
         return Translation(sentence, [
             Derivation(path, self.output(sentence, path), row, total) for path, row, total in zip(paths, features, totals, strict=True)
         ])  # fmt: skip
 
-    def find(self, sentence: Sentence, limits: Limits) -> tuple[list[Any], list[float]]:
+    def find(self, sentence: Sentence, limits: Limits, stop: threading.Event | None = None) -> tuple[list[Any], list[float]]:
         """Paths and totals, best first; none where walls and zones let no hypothesis come to the end."""
-        return self.search(sentence, limits) if self.compiled else plain.search(sentence, limits, self, self.listing)
+        return self.search(sentence, limits, stop) if self.compiled else plain.search(sentence, limits, self, self.listing, stop)
 
-    def search(self, sentence: Sentence, limits: Limits) -> tuple[list[Any], list[float]]:
+    def search(self, sentence: Sentence, limits: Limits, stop: threading.Event | None = None) -> tuple[list[Any], list[float]]:
         """Compiled search with memory of this thread, which grows where a sentence asks for more."""
         state = self.memory(limits)
         while True:
             if self.neural is not None:
-                self.neural.search(state, sentence, limits, self)
+                self.neural.search(state, sentence, limits, self, stop)
             else:
-                search(state, sentence.options, self.automata, self.lm_weights, limits)
+                stack = rank = 0
+                while stack < limits.words and not (stack and state.counters[FULL]):
+                    go_on(stop)
+                    stack, rank = search(state, sentence.options, self.automata, self.lm_weights, limits, stack, rank, self.slice)
             if not state.counters[FULL]:
                 break
             self.local.factor *= 2
@@ -379,7 +383,7 @@ class Decoder:
 
     # ---- a text ------------------------------------------------------------------------------------------------------------
 
-    def translate_all(self, texts: Iterator[str], workers: int = 1, name: str = "input") -> Iterator[Translation]:
+    def translate_all(self, texts: Iterator[str], workers: int = 1, name: str = "input") -> Generator[Translation]:
         """The translations of lines, in order, by several threads: search runs without the interpreter's lock. The result is that of one.
 
         `name` is that of the file, for errors in its markup.
@@ -388,11 +392,16 @@ class Decoder:
         if workers == 1:
             yield from map(self.translate, lines)
             return
+        stop = threading.Event()
         with ThreadPoolExecutor(workers) as crew:
-            waiting: list[Future[Translation]] = [crew.submit(self.translate, line) for line in islice(lines, AHEAD * workers)]
-            while waiting:
-                yield waiting.pop(0).result()
-                waiting += [crew.submit(self.translate, line) for line in islice(lines, 1)]
+            try:
+                waiting: list[Future[Translation]] = [crew.submit(self.translate, line, stop) for line in islice(lines, AHEAD * workers)]
+                while waiting:
+                    yield waiting.pop(0).result()
+                    waiting += [crew.submit(self.translate, line, stop) for line in islice(lines, 1)]
+            finally:  # after an interrupt, too, or when the caller wants no more
+                stop.set()
+                crew.shutdown(wait=False, cancel_futures=True)
 
     # ---- n-best lists ------------------------------------------------------------------------------------------------------
 

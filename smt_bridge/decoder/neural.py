@@ -18,9 +18,9 @@ from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLM, first_layer_table, ngram_scores, ngrams
 from nmt.phrase_table import unescape
-from smt_bridge.decoder.compiled import njit
+from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.search import CANDIDATES, FULL, MIX, Limits, State, add, begin, expand, select
+from smt_bridge.decoder.search import CANDIDATES, FULL, MIX, Limits, State, add, begin, expand_from
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import System
 
@@ -78,7 +78,7 @@ class Neural:
 
     # ---- one stack after the other ------------------------------------------------------------------------------------------
 
-    def search(self, state: State, sentence: Sentence, limits: Limits, decoder: Any) -> None:
+    def search(self, state: State, sentence: Sentence, limits: Limits, decoder: Any, stop: threading.Event | None) -> None:
         """Fill the stacks. `state.counters[FULL]` tells when memory was too small."""
         options = sentence.options
         words = self.words_of(sentence, decoder)
@@ -89,7 +89,10 @@ class Neural:
                 self.settle(state, sentence, limits, decoder, words, stack)
             if state.counters[FULL] or stack == limits.words:
                 return
-            expand_all(state, options, decoder.automata, decoder.lm_weights, limits, stack, room)
+            rank = 0
+            while rank >= 0:
+                go_on(stop)
+                rank = expand_from(state, options, decoder.automata, decoder.lm_weights, limits, stack, rank, room, decoder.slice)
             if state.counters[FULL]:
                 return
 
@@ -150,14 +153,6 @@ class Neural:
             owner = np.repeat(np.arange(len(lines)), [len(line) + 1 for line in lines])
             found[network.name] = np.bincount(owner, network.score(contexts, words), len(lines))[:, None]
         return found
-
-
-@njit
-def expand_all(state: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, room: Any) -> None:
-    for hypothesis in select(state, limits, stack):
-        expand(state, options, lms, weights, limits, hypothesis, room)
-        if state.counters[FULL]:
-            return
 
 
 @njit

@@ -16,6 +16,7 @@ import numpy as np
 
 from nmt.lm.arpa import LN10
 from nmt.lm.count import KenLM
+from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.constraints import Constraints
 from smt_bridge.decoder.search import Limits, early_distortion
 from smt_bridge.decoder.sentence import Sentence
@@ -253,7 +254,7 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
     return key, made
 
 
-def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -> tuple[list[Any], list[float]]:
+def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing, stop: threading.Event | None = None) -> tuple[list[Any], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
     n, sizes, first, held = limits.words, sentence.options.number, sentence.options.first, sentence.options.constraints
     empty: frozenset[int] = frozenset()
@@ -265,6 +266,7 @@ def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing) -
     places = [(a, b, a * limits.longest + b - a) for a in range(n) for b in range(a, min(n, a + limits.longest))]
     for stack in stacks[:-1]:
         for node in survivors(stack, limits):
+            go_on(stop)
             for a, b, span in places:
                 if sizes[span] and allowed(node, a, b, limits.distortion) and (not held.active or permitted(node, a, b, limits.distortion, held)):
                     for option in range(first[span], first[span] + sizes[span]):

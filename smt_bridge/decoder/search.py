@@ -24,7 +24,8 @@ Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 # places in State.counters
-HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL = range(6)
+HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK = range(7)
+SLICE = 2_000_000  # options looked at by one call: a fifth of a second, so that signals are obeyed
 NOTHING = -1e300  # below every score
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
 
@@ -119,7 +120,7 @@ def allocate(hypotheses: int, edges: int, coverages: int, moves: int, candidates
 
     H, E, C, M, Q = hypotheses, edges, coverages, moves, candidates
     return State(
-        np.zeros(6, np.int64), ints(H), ints(H), ints(H), ints(H), ints(H), floats(H), floats(H), np.zeros((H, models), np.int32), np.zeros(H, np.int64),
+        np.zeros(7, np.int64), ints(H), ints(H), ints(H), ints(H), ints(H), floats(H), floats(H), np.zeros((H, models), np.int32), np.zeros(H, np.int64),
         ints(H), ints(H), ints(H), ints(1 << int(2 * H - 1).bit_length()), ints(E), ints(E), floats(E), ints(E), ints(C), np.zeros(C, np.uint64), ints(C),
         floats(C), ints(C), ints(C), ints(1 << int(2 * C - 1).bit_length()), ints(M), ints(M), ints(M), ints(words + 1), ints(words + 1), floats(words + 1),
         floats(words + 1), ints(Q), ints(Q), ints(Q), ints(Q), ints(Q), ints(Q), floats(Q), floats(Q), np.zeros((Q, models), np.int32),
@@ -349,6 +350,7 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
         base = S.score[hypothesis] + fixed
         future = S.future[reached]
         span = start * limits.longest + last - start
+        S.counters[WORK] += 1 + options.number[span]
         for option in range(options.first[span], options.first[span] + options.number[span]):
             gain = options.score[option]
             if limits.reordering:
@@ -409,12 +411,28 @@ def begin(S: Any, options: Any, lms: Any, limits: Any) -> None:
 
 
 @njit
-def search(S: Any, options: Any, lms: Any, weights: Any, limits: Any) -> None:
-    """From the first stack to the last."""
-    begin(S, options, lms, limits)
+def expand_from(S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, rank: int, room: Any, most: int) -> Any:
+    """Extend the hypotheses of a stack from one of them on; where to go on after `most` options, -1 when the stack is done."""
+    end = S.counters[WORK] + most
+    chosen = select(S, limits, stack)
+    for place in range(rank, len(chosen)):
+        if S.counters[WORK] >= end:
+            return place
+        expand(S, options, lms, weights, limits, chosen[place], room)
+        if S.counters[FULL]:
+            break
+    return -1
+
+
+@njit
+def search(S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, rank: int, most: int) -> Any:
+    """From a place in a stack, (0, 0) at first, to the last stack, or for `most` options; where to go on, (words, 0) when all is done."""
+    if stack == 0 and rank == 0:
+        begin(S, options, lms, limits)
     room = np.zeros(max(1, len(lms)), np.int32)
-    for stack in range(limits.words):
-        for hypothesis in select(S, limits, stack):
-            expand(S, options, lms, weights, limits, hypothesis, room)
-            if S.counters[FULL]:
-                return
+    end = S.counters[WORK] + most
+    while stack < limits.words and not S.counters[FULL] and S.counters[WORK] < end:
+        rank = expand_from(S, options, lms, weights, limits, stack, rank, room, most)
+        if rank < 0:
+            stack, rank = stack + 1, 0
+    return stack, rank

@@ -3,14 +3,15 @@
 Gathering says which options there are, span by span; scoring (decoder.py) turns them into arrays.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.compiled import njit
-from smt_bridge.decoder.search import Floats, Int32s, Options
+from smt_bridge.decoder.compiled import go_on, njit
+from smt_bridge.decoder.search import SLICE, Floats, Int32s, Options
 
 UNKNOWN_WORD = -100.0  # Moses' value of UnknownWordPenalty for a word that the table does not have
 
@@ -69,20 +70,33 @@ def pairs(rows: NDArray[np.int64], extras: Sequence[Extra]) -> NDArray[np.int64]
     return found
 
 
-@njit
-def future_costs(n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats) -> Floats:
+def future_costs(n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None) -> Floats:
     """Best score of each span by any options side by side: (n, n); the order of the span's phrases costs nothing."""
     cost = np.full((n, n), -1e9)
-    for size in range(1, n + 1):
-        for begin in range(n - size + 1):
-            last = begin + size - 1
-            if size <= longest:
-                span = begin * longest + size - 1
-                for option in range(first[span], first[span] + number[span]):
-                    cost[begin, last] = max(cost[begin, last], estimate[option])
-            for middle in range(begin, last):
-                cost[begin, last] = max(cost[begin, last], cost[begin, middle] + cost[middle + 1, last])
+    size, begin = 1, 0
+    while size <= n:
+        go_on(stop)
+        size, begin = costs_from(cost, size, begin, longest, first, number, estimate)
     return cost
+
+
+@njit
+def costs_from(cost: Floats, size: int, begin: int, longest: int, first: Int32s, number: Int32s, estimate: Floats) -> tuple[int, int]:
+    """The spans from one on, the shortest first, as far as a slice goes; size and first word of the next span."""
+    n, work = len(cost), 0
+    while size <= n and work < SLICE:
+        last = begin + size - 1
+        if size <= longest:
+            span = begin * longest + size - 1
+            for option in range(first[span], first[span] + number[span]):
+                cost[begin, last] = max(cost[begin, last], estimate[option])
+        for middle in range(begin, last):
+            cost[begin, last] = max(cost[begin, last], cost[begin, middle] + cost[middle + 1, last])
+        work += size
+        begin += 1
+        if begin + size > n:
+            size, begin = size + 1, 0
+    return size, begin
 
 
 @njit

@@ -7,7 +7,8 @@ best translations. What comes next follows from these files alone, so a killed t
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ class Tuning:
         return pro(pool, seed)
 
 
-Decode = Callable[[Weights], Iterator[Translation]]
+Decode = Callable[[Weights], Generator[Translation]]
 
 
 def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[References]) -> str:
@@ -160,7 +161,8 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
             if np.abs(weights - tuning.iterations[-1].weights).max() < tuning.config.still:
                 return "no weight moves any more"
         begin = time.monotonic()
-        tuning.save(collect(decode(pools.to_weights(tuning.names, weights)), weights, references, cache))
+        with closing(decode(pools.to_weights(tuning.names, weights))) as translations:
+            tuning.save(collect(translations, weights, references, cache))
         here = tuning.iterations[-1]
         seconds = time.monotonic() - begin
         log.info(

@@ -5,6 +5,7 @@ corpus BLEU changes only where an envelope bends. All sentences are walked at on
 that rises above it, until nothing does.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -94,8 +95,10 @@ def line_search(pool: Pool, values: Floats, direction: Floats) -> tuple[float, f
     return float((low + high) / 2), float(scores[best])
 
 
-def climb(pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int], extra: int = RANDOM_DIRECTIONS) -> Point:
-    """From one start: pass after pass over the features and some random directions, a step wherever BLEU rises."""
+def climb(
+    pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int], extra: int = RANDOM_DIRECTIONS, stop: threading.Event | None = None
+) -> Point:
+    """From one start: pass after pass over the features and some random directions, a step wherever BLEU rises; until `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
     values = pool.features @ weights
@@ -104,6 +107,8 @@ def climb(pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int
         before = score
         directions = [np.eye(len(weights))[axis] for axis in axes] + [random_direction(rng, free) for _ in range(extra)]
         for place in rng.permutation(len(directions)):
+            if stop is not None and stop.is_set():
+                return Point(weights, score)
             step, found = line_search(pool, values, directions[place])
             if found > score + 1e-9:
                 weights = weights + step * directions[place]
@@ -130,16 +135,20 @@ def mert(
     rng = np.random.default_rng(seed)
     points = [np.where(free, normalize(start), 0.0) for start in starts]
     points += [normalize(random_direction(rng, free)) for _ in range(restarts)]
+    stop = threading.Event()
+
+    def climb_all(crew: ThreadPoolExecutor, points: Sequence[Floats], first: int, extra: int) -> list[Point]:
+        found = []
+        for point in crew.map(lambda item: climb(pool, item[1], free, [seed, item[0]], extra, stop), enumerate(points, first)):
+            tell(1)
+            found.append(point)
+        return sorted(found, key=lambda point: -point.bleu)  # stable: of equals the first
+
     with ThreadPoolExecutor(threads) as crew:
-
-        def climb_all(points: Sequence[Floats], first: int, extra: int) -> list[Point]:
-            found = []
-            for point in crew.map(lambda item: climb(pool, item[1], free, [seed, item[0]], extra), enumerate(points, first)):
-                tell(1)
-                found.append(point)
-            return sorted(found, key=lambda point: -point.bleu)  # stable: of equals the first
-
-        found = climb_all(points, 0, RANDOM_DIRECTIONS)
-        found += climb_all([point.weights for point in found[:POLISHED]], len(points), POLISH_DIRECTIONS)
+        try:
+            found = climb_all(crew, points, 0, RANDOM_DIRECTIONS)
+            found += climb_all(crew, [point.weights for point in found[:POLISHED]], len(points), POLISH_DIRECTIONS)
+        finally:  # after an interrupt nobody waits for the climbs in hand
+            stop.set()
     best = max(found, key=lambda point: point.bleu)
     return Point(normalize(best.weights), best.bleu)

@@ -3,20 +3,23 @@
 import itertools
 import math
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nmt import files
+from nmt import files, signals
 from nmt.lm import arpa, count, kneser_ney
 from nmt.lm.arpa import NgramModel
 from smt_bridge.decoder import automaton, system
-from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.compiled import HAVE_NUMBA, Compiled, Stopped
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.plain import AutomatonLM
+from smt_bridge.decoder.search import WORK, search
 from smt_bridge.decoder.system import CountLM
 from smt_bridge.decoder.xml_input import Marked
 from tests.smt_bridge.decoder.models import sentence, write_model
@@ -168,6 +171,55 @@ def test_sentences_of_any_length(limit: int, tmp_path: Path) -> None:
     assert part
     spans = sorted((int(part.begin[option]), int(part.last[option])) for option in translation.derivations[0].options)
     assert [word for begin, last in spans for word in range(begin, last + 1)] == list(range(150))
+
+
+@pytest.mark.parametrize("nbest", [0, 4])
+def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
+    """Compiled search returns to Python again and again, where signals are seen, and finds the same; no call does more than two slices."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=nbest) for _ in range(2))
+    other.slice = 40
+    for words in (1, 7, 100):
+        ours, theirs = (made.translate(sentence(words, words)) for made in (one, other))
+        assert [(d.text, d.total) for d in ours.derivations] == [(d.text, d.total) for d in theirs.derivations]
+    part = one.options(one.marked(sentence(5, 100)))
+    limits, calls, place = one.limits(part), 0, (0, 0)
+    state = one.memory(limits)
+    while place[0] < 100:
+        before = int(state.counters[WORK]) if calls else 0
+        place = search(state, part.options, one.automata, one.lm_weights, limits, *place, 500)
+        calls += 1
+        most = 1 + int(part.options.number.sum())  # of one hypothesis
+        assert int(state.counters[WORK]) - before <= 1000 + most
+    assert calls > 20
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_nobody_waits_for_a_stopped_search(plain: bool, tmp_path: Path) -> None:
+    """Threads of a translation that is given up end before their sentences do."""
+    made, seen = decoder(write_model(tmp_path, 2), plain, stack=20), []
+    made.slice = 1000
+    stop = threading.Event()
+    stop.is_set = lambda: bool(seen.append(1)) or len(seen) > 5  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        made.translate(sentence(1, 80), stop)
+    found = made.translate_all(iter([sentence(number, 80) for number in range(40)]), 2)
+    next(found)
+    found.close()
+    assert not [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
+
+
+def test_compiled_code_holds_signals() -> None:
+    """In the main thread, the only one that sees them: an exception while numba unpacks arguments is a segmentation fault."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    call = Compiled(type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.held.depth})())
+    call.ready = True
+    assert call() == 1 and signals.held.depth == 0
+    with ThreadPoolExecutor(1) as crew:
+        assert crew.submit(call).result() == 0
+    assert all(isinstance(function, Compiled) for function in (search, automaton.scores_of, automaton.fill))
 
 
 def test_unknown_words_and_empty_lines(tmp_path: Path) -> None:
