@@ -122,6 +122,13 @@ def check_lines(path: str | Path) -> int:
     return number
 
 
+def again(path: str | Path) -> Iterator[str]:
+    """The lines of a regular file, for a check before the reading that counts; none of a stream, which can be read only once."""
+    if str(path) != "-" and Path(path).is_file():
+        for number, raw in enumerate(read_byte_lines(path), 1):
+            yield decode(raw, path, number)
+
+
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
     """Walk files of equal length line by line. DataError names the shorter file and gives both numbers of lines."""
     streams = [read_lines(path) for path in paths]

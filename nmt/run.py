@@ -10,18 +10,21 @@ The commands nmt-translate and nmt-score are made of these calls.
 """
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from torch import tensor
 
-from nmt import checkpoint
+from nmt import checkpoint, files
 from nmt.checkpoint import SavedRun
+from nmt.data import long_lines
 from nmt.data.batches import Ids
 from nmt.data.lexicon import Lexicon, shortlist
+from nmt.data.long_lines import MAX_LINE_WORDS, Limit
 from nmt.data.subword import SEPARATOR
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import SPECIALS, UNK
@@ -32,6 +35,8 @@ from nmt.search.sampling import SamplingConfig, sample
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 
+GIANT = 4  # times the longest line: a word of more characters than that is not cut into subwords, which would take forever, but into pieces
+SEARCHED, SCORED = "n-best lists, samples, prefixes and alignments of the whole sentence", "a score of the whole sentence"
 FREQUENT = 100  # most frequent target words of every short-list
 
 CACHED, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400  # scores (12 MiB) that a batch of live hypotheses may hold, and its bounds
@@ -95,13 +100,57 @@ class Run:
     def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
         return self.members[0].target_words.encode(self.members[0].target.units(line, tokenized))
 
+    def limit(self, words: int | None = None, name: str = "", first: int = 0) -> Limit:
+        """How long lines may be; None: 250 words, or what the training allowed if that is more."""
+        return Limit(words or max(MAX_LINE_WORDS, self.max_length), name, first)
+
+    def length(self, line: str, tokenized: bool, limit: Limit, target: bool = False) -> int:
+        """Units of a line; 0 for one that cannot be too long."""
+        if len(line) <= limit.words:
+            return 0
+        words = files.split_words(line) if tokenized else long_lines.pieces(line)
+        return sum(map(self.sizes(tokenized, limit, target), words))
+
+    def refuse_long(self, lines: Iterable[str], tokenized: bool, limit: Limit, what: str, target: bool = False) -> None:
+        """DataError for the first line that is too long; `what` it is too long for."""
+        limit.refuse((self.length(line, tokenized, limit, target) for line in lines), what)
+
+    def sizes(self, tokenized: bool, limit: Limit, target: bool = False) -> Callable[[str], int]:
+        """Units of a word, in the member that cuts it finest; of one with thousands of characters no more is asked than how many those are."""
+        pipelines = [member.target if target else member.source for member in self.members]
+        cutting = any(pipeline.subwords or pipeline.characters for pipeline in pipelines)
+
+        @cache
+        def size(word: str) -> int:
+            if cutting and len(word) > GIANT * limit.words:
+                return len(word)
+            return max(len(pipeline.units(word, tokenized)) for pipeline in pipelines)
+
+        return size
+
+    def parts(self, line: str, tokenized: bool, limit: Limit) -> list[str]:
+        """The line, or the parts of one that is too long."""
+        if self.length(line, tokenized, limit) <= limit.words:
+            return [line]
+        words = files.split_words(line) if tokenized else long_lines.pieces(line)
+        found = long_lines.parts(words, limit.words, self.sizes(tokenized, limit))
+        return [(" " if tokenized else "").join(part).strip(" \t") for part in found]
+
     def search(
-        self, lines: Sequence[str], config: BeamConfig, tokenized: bool = False, prefixes: Sequence[str] | None = None, model: StepModel[Any] | None = None
+        self,
+        lines: Sequence[str],
+        config: BeamConfig,
+        tokenized: bool = False,
+        prefixes: Sequence[str] | None = None,
+        model: StepModel[Any] | None = None,
+        limit: Limit | None = None,
     ) -> list[list[Candidate]]:
-        """The finished hypotheses of each line, best first. A line without words has one: empty, of probability 1.
+        """The finished hypotheses of each line, best first. A line without words has one: empty, of probability 1. DataError for one that is too long.
 
         `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of `shortlisted`.
         """
+        limit = limit or self.limit()
+        self.refuse_long(lines, tokenized, limit, SEARCHED)
         readings = [self.read(line, tokenized) for line in lines]
         full = [index for index, reading in enumerate(readings) if len(reading)]
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
@@ -112,8 +161,12 @@ class Run:
             results[index] = candidates
         return results
 
-    def sample(self, lines: Sequence[str], config: SamplingConfig, tokenized: bool = False, first: int = 0) -> list[list[Candidate]]:
+    def sample(
+        self, lines: Sequence[str], config: SamplingConfig, tokenized: bool = False, first: int = 0, limit: Limit | None = None
+    ) -> list[list[Candidate]]:
         """Draws from the model's distribution for each line; `first`: number of the first line in the whole input."""
+        limit = limit or self.limit(first=first)
+        self.refuse_long(lines, tokenized, limit, SEARCHED)
         readings = [self.read(line, tokenized) for line in lines]
         results = []
         for index, reading in enumerate(readings):  # one by one: a sentence's numbers hang on its place, and so would a batch
@@ -141,15 +194,37 @@ class Run:
         found = self.search(lines, config or BeamConfig(), tokenized)
         return [[self.translation(line, candidate, tokenized) for candidate in candidates] for line, candidates in zip(lines, found, strict=True)]
 
-    def translate(self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False) -> list[str]:
-        """The best translation of each line: detokenized text, or words between blanks for tokenized input."""
-        return [self.text(candidates[0], tokenized) for candidates in self.n_best(lines, config, tokenized)]
+    def best(
+        self,
+        lines: Sequence[str],
+        config: BeamConfig,
+        tokenized: bool = False,
+        model: StepModel[Any] | None = None,
+        unknown: Lexicon | None = None,
+        limit: Limit | None = None,
+    ) -> list[Translation]:
+        """The best translation of each line. Lines that are too long are translated in parts, and have no alignment."""
+        limit = limit or self.limit()
+        cut = [self.parts(line, tokenized, limit) for line in lines]
+        every = Limit(sys.maxsize)
+        found = iter(self.search([part for parts in cut for part in parts], config, tokenized, None, model, every))
+        return [joined([self.translation(part, next(found)[0], tokenized, unknown) for part in parts]) for parts in cut]
+
+    def translate(self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False, max_line_words: int | None = None) -> list[str]:
+        """The best translation of each line: detokenized text, or words between blanks for tokenized input.
+
+        Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut at punctuation.
+        """
+        return [self.text(found, tokenized) for found in self.best(lines, config or BeamConfig(), tokenized, limit=self.limit(max_line_words))]
 
     def text(self, translation: Translation, tokenized: bool = False) -> str:
         return self.target.line(translation.words, tokenized)
 
-    def word_scores(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False) -> list[list[float]]:
-        """Natural log p of each unit of the second text of a pair and of its end symbol."""
+    def word_scores(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: Limit | None = None) -> list[list[float]]:
+        """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair that is too long."""
+        limit = limit or self.limit()
+        for side in (0, 1):
+            self.refuse_long((pair[side] for pair in pairs), tokenized, limit, SCORED, target=side == 1)
         targets = [self.target_ids(target, tokenized) for _, target in pairs]
         sources = [[member.source_words.encode(member.source.units(source, tokenized)) for source, _ in pairs] for member in self.members]
         scores = [word_scores(member.model, list(zip(ids, targets, strict=True))) for member, ids in zip(self.members, sources, strict=True)]
@@ -176,6 +251,13 @@ class ShortlistOf:
             return shortlist(self.lexicon, words, self.member.target_words, self.frequent)
         units = {unit for word in self.lexicon.candidates(words) for unit in self.member.target.cut([word])}
         return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
+
+
+def joined(parts: Sequence[Translation]) -> Translation:
+    """Translations of the parts of a line as one, without alignment."""
+    if len(parts) == 1:
+        return parts[0]
+    return Translation([word for part in parts for word in part.words], sum(part.log_prob for part in parts), sum(part.score for part in parts))
 
 
 def word_numbers(units: Sequence[str]) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, nbest
+from nmt.data import long_lines
 from nmt.errors import ConfigError, DataError
 from nmt.nbest import Hypothesis
 from nmt.phrase_table import unescape
@@ -56,6 +57,16 @@ def sentences(paths: Sequence[str], sources: str) -> Iterator[Sentence]:
     for head, path in zip(heads, paths, strict=True):
         if head is not None:
             raise DataError(f"{files.name_of(path)}: entries for sentence {head[0]}, but {sources} has {number + 1} lines (ids count from 0)")
+
+
+def refuse_long(sentence: Sentence, limit: int, sources: str, paths: Sequence[str]) -> None:
+    """DataError where the source or a hypothesis is too long for a score of the whole sentence."""
+    what = "a score of the whole sentence"
+    if len(sentence.source) > limit:
+        raise long_lines.refusal(f"{sources}:{sentence.number + 1}", len(sentence.source), limit, what)
+    for hypothesis, lists in zip(sentence.hypotheses, sentence.lists, strict=True):
+        if len(hypothesis.text) > limit:
+            raise long_lines.refusal(f"{files.name_of(paths[min(lists)])}: sentence {sentence.number}", len(hypothesis.text), limit, what)
 
 
 def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[frozenset[int]]]:

@@ -91,6 +91,13 @@ def add_language_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assume-normalized", action="store_true", help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer")
 
 
+def add_max_line_words(parser: argparse.ArgumentParser, what: str, default: str = "") -> None:
+    """`what` happens to longer lines."""
+    from nmt.data.long_lines import MAX_LINE_WORDS
+
+    parser.add_argument("--max-line-words", type=positive, default=None, metavar="N", help=f"longer lines {what}; default: {MAX_LINE_WORDS}{default}")
+
+
 def add_precision(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of matrix products; bf16 and int8 are faster and give other numbers"

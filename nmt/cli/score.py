@@ -42,6 +42,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_output(parser)
     parser.add_argument("--word-scores", action="store_true", help="add ` ||| ` and the log p of each unit and of the end symbol")
     parser.add_argument("--tokenized", action="store_true", help="both texts are tokenized as the run's were")
+    options.add_max_line_words(parser, "are refused by a translator", ", or what the training allowed if that is more")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-score", args.quiet)
@@ -59,15 +60,17 @@ def command(argv: Sequence[str] | None) -> None:
     if args.source != "-" and args.target != "-":
         files.check_parallel(args.source, args.target)  # before the first pair is scored
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.run import Run
+    from nmt.run import SCORED, Run
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
+    for path in (args.source, args.target):  # before the first pair is scored
+        run.refuse_long(files.again(path), args.tokenized, run.limit(args.max_line_words, path), SCORED, target=path == args.target)
     total, words, lines = 0.0, 0, 0
     with options.products(args.precision, [member.model for member in run.members], args.device), files.Writing(args.output) as out:
         log.info("%s", set_up)
         pairs = files.parallel(args.source, args.target)
         while block := list(islice(pairs, READ_AHEAD)):
-            for scores in run.word_scores(block, args.tokenized):
+            for scores in run.word_scores(block, args.tokenized, run.limit(args.max_line_words, files.name_of(args.source), lines)):
                 out.write(line_of(scores, args.word_scores))
                 total, words, lines = total + sum(scores), words + len(scores), lines + 1
             out.flush()

@@ -4,15 +4,18 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nmt import files, nbest
 from nmt.cli import options
+from nmt.data import long_lines
 from nmt.errors import ConfigError
 from nmt.phrase_table import escape, unescape
 
 if TYPE_CHECKING:
+    from nmt.data.long_lines import Limit
     from nmt.run import Run, Translation
     from nmt.search.beam import Candidate
 
@@ -34,6 +37,7 @@ def make_parser() -> options.Parser:
     text = parser.add_argument_group("text")
     text.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
     text.add_argument("--escaped", action="store_true", help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too")
+    options.add_max_line_words(parser, "are translated in parts, or refused for a list or alignments", ", or what the training allowed if that is more")
     text.add_argument("--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once")
     search = parser.add_argument_group("search")
     search.add_argument("--beam-size", "-b", type=options.positive, default=10, metavar="N", help="hypotheses kept at each word")
@@ -72,10 +76,12 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-translate", args.quiet)
     check(args)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.run import Run
+    from nmt.run import SEARCHED, Run
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     work = Work(args, run)
+    if not work.plain:  # before the first line is translated
+        run.refuse_long(files.again(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED)
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
         alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
@@ -129,7 +135,8 @@ class Work:
         from nmt.search.beam import BeamConfig
         from nmt.search.sampling import SamplingConfig
 
-        self.args, self.run = args, run
+        self.args, self.run, self.warned = args, run, False
+        self.plain = not (args.n_best or args.sample or args.prefix or args.alignments)  # a translation a line, which may be made of parts
         self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.decoder.attention:
             raise ConfigError(f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; train with model.attention")
@@ -144,26 +151,34 @@ class Work:
 
     def translate(self, lines: list[str], prefixes: list[str] | None, first: int) -> "Iterator[list[Translation]]":
         """For each line its translations, the best (of draws: the likeliest) first."""
-        self.warn_of_long_lines(lines, first)
-        for line, candidates in zip(lines, self.candidates(lines, prefixes, first), strict=True):
+        limit = self.run.limit(self.args.max_line_words, files.name_of(self.args.input), first)
+        self.warn_of_long_lines(lines, limit)
+        if self.plain:
+            yield from ([found] for found in self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit))
+            return
+        for line, candidates in zip(lines, self.candidates(lines, prefixes, first, limit), strict=True):
             yield [self.run.translation(line, candidate, self.tokenized, self.unknown) for candidate in candidates]
 
-    def candidates(self, lines: list[str], prefixes: list[str] | None, first: int) -> "list[list[Candidate]]":
+    def candidates(self, lines: list[str], prefixes: list[str] | None, first: int, limit: "Limit") -> "list[list[Candidate]]":
         if self.args.sample:
-            drawn = self.run.sample(lines, self.sampling, self.tokenized, first)
+            drawn = self.run.sample(lines, self.sampling, self.tokenized, first, limit)
             return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in drawn]
-        found = self.run.search(lines, self.beam, self.tokenized, prefixes, self.model)
+        found = self.run.search(lines, self.beam, self.tokenized, prefixes, self.model, limit)
         return [candidates[: self.args.n_best or 1] for candidates in found]
 
-    def warn_of_long_lines(self, lines: list[str], first: int) -> None:
-        for number, line in enumerate(lines, first + 1):
+    def warn_of_long_lines(self, lines: list[str], limit: "Limit") -> None:
+        for index, line in enumerate(lines):
             if len(line) < 10 * self.run.max_length:
                 continue
-            words = len(self.run.read(line, self.tokenized))
-            if words > 10 * self.run.max_length:
+            words = self.run.length(line, self.tokenized, replace(limit, words=10 * self.run.max_length))
+            if words > limit.words and self.plain:
+                if not self.warned:
+                    log.warning("%s", long_lines.warning(limit.where(index), words, limit.words))
+                self.warned = True
+            elif words > 10 * self.run.max_length:
                 log.warning(
-                    "%s:%d: %s words, but the run has seen no more than %d in a sentence; expect a poor translation, or split the line",
-                    files.name_of(self.args.input), number, f"{words:,}", self.run.max_length,
+                    "%s: %s words, but the run has seen no more than %d in a sentence; expect a poor translation, or split the line",
+                    limit.where(index), f"{words:,}", self.run.max_length,
                 )  # fmt: skip
 
 

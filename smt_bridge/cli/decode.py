@@ -4,7 +4,6 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
@@ -63,9 +62,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 def check_markup(decoder: "Decoder", path: str) -> None:
     """Read a regular file through once, so that a mistake in its markup is reported before hours of work."""
-    if path != "-" and Path(path).is_file():
-        for number, raw in enumerate(files.read_byte_lines(path), 1):
-            decoder.marked(files.decode(raw, path, number), f"{path}:{number}")
+    for number, line in enumerate(files.again(path), 1):
+        decoder.marked(line, f"{path}:{number}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
+from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.settings import ALLOWED
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         help="what tags in the input do, as in Moses; default: the ini's, or pass-through",
     )
     parser.add_argument("--xml-brackets", type=brackets, default=None, metavar="'< >'", help="what encloses tags; default: the ini's, or < >")
+    options.add_max_line_words(parser, "are translated in parts, or refused for an n-best list")
     parser.add_argument("--neural-beam", type=int, default=500, metavar="K", help="candidates of a stack that the neural LMs of the ini score; 0: all")
     parser.add_argument("--buffer", type=options.positive, default=8192, metavar="N", help="n-grams that a neural LM scores at a time")
     parser.add_argument("--workers", type=options.positive, default=1, metavar="N", help="sentences translated at a time; the result does not depend on it")
@@ -71,6 +73,7 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
         mark_unknown=args.mark_unknown,
         xml_input=args.xml_input,
         xml_brackets=args.xml_brackets,
+        max_line_words=args.max_line_words or MAX_LINE_WORDS,
         nbest=nbest,
         distinct=distinct,
         neural_beam=args.neural_beam,

@@ -14,6 +14,7 @@ import smt_bridge.weights as weight_files
 from nmt import files, nbest
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
+from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError, UserError
 from nmt.nbest import Hypothesis
 from nmt.phrase_table import escape
@@ -53,6 +54,7 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument("--output", "-o", type=Output, metavar="NBEST", default=None, help="the list again, with the new features; - is stdout")
     parser.add_argument("--best", "-b", type=Output, metavar="FILE", default=None, help="the best translation of each sentence, a line each; - is stdout")
     parser.add_argument("--resume", action="store_true", help="go on with a job that was killed, from OUTPUT.job")
+    options.add_max_line_words(parser, "are refused by features of whole sentences")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-rescore", args.quiet)
@@ -135,7 +137,10 @@ def run(args: argparse.Namespace, specs: list[Spec], weights: tuple[Weights | No
 def sentences(args: argparse.Namespace, computed: Collection[str]) -> "Iterator[Sentence]":
     from smt_bridge import rescore
 
+    limit = args.max_line_words or MAX_LINE_WORDS
     for sentence in rescore.sentences(args.nbest, args.source):
+        if computed and not args.by_phrase:
+            rescore.refuse_long(sentence, limit, args.source, args.nbest)
         if len(args.nbest) > 1:
             rescore.add_word_penalty(sentence)
         if not args.fill_missing and (lack := rescore.missing(sentence, computed))[1]:

@@ -106,6 +106,8 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load(args, args.n_best, True)
+    for number, line in enumerate(sources, 1):  # bad tags and lines that are too long, before the first is decoded
+        decoder.marked(line, f"{args.source}:{number}")
     system, search = decoder.system, decoder.settings
     names = pools.columns(system.sizes)
     if not names:

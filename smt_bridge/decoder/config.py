@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from nmt import settings
+from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError
 from nmt.settings import choice, number
 
@@ -53,6 +54,7 @@ class DecoderConfig:
     mark_unknown: bool | None = None
     xml_input: str | None = given("xml_input")
     xml_brackets: tuple[str, str] | None = None
+    max_line_words: int = number(MAX_LINE_WORDS, least=1)  # longer lines are translated in parts, or refused for an n-best list
     nbest: int = number(0, least=0)  # translations listed; 0: only the best
     distinct: bool = False  # of different texts
     neural_beam: int = number(500, least=0)  # candidates of a stack that neural language models score; 0: all

@@ -7,7 +7,7 @@ decoder.translate("ein haus").text
 import logging
 import math
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import nbest
+from nmt.data import long_lines
 from nmt.errors import DataError
 from nmt.nbest import Hypothesis
 from nmt.numbers import shown
@@ -260,13 +261,24 @@ class Decoder:
     def marked(self, line: str, where: str = "input") -> Marked:
         """A line with its markup understood. DataError for a mistake in it."""
         try:
-            return xml_input.parse(line, self.markup)
+            found = xml_input.parse(line, self.markup)
         except ValueError as error:
             raise DataError(f"{where}: {error}") from error
+        if len(found.words) > self.config.max_line_words and (self.config.nbest or found.forced or found.walls or found.zones):
+            what = "an n-best list" if self.config.nbest else "tags, which may not be parted from the words around them"
+            raise long_lines.refusal(where, len(found.words), self.config.max_line_words, what)
+        return found
 
     def translate(self, line: str | Marked, stop: threading.Event | None = None) -> Translation:
         """The best derivation of a tokenized line, or the n best. An empty line has an empty translation. Stopped once `stop` is set."""
         marked = self.marked(line) if isinstance(line, str) else line
+        if len(marked.words) > self.config.max_line_words:
+            parts = long_lines.parts(marked.words, self.config.max_line_words)
+            return joined([self.translate_part(Marked(part), stop) for part in parts])
+        return self.translate_part(marked, stop)
+
+    def translate_part(self, marked: Marked, stop: threading.Event | None = None) -> Translation:
+        """As `translate`, of a line that is not too long."""
         if not marked.words:
             return Translation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(sum(self.system.sizes.values())), 0.0)])
         sentence = self.options(marked, stop)
@@ -388,7 +400,7 @@ class Decoder:
 
         `name` is that of the file, for errors in its markup.
         """
-        lines = (self.marked(line, f"{name}:{number}") for number, line in enumerate(texts, 1))
+        lines = self.all_marked(texts, name)
         if workers == 1:
             yield from map(self.translate, lines)
             return
@@ -402,6 +414,16 @@ class Decoder:
             finally:  # after an interrupt, too, or when the caller wants no more
                 stop.set()
                 crew.shutdown(wait=False, cancel_futures=True)
+
+    def all_marked(self, texts: Iterable[str], name: str) -> Iterator[Marked]:
+        """The lines of a text; the first one that will be translated in parts is told."""
+        warned = False
+        for number, line in enumerate(texts, 1):
+            marked = self.marked(line, f"{name}:{number}")
+            if not warned and len(marked.words) > self.config.max_line_words:
+                log.warning("%s", long_lines.warning(f"{name}:{number}", len(marked.words), self.config.max_line_words))
+                warned = True
+            yield marked
 
     # ---- n-best lists ------------------------------------------------------------------------------------------------------
 
@@ -421,6 +443,13 @@ class Decoder:
             at += length
         written = Hypothesis(number, derivation.text, features, derivation.total, [" ".join(segments), " ".join(f"{s}-{t}" for s, t in points)])
         return nbest.write(written)
+
+
+def joined(parts: Sequence[Translation]) -> Translation:
+    """Translations of the parts of a line, each the best one, as one: texts side by side, features and totals added up."""
+    best = [part.derivations[0] for part in parts]
+    text = [word for derivation in best for word in derivation.text]
+    return Translation(None, [Derivation(np.zeros(0, np.int32), text, np.sum([one.features for one in best], 0), sum(one.total for one in best))])
 
 
 def span(first: int, last: int) -> str:

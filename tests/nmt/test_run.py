@@ -3,12 +3,15 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 import torch
 
 from nmt.checkpoint import SavedRun
 from nmt.data.corpus import DataConfig
+from nmt.data.subword import Subwords
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
+from nmt.errors import DataError
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.run import Run, word_numbers
@@ -43,3 +46,29 @@ def test_two_threads_share_a_run() -> None:
     with ThreadPoolExecutor(2) as crew:
         for _ in range(12):
             assert list(crew.map(found, halves)) == expected
+
+
+def test_long_lines_are_translated_in_parts() -> None:
+    """One text for each line; that of a long one is what its parts give alone. Lists and scores of it are refused by its number."""
+    run, config = make_run(), BeamConfig(2, max_length=8)
+    sentences = [" ".join(WORDS[(3 * number + place) % 36] for place in range(6)) + " ." for number in range(40)]
+    lines = [sentences[0], " ".join(sentences), "", sentences[1]]
+    alone = run.translate(sentences, config, tokenized=True, max_line_words=12)
+    assert run.translate(lines, config, True, max_line_words=12) == [alone[0], " ".join(alone), "", alone[1]]
+    assert run.translate(lines[:1], config, True) == alone[:1]
+    together = Run([run.members[0], make_run(seed=2).members[0]])  # an ensemble
+    assert len(together.translate(lines, config, True, max_line_words=12)) == 4
+    whole = run.translate(lines, config, True, max_line_words=400)
+    assert whole[0] == alone[0] and whole[1] != " ".join(alone)
+    pairs = [(line, "w1") for line in lines]
+    for call in (lambda: run.n_best(lines, config, True), lambda: run.score(pairs, True), lambda: run.score([("w1", lines[1])], True)):
+        with pytest.raises(DataError, match=r"^line [12]: 280 words, more than --max-line-words 250"):
+            call()
+
+
+def test_a_word_of_a_million_characters() -> None:
+    """No model of whole words minds it; where words are cut into subwords it becomes pieces, before it is cut."""
+    run = make_run()
+    assert len(run.translate(["w1 " + "x" * 10**6], BeamConfig(1, max_length=5), True)) == 1
+    run.members[0].source.subwords = Subwords(["#version: 0.2", "x x", "w 1</w>"])
+    assert len(run.translate(["w1 " + "x" * 10**4], BeamConfig(1, max_length=5), True, max_line_words=500)) == 1

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nmt import files, signals
+from nmt.errors import DataError
 from nmt.lm import arpa, count, kneser_ney
 from nmt.lm.arpa import NgramModel
 from smt_bridge.decoder import automaton, system
@@ -384,3 +385,29 @@ def test_compiled_is_plain_on_500_real_sentences(nmt_data: Path, tmp_path: Path)
     for line in itertools.islice(files.read_lines(folder / "corpus/val.tok.en"), 500):
         ours, theirs = one.translate(line), other.translate(line)
         assert ours.text == theirs.text and math.isclose(ours.derivations[0].total, theirs.derivations[0].total, abs_tol=1e-9)
+
+
+# ---- long lines -------------------------------------------------------------------------------------------------------------
+
+
+def test_long_lines_are_translated_in_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write_model(tmp_path, 4)
+    made = decoder(folder, stack=5, max_line_words=6)
+    parts = [f"{sentence(number, 5)} ." for number in range(8)]
+    lines = [parts[0], " ".join(parts), "", parts[1]]
+    alone = [made.translate(part) for part in parts]
+    for workers in (1, 2):
+        caplog.clear()
+        with caplog.at_level("WARNING", logger="nmt"):
+            found = list(made.translate_all(iter(lines), workers, "in.en"))
+        assert [" ".join(one.text) for one in found] == [" ".join(word for part in group for word in part.text) for group in (alone[:1], alone, [], alone[1:2])]
+        assert [record.getMessage()[:20] for record in caplog.records] == ["in.en:2: 48 words, m"]
+    np.testing.assert_allclose(found[1].derivations[0].total, sum(one.derivations[0].total for one in alone))
+    assert found[1].derivations[0].features.shape == alone[0].derivations[0].features.shape
+    lister = decoder(folder, stack=5, nbest=3, max_line_words=6)
+    with pytest.raises(DataError, match=r"^in\.en:2: 48 words, more than --max-line-words 6: too long for an n-best list"):
+        list(lister.translate_all(iter(lines), 1, "in.en"))
+    tagged = decoder(folder, stack=5, max_line_words=6, xml_input="exclusive")
+    with pytest.raises(DataError, match="too long for tags"):
+        tagged.translate(f'<x translation="p">a</x> {lines[1]}')
+    assert tagged.translate(lines[1]).text == found[1].text
