@@ -14,6 +14,8 @@ from nmt import __version__, signals
 from nmt.cli.arguments import Input, Output, check_separate, files_of, positive
 from nmt.errors import ConfigError, UserError
 
+log = logging.getLogger("nmt.cli")
+
 
 class BarHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Messages above a progress bar, not through it."""
@@ -39,6 +41,10 @@ class Parser(argparse.ArgumentParser):
         end = given.index("--") if "--" in given else len(given)
         found, rest = super().parse_known_args([dashes(word) for word in given[:end]] + given[end:], namespace)
         names = {action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest) for action in self._actions}
+        for name in ("threads", "workers"):
+            if (asked := getattr(found, name, None)) and (most := bounded(asked)) < asked:
+                print(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}", file=sys.stderr)
+                setattr(found, name, most)
         check_separate(files_of(found, names, Input), files_of(found, names, Output))
         return found, rest
 
@@ -48,6 +54,16 @@ class Action(Parser):
 
     def __init__(self, prog: str, description: str = "", **kwargs: Any) -> None:
         super().__init__(prog, description)
+
+
+PER_PROCESSOR, ALWAYS = 4, 16  # threads or processes: that many work, if slowly, so a run of a larger machine goes on as it was
+TOO_MANY = "{:,}: more than this machine can use; taking {}"
+
+
+def bounded(count: int) -> int:
+    """How many of the threads or processes that are asked for are started. 100,000 of them end in a segmentation fault."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, max(ALWAYS, PER_PROCESSOR * processors))
 
 
 def dashes(word: str) -> str:
@@ -197,7 +213,9 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
     from nmt import fastmath
 
     if threads:
-        torch.set_num_threads(threads)
+        if (most := bounded(threads)) < threads:
+            log.warning("threads: %s", TOO_MANY.format(threads, most))
+        torch.set_num_threads(most)
     try:
         kind = torch.device(device).type
     except RuntimeError as error:
