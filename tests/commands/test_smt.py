@@ -111,13 +111,13 @@ def test_signals_inside_compiled_code(name: str, workers: int, smt_model: Path, 
         (tmp_path / side).write_text(f"{line}\n" * 4, encoding="utf-8")
     search = ["--stack", "0", "--table-limit", "0", "--beam-threshold", "0", "--distortion-limit", "-1", "--workers", str(workers)]
     files = ["-i", tmp_path / "a", "-o", tmp_path / "out"] if name == "smt-decode" else ["-s", tmp_path / "a", "-r", tmp_path / "b", "-o", tmp_path / "out"]
-    process = subprocess.Popen([str(BIN / name), str(smt_model / "model"), *map(str, files), *search], stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    while b"stack unlimited" not in process.stderr.readline():
-        assert process.poll() is None
-    time.sleep(2)
-    process.terminate()
-    assert process.wait(60) == 128 + signal.SIGTERM
+    with subprocess.Popen([str(BIN / name), str(smt_model / "model"), *map(str, files), *search], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        while b"stack unlimited" not in process.stderr.readline():
+            assert process.poll() is None
+        time.sleep(2)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
     assert not list(tmp_path.glob("out*part*")) and not (tmp_path / "out").exists()
 
 
