@@ -120,6 +120,7 @@ def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         assert not store.entries() and "not kept in the cache" in caplog.text and "in use by another" in caplog.text
         with pytest.raises(UserError, match="in use by another"):
             store.clear()
+    store.folder.mkdir(exist_ok=True)
     (store.folder / "0123.part").write_bytes(b"half")
     system.load(str(folder), store)
     assert len(store.entries()) == 2 and not list(store.folder.glob("*.part"))
