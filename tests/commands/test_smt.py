@@ -142,7 +142,7 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
         return refused(command("smt-decode", model, input="the cat\n"))
 
     assert "moses.ini:14: the embedded engine has no feature OpSequenceModel" in line("\nWordPenalty\n", "\nOpSequenceModel\n")
-    assert "give the text table as PhraseDictionaryMemory" in line("PhraseDictionaryMemory", "PhraseDictionaryCompact")
+    assert "give the text table that it was made from as PhraseDictionaryMemory" in line("PhraseDictionaryMemory", "PhraseDictionaryCompact")
     assert "5 scores and 4 weights" in line("num-features=4", "num-features=5")
     (model / "moses.ini").write_text(ini.replace("num-features=4", "num-features=5").replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2"))
     assert "phrase-table.gz:1: 4 scores, but the ini says num-features=5" in refused(command("smt-decode", model, input="the cat\n"))
