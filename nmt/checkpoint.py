@@ -1,40 +1,31 @@
-"""The run directory: everything a trained model needs, and the state of its training apart from it.
+"""Trained models from their run directories, and weights as files; which files there are stands in nmt/run_directory.py."""
 
-    version                  `nmt-run 1`
-    config.yaml              the resolved configuration
-    source.vocab target.vocab, source.codes target.codes, source.truecase target.truecase    the text pipeline
-    checkpoints.json         which weights are `best` and `last`
-    step-N.pt                weights of step N (torch, loadable with weights_only=True)
-    training.pt              optimizer, random state and counters of the last save
-    train.tsv dev.tsv        logs
-
-Every file is written beside and renamed; training.pt is the last word: what it names is there, whole.
-"""
-
-import json
 import os
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from nmt import files
+from nmt import manifest, run_directory, settings, yaml_text
 from nmt.data.corpus import DataConfig
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.lm.config import LMConfig
 from nmt.lm.dictionary import Dictionary
-from nmt.lm.model import FILE as DICTIONARY
 from nmt.lm.model import LanguageModel, make
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
+from nmt.run_directory import CONFIG, DICTIONARY, weights_path
+from nmt.yaml_text import reason
 
-VERSION = "nmt-run 1"
+LAST_KEY = "training.tensorboard"  # every version has written it as the last line of config.yaml
 
 
 @dataclass
@@ -87,94 +78,97 @@ def save_tensors(value: object, path: Path) -> None:
 
 
 def load_tensors(path: Path) -> Any:
-    """CheckpointError for a file that is missing, truncated or not made by save_tensors. Never runs code from the file."""
-    if not path.exists():
-        raise CheckpointError(f"{path}: not there; is this a whole run directory?")
+    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from the file."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises half a dozen kinds for a damaged file
-        raise CheckpointError(f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name another step") from error
+        entries = manifest.read(path.parent)
+        stream = manifest.opened(path.parent, path.name, entries)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    with stream:
+        try:
+            if entries is None:
+                check_sums(stream)
+            return torch.load(stream, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises half a dozen kinds for a damaged file
+            raise CheckpointError(f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name another step") from error
 
 
-def check_version(directory: Path) -> None:
-    path = directory / "version"
-    if not directory.is_dir():
-        raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
+def check_sums(stream: BinaryIO) -> None:
+    """torch writes a zip file, whose own checksums it does not look at: of a run without a manifest they are all there is."""
+    with zipfile.ZipFile(stream) as parts:
+        if parts.testzip():
+            raise zipfile.BadZipFile
+    stream.seek(0)
+
+
+def read_yaml(directory: Path) -> Any:
+    """The sections of a run's config.yaml. CheckpointError when it is damaged or cut off: a key that is not there would get its default."""
+    path = directory / CONFIG
     try:
-        found = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{directory}: not a run directory (it has no readable file 'version')") from error
-    if found != VERSION:
-        raise CheckpointError(f"{path}: format {found[:40]!r}, expected {VERSION!r}; use the version of the toolkit that made it")
-
-
-def create(directory: Path, config: str, sides: dict[str, tuple[TextPipeline, Vocab]]) -> None:
-    """A new run directory without weights; `config` is the resolved YAML, `sides` are source and target, of a language model target alone.
-
-    The file `version` comes last.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise files.cannot_write(directory, error) from error
-    files.write_text(directory / "config.yaml", config.rstrip("\n").split("\n"))
-    for name, (pipeline, vocab) in sides.items():
-        pipeline.save(directory, name)
-        vocab.save(directory / f"{name}.vocab")
-    files.write_text(directory / "version", [VERSION])
-
-
-def weights_path(directory: Path, step: int) -> Path:
-    return directory / f"step-{step}.pt"
-
-
-def save_index(directory: Path, best: int, last: int) -> None:
-    files.write_text(directory / "checkpoints.json", [json.dumps({"best": best, "last": last})])
-
-
-def find_step(directory: Path, which: str) -> int:
-    """`best`, `last` or a number of updates -> the step whose weights exist."""
-    if which.isdigit():
-        return int(which)
-    path = directory / "checkpoints.json"
-    try:
-        index = json.loads(path.read_text(encoding="utf-8"))
-        return int(index[which])
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{directory}: no checkpoint yet; train it further") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path}: cannot find checkpoint {which!r}; expected best, last or a step") from error
+        entries = manifest.read(directory)
+        with manifest.opened(directory, CONFIG, entries) as stream:
+            text = stream.read().decode("utf-8")
+        if entries is None and not text.endswith("\n"):
+            raise ValueError("its end is missing")
+        config = yaml_text.parse(text)
+        if entries is None and OmegaConf.select(config, LAST_KEY) is None:
+            raise ValueError("its end is missing")
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    except (ValueError, AttributeError, OmegaConfBaseException) as error:
+        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    return config
 
 
 def read_config(directory: Path) -> tuple[DataConfig, ModelConfig, LMConfig]:
     """The data, model and lm sections of a run's config.yaml."""
-    path = directory / "config.yaml"
+    config, path = read_yaml(directory), directory / CONFIG
     try:
-        config: Any = OmegaConf.load(path)
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
         model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
         lm = OmegaConf.merge(OmegaConf.structured(LMConfig), config.get("lm", {}))  # before version 0.4 there was none
-        result = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
-    except Exception as error:  # YAML and OmegaConf each have a family of errors
-        message = str(error).split("\n")[0]
-        raise CheckpointError(f"{path}: damaged configuration ({message})") from error
-    return result  # type: ignore[return-value]
+        result: Any = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
+        settings.check(result[0], "data.")
+        result[2].check() if result[2].type else result[1].check()
+    except Exception as error:  # OmegaConf has a family of errors
+        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    return result  # type: ignore[no-any-return]
+
+
+def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
+    """The text pipeline and the vocabulary of one side. CheckpointError when a file is missing or damaged."""
+    config = data.source if side == "source" else data.target
+    try:
+        if (data.bpe_merges or config.codes) and not (directory / f"{side}.codes").exists():
+            raise DataError(f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?")
+        return TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+
+
+def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
+    """That of a multi-scale model."""
+    try:
+        return Dictionary.load(directory / DICTIONARY) if config.type == "multiscale" else None
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
 
 
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
     """A run ready to translate or score. CheckpointError says in one line what is wrong with the directory."""
     directory = Path(directory)
-    check_version(directory)
+    return run_directory.settled(directory, lambda: load_once(directory, which, device))
+
+
+def load_once(directory: Path, which: str, device: str) -> SavedRun:
+    run_directory.check_version(directory)
+    run_directory.verify(directory)
     data, model_config, lm = read_config(directory)
     if lm.type:
         raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
-    try:
-        source_words, target_words = Vocab.load(directory / "source.vocab"), Vocab.load(directory / "target.vocab")
-        source = TextPipeline.load(directory, "source", data.source)
-        target = TextPipeline.load(directory, "target", data.target)
-    except DataError as error:
-        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
-    step = find_step(directory, which)
+    source, source_words = load_side(directory, "source", data)
+    target, target_words = load_side(directory, "target", data)
+    step = run_directory.find_step(directory, which)
     model = Translator(model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words)
     load_weights(model, weights_path(directory, step))
     model.eval()
@@ -184,23 +178,20 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Sav
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
     """A language model ready to score. CheckpointError says in one line what is wrong with the directory, ConfigError what it cannot do."""
     directory = Path(directory)
-    check_version(directory)
+    return run_directory.settled(directory, lambda: load_lm_once(directory, which, device))
+
+
+def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
+    run_directory.check_version(directory)
+    run_directory.verify(directory)
     data, _, config = read_config(directory)
     if not config.type:
         raise CheckpointError(f"{directory}: is a translator, expected a language model's run directory (lm.type)")
     if config.type == "multiscale" and device != "cpu":
         raise ConfigError(f"{directory}: multiscale models compute on the CPU only; use --device cpu")
-    try:
-        words = Vocab.load(directory / "target.vocab")
-        text = TextPipeline.load(directory, "target", data.target)
-    except DataError as error:
-        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
-    step = find_step(directory, which)
-    try:
-        dictionary = Dictionary.load(directory / DICTIONARY) if config.type == "multiscale" else None
-    except DataError as error:
-        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
-    model = make(config, words.words, fill=False, dictionary=dictionary)
+    text, words = load_side(directory, "target", data)
+    step = run_directory.find_step(directory, which)
+    model = make(config, words.words, fill=False, dictionary=load_dictionary(directory, config))
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedLM(directory, model.to(device), text, words, config, step)

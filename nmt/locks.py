@@ -26,10 +26,11 @@ FILE = ".lock"
 
 
 @contextmanager
-def locked(folder: str | Path, command: str) -> Iterator[None]:
+def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[None]:
     """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when another has it.
 
-    A folder that was made here, and that nothing was put into, goes again.
+    `wait`: until the other has done, for a folder that is held for a short work only. A folder that was made here, and that
+    nothing was put into, goes again.
     """
     folder = Path(folder)
     place = folder / FILE
@@ -37,9 +38,13 @@ def locked(folder: str | Path, command: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(place, timeout=0)
-        lock.acquire()
-    except Timeout as error:
-        raise UserError(f"{folder}: in use by {holder(folder) or 'another process'}; wait for it to end, or stop it") from error
+        try:
+            lock.acquire()
+        except Timeout as error:
+            if not wait:
+                raise UserError(f"{folder}: in use by {holder(folder) or 'another process'}; wait for it to end, or stop it") from error
+            log.info("%s: in use by %s, waiting for it", folder, holder(folder) or "another process")
+            lock.acquire(timeout=-1, poll_interval=0.2)
     except OSError as error:
         raise files.cannot_write(folder, error) from error
     try:

@@ -2,8 +2,8 @@
 
     {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
 
-A file that is replaced stands in the manifest with its old and its new checksum before it gets its name, so that the folder is
-sound at every moment, whenever the machine stops. Stamps tell in the same way whether an input is still what it was.
+A file that is replaced stands in the manifest with its old and its new checksum until it has its name, so that the folder is
+sound at every moment, whenever a process is killed. Stamps tell in the same way whether an input is still what it was.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from nmt import files
 from nmt.errors import DataError
@@ -27,7 +27,7 @@ class Entry:
     sha256: str
 
 
-Entries = dict[str, list[Entry]]  # the content a file has now, and the one it had before
+Entries = dict[str, list[Entry]]  # the content a file has, and while it is replaced the one it had before
 
 
 def digest(path: str | Path) -> str:
@@ -71,17 +71,33 @@ def save(folder: str | Path, entries: Entries) -> None:
 
 
 def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
-    """Give finished files, written and synced under other names in the folder, their own names; forget `drop`.
+    """Give finished files, written under other names on the same disk, their own names, in this order; forget and remove `drop`.
 
-    At every moment each file has a checksum in the manifest.
+    At every moment each file of the folder has a checksum in the manifest: until all have their names it lists the old ones too.
     """
-    folder = Path(folder)
-    entries = read(folder) or {}
-    for name, part in parts.items():
-        entries[name] = [entry(part), *entries.get(name, [])[:1]]
-    save(folder, {name: found for name, found in entries.items() if name not in set(drop)})
-    for name, part in parts.items():
-        os.replace(part, folder / name)
+    folder, before = Path(folder), read(folder) or {}
+    for part in parts.values():
+        sync(part)
+    after = before | {name: [entry(part)] for name, part in parts.items()}
+    save(folder, after | {name: [*after[name], *before.get(name, [])] for name in parts})
+    try:
+        for name, part in parts.items():
+            os.replace(part, folder / name)
+        forgotten = set(drop)
+        save(folder, {name: found for name, found in after.items() if name not in forgotten})
+        for name in forgotten:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+
+
+def sync(path: Path) -> None:
+    """See to it that a file is on the disk, not only on its way."""
+    try:
+        with open(path, "rb") as stream:
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise files.cannot_write(path, error) from error
 
 
 def verify(folder: str | Path, names: Iterable[str]) -> bool:
@@ -90,14 +106,37 @@ def verify(folder: str | Path, names: Iterable[str]) -> bool:
     if entries is None:
         return False
     for name in names:
-        path = Path(folder) / name
-        if name not in entries:
-            raise DataError(f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a copy")
-        if not path.exists():
-            raise DataError(f"{path}: not there, but {FILE} lists it; copy the folder again")
-        if path.stat().st_size not in {one.size for one in entries[name]} or digest(path) not in {one.sha256 for one in entries[name]}:
-            raise DataError(f"{path}: damaged: size or checksum is not the one in {FILE}; copy it again")
+        with opened(folder, name, entries):
+            pass
     return True
+
+
+def opened(folder: str | Path, name: str, entries: Entries | None) -> BinaryIO:
+    """A file, open to be read, its content checked: what the caller reads is what was checked, even if another file gets the name."""
+    path = Path(folder) / name
+    listed = entries is not None and name in entries
+    try:
+        stream = open(path, "rb")
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: not there{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    if entries is None:
+        return stream
+    try:
+        if not listed:
+            raise DataError(f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a copy")
+        sizes, digests = {one.size for one in entries[name]}, {one.sha256 for one in entries[name]}
+        if os.fstat(stream.fileno()).st_size not in sizes or hashlib.file_digest(stream, "sha256").hexdigest() not in digests:
+            raise DataError(f"{path}: damaged: size or checksum is not the one in {FILE}; copy it again")
+        stream.seek(0)
+    except OSError as error:  # a directory of that name, or a failing disk
+        stream.close()
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    except DataError:
+        stream.close()
+        raise
+    return stream
 
 
 def stamp(path: str | Path) -> dict[str, Any]:

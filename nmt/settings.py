@@ -39,11 +39,16 @@ class Range:
 
     def __str__(self) -> str:
         """As a message says it: "1 or more", "0 to 1", "more than 0 and less than 1"."""
-        low = f"{self.least:g} or more" if self.least is not None else f"more than {self.above:g}" if self.above is not None else ""
-        high = f"{self.most:g} or less" if self.most is not None else f"less than {self.below:g}" if self.below is not None else ""
+        low = f"{plain(self.least)} or more" if self.least is not None else f"more than {plain(self.above)}" if self.above is not None else ""
+        high = f"{plain(self.most)} or less" if self.most is not None else f"less than {plain(self.below)}" if self.below is not None else ""
         if self.least is not None and self.most is not None:
-            return f"{self.least:g} to {self.most:g}"
+            return f"{plain(self.least)} to {plain(self.most)}"
         return " and ".join(filter(None, (low, high))) or "a finite number"
+
+
+def plain(value: float) -> str:
+    """1000000, and not 1e+06"""
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 def number(default: Any, least: float | None = None, most: float | None = None, above: float | None = None, below: float | None = None) -> Any:
@@ -73,9 +78,9 @@ def problem(item: "Field[Any]", value: Any) -> str:
                 return f"{shown(str(part))} is not a number"
             continue
         if isinstance(part, int) and not -LARGEST <= part <= LARGEST:
-            return f"{shown(str(part))} is too large for a number"
+            return f"{shown(str(part)) if part.bit_length() < 999 else 'it'} is too large for a number"
         if part not in (allowed or Range()):
-            return f"{part:g} is out of range, expected {allowed or Range()}"
+            return f"{plain(part)} is out of range, expected {allowed or Range()}"
     return ""
 
 

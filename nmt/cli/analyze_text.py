@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt import files
+from nmt import files, run_directory
 from nmt.cli import analyze_output, options
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError, DataError
@@ -49,6 +49,7 @@ def read_vocabularies(given: Sequence[str]) -> tuple[Vocab, Vocab]:
     run = Path(given[0])
     if len(given) > 2 or not run.is_dir():
         raise ConfigError(f"--vocabulary: expected a run directory, or a source and a target vocabulary, found {' '.join(given)}")
+    run_directory.verify(run)
     if (run / "source.codes").exists() or (run / "target.codes").exists():
         raise ConfigError(f"{run}: its vocabularies hold subword units, which are never unknown; make word vocabularies with nmt-vocab")
     return Vocab.load(run / "source.vocab"), Vocab.load(run / "target.vocab")

@@ -1,17 +1,17 @@
 """nmt-average: the mean of the weights of several checkpoints of a run, as a run of its own."""
 
 import logging
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from nmt import locks
 from nmt.cli import options
 from nmt.errors import CheckpointError, ConfigError
+from nmt.run_directory import steps as all_steps
 
 log = logging.getLogger("nmt.average")
-
-TEXT_FILES = ("config.yaml", "source.vocab", "target.vocab", "source.codes", "target.codes", "source.truecase", "target.truecase", "matmul.tsv")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,29 +30,34 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-average", args.quiet)
     options.before_torch()
     run, output = Path(args.run), Path(args.output)
-    from nmt import checkpoint, files
+    from nmt import checkpoint, files, run_directory
 
-    checkpoint.check_version(run)
-    steps = choose(run, args.steps, args.last)
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+    run_directory.check_version(run)
+    run_directory.verify(run)
+    if not locks.is_empty(output):
         raise ConfigError(f"{output}: exists already; choose another name")
-    mean = checkpoint.average([checkpoint.weights_path(run, step) for step in steps])
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for name in TEXT_FILES:
-            if (run / name).exists():
-                shutil.copyfile(run / name, output / name)
-    except OSError as error:
-        raise files.cannot_write(output, error) from error
-    checkpoint.save_tensors(mean, checkpoint.weights_path(output, steps[-1]))
-    checkpoint.save_index(output, steps[-1], steps[-1])
-    files.write_text(output / "version", [checkpoint.VERSION])  # last: only a whole run has it
+
+    def average() -> tuple[list[int], Any]:
+        steps = choose(run, args.steps, args.last)
+        return steps, checkpoint.average([run_directory.weights_path(run, step) for step in steps])
+
+    steps, mean = run_directory.settled(run, average)
+    with locks.locked(output, "nmt-average"):
+        if not locks.is_empty(output):
+            raise ConfigError(f"{output}: exists already; choose another name")
+        if (run / run_directory.BACK_ENDS).exists():
+            files.write_text(output / run_directory.BACK_ENDS, files.read_lines(run / run_directory.BACK_ENDS))
+        with run_directory.writing(output) as new:
+            run_directory.copy_texts(run, new)
+            checkpoint.save_tensors(mean, run_directory.weights_path(new, steps[-1]))
+            run_directory.write_index(new, steps[-1], steps[-1])
+            run_directory.write_version(new)
     log.info("%s: mean of updates %s", output, ", ".join(map(str, steps)))
 
 
 def choose(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
     """The checkpoints to average, oldest first. CheckpointError when they are not there."""
-    there = sorted(int(path.stem.removeprefix("step-")) for path in run.glob("step-*.pt") if path.stem.removeprefix("step-").isdigit())
+    there = all_steps(run)
     missing = sorted(set(steps or []) - set(there))
     if missing or len(there) < (1 if steps else last):
         wanted = f"update {missing[0]}" if missing else f"{last} checkpoints"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
+from nmt import files, run_directory
 from nmt.cli import options
 
 log = logging.getLogger("nmt.dictionary")
@@ -67,7 +67,10 @@ def learn_one(args: argparse.Namespace) -> None:
 def opened(path: str) -> "object":
     from nmt.lm.dictionary import Dictionary
 
-    return Dictionary.load(Path(path) / "dictionary" if Path(path).is_dir() else path)
+    if not Path(path).is_dir():
+        return Dictionary.load(path)
+    run_directory.verify(Path(path))
+    return Dictionary.load(Path(path) / run_directory.DICTIONARY)
 
 
 def show(args: argparse.Namespace) -> None:

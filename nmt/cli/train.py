@@ -3,15 +3,16 @@
 import argparse
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt import signals
+from nmt import files, run_directory, signals
 from nmt.cli import options
-from nmt.errors import CheckpointError, ConfigError
+from nmt.errors import ConfigError
+from nmt.locks import locked
+from nmt.run_directory import INPUTS, VERSION_FILE
 
 log = logging.getLogger("nmt.train")
 
@@ -59,30 +60,44 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def start(config: Any, overwrite: bool, show_bar: bool) -> None:
-    """Make or reopen the run directory, put the job together, train."""
-
+    """Check what can be checked, then train in a run directory that no other training works in."""
     from nmt import fastmath
     from nmt.data.corpus import check_config, check_text
-    from nmt.training import loop, parallel
-    from nmt.training.optimizers import make_optimizer
+    from nmt.training import parallel
 
     directory = Path(config.run)
     fastmath.check_precision(config.precision, config.device)
     if config.lm.type and config.init_from:
         raise ConfigError("init_from: for translators only")
+    if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
+        raise ConfigError(f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it empty")
     team, device = parallel.join(config.device, config.seed)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
+        train(config, directory, overwrite, show_bar, team, device)
+        return
+    (check_text if config.lm.type else check_config)(config.data, thorough=overwrite or not (directory / VERSION_FILE).exists())
+    run_directory.check_place(directory, overwrite)
+    with locked(directory, "nmt-train"):
+        train(config, directory, overwrite, show_bar, team, device)
+
+
+def train(config: Any, directory: Path, overwrite: bool, show_bar: bool, team: Any, device: str) -> None:
+    """Make or reopen the run directory, put the job together, train."""
+    from nmt import fastmath
+    from nmt.training import inputs, loop
+    from nmt.training.optimizers import make_optimizer
+
     with team.first_then_others():
-        if team.first:
-            (check_text if config.lm.type else check_config)(config.data, thorough=overwrite or not (directory / "version").exists())
-            if overwrite and directory.exists():
-                remove(directory)
-        state = reopen(config, directory)
+        if team.first and overwrite:
+            check_outside(config, directory)
+            run_directory.remove(directory)
+        state = reopen(config, directory, team.first)
         config.device = device
         matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
         log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
         model, stream, dev = (language_model if config.lm.type else translator)(config, directory, fresh=state is None)
+        inputs.check(config.data, directory)  # they may have changed while they were read
     if team.size > 1:
         log.info("%d processes", team.size)
     log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
@@ -93,6 +108,9 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     )
     if state:
         loop.restore(job, state)
+        if team.first and not (directory / INPUTS).exists():
+            with run_directory.writing(directory) as new:
+                inputs.save(inputs.take(config.data), new)
         log.info("going on after update %d", job.progress.step)
     reason = loop.train(job)
     team.leave()
@@ -115,7 +133,7 @@ def translator(config: Any, directory: Path, fresh: bool) -> Any:
 
     pipelines, vocabs = text_of(config, directory)
     remember_back_end(directory)
-    corpus = make_corpus(config.data, Path(config.data.cache or directory / "data"), pipelines, vocabs)
+    corpus = make_corpus(config.data, Path(config.data.cache or directory / run_directory.DATA), pipelines, vocabs)
     dev = make_dev(config.data, pipelines, vocabs)
     torch.manual_seed(config.seed)
     model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words).to(config.device)
@@ -130,31 +148,25 @@ def language_model(config: Any, directory: Path, fresh: bool) -> Any:
     import torch
 
     from nmt import checkpoint
-    from nmt import config as configuration
     from nmt.data import running
     from nmt.data.batches import BatchStream
-    from nmt.data.text import TextPipeline
-    from nmt.data.vocab import Vocab
-    from nmt.lm.dictionary import Dictionary
-    from nmt.lm.model import FILE as DICTIONARY
     from nmt.lm.model import make
+    from nmt.training import inputs
     from nmt.training.prepare import make_dev_text, make_dictionary, make_running, make_text
 
     if config.lm.type == "multiscale" and config.device != "cpu":
         raise ConfigError(f"device: {config.device!r}: multiscale models train on the CPU only")
-
-    if (directory / "version").exists():
-        pipeline, vocab = TextPipeline.load(directory, "target", config.data.target), Vocab.load(directory / "target.vocab")
-    else:
+    if not (directory / VERSION_FILE).exists():
+        stamps = inputs.take(config.data)
         pipeline, vocab = make_text(config.data)
-        if config.lm.type == "multiscale":
-            make_dictionary(config, pipeline, vocab, directory)
-        checkpoint.create(directory, configuration.to_yaml(config), {"target": (pipeline, vocab)})
+        dictionary = make_dictionary(config, pipeline, vocab) if config.lm.type == "multiscale" else None
+        create(config, directory, {"target": (pipeline, vocab)}, stamps, dictionary)
+    pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     remember_back_end(directory)
-    corpus = make_running(config.data, Path(config.data.cache or directory / "data"), pipeline, vocab)
+    corpus = make_running(config.data, Path(config.data.cache or directory / run_directory.DATA), pipeline, vocab)
     dev = make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    dictionary = Dictionary.load(directory / DICTIONARY) if config.lm.type == "multiscale" else None
+    dictionary = checkpoint.load_dictionary(directory, config.lm)
     model, training = make(config.lm, vocab.words, fresh, dictionary).to(config.device), config.training
     if model.carries:
         return model, running.ChunkStream(running.running(corpus), training.batch_size, config.lm.bptt), dev
@@ -164,8 +176,8 @@ def language_model(config: Any, directory: Path, fresh: bool) -> Any:
 def remember_back_end(directory: Path) -> None:
     from nmt import fastmath
 
-    if not fastmath.recall(directory / "matmul.tsv"):
-        fastmath.remember(directory / "matmul.tsv", fastmath.Choice(fastmath.in_use()))
+    if not fastmath.recall(directory / run_directory.BACK_ENDS):
+        fastmath.remember(directory / run_directory.BACK_ENDS, fastmath.Choice(fastmath.in_use()))
 
 
 def begin_from(model: Any, vocabs: Any, parent: str) -> None:
@@ -182,48 +194,62 @@ def begin_from(model: Any, vocabs: Any, parent: str) -> None:
         log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
 
 
-def remove(directory: Path) -> None:
-    """Only what looks like a run directory, so that a slip of the keyboard costs no other folder."""
-    if not (directory / "version").exists() and any(directory.iterdir()):
-        raise ConfigError(f"{directory}: not a run directory, so --overwrite does not remove it; choose another")
-    shutil.rmtree(directory)
+def check_outside(config: Any, directory: Path) -> None:
+    """ConfigError for a file that is read but would be removed with the run."""
+    sides = [getattr(side, key) for side in (config.data.source, config.data.target) for key in ("vocab_file", "codes")]
+    for path in (config.init_from, config.data.train_source, config.data.train_target, config.data.phrase_table, config.data.train_text, *sides):
+        if path and f"{os.path.realpath(path)}/".startswith(f"{os.path.realpath(directory)}/"):
+            raise ConfigError(f"{path}: is read, but --overwrite removes {directory}; name another run directory")
 
 
-def reopen(config: Any, directory: Path) -> dict[str, Any] | None:
-    """The saved training state of an existing run; None for a new one. The configuration has to be the same."""
-    from nmt import checkpoint
+def reopen(config: Any, directory: Path, first: bool) -> dict[str, Any] | None:
+    """The saved training state of an existing run; None for a new one. Configuration and input files have to be the same."""
     from nmt import config as configuration
-    from nmt.training import loop
+    from nmt.training import inputs, loop
 
-    if not directory.exists() or not any(directory.iterdir()):
+    if first:
+        run_directory.sweep(directory)
+    if not (directory / VERSION_FILE).exists():
         return None
-    if not (directory / "version").exists():
-        if {path.name for path in directory.iterdir()} & {"config.yaml", "data"}:
-            return None  # a start that did not get as far as the first file `version`
-        raise CheckpointError(f"{directory}: exists and is not a run directory; choose another name for the run")
-    checkpoint.check_version(directory)
-    changed = configuration.differences(config, directory)
-    if changed:
+    run_directory.check_version(directory)
+    run_directory.verify(directory)
+    if changed := configuration.differences(config, directory):
         raise ConfigError(f"{directory}: was started with other settings: {'; '.join(changed)}. Use another run directory, or --overwrite")
-    return loop.load_state(directory)
+    inputs.check(config.data, directory)
+    if not (directory / INPUTS).exists():
+        log.warning("%s: version 0.5 did not note what its training files were; whether they have changed cannot be told", directory)
+    return run_directory.settled(directory, lambda: loop.load_state(directory))  # under torchrun the first process may be writing
 
 
 def text_of(config: Any, directory: Path) -> Any:
-    """Text pipelines and vocabularies: those of the run, or made from the training text and stored in it."""
+    """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
     from nmt import checkpoint
-    from nmt import config as configuration
-    from nmt.data.text import TextPipeline
-    from nmt.data.vocab import Vocab
+    from nmt.training import inputs
     from nmt.training.prepare import make_pipelines, make_vocabs
 
-    if (directory / "version").exists():
-        sides = ("source", config.data.source), ("target", config.data.target)
-        pipelines = [TextPipeline.load(directory, name, side) for name, side in sides]
-        return tuple(pipelines), tuple(Vocab.load(directory / f"{name}.vocab") for name, _ in sides)
-    source, target, source_counts, target_counts = make_pipelines(config.data)
-    vocabs = make_vocabs(config.data, (source, target), (source_counts, target_counts))
-    checkpoint.create(directory, configuration.to_yaml(config), {"source": (source, vocabs[0]), "target": (target, vocabs[1])})
-    return (source, target), vocabs
+    if not (directory / VERSION_FILE).exists():
+        stamps = inputs.take(config.data)
+        source, target, source_counts, target_counts = make_pipelines(config.data)
+        vocabs = make_vocabs(config.data, (source, target), (source_counts, target_counts))
+        create(config, directory, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
+    sides = [checkpoint.load_side(directory, side, config.data) for side in ("source", "target")]
+    return tuple(pipeline for pipeline, _ in sides), tuple(vocab for _, vocab in sides)
+
+
+def create(config: Any, directory: Path, sides: dict[str, Any], stamps: dict[str, Any], dictionary: Any = None) -> None:
+    """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration, what the inputs were."""
+    from nmt import config as configuration
+    from nmt.training import inputs
+
+    with run_directory.writing(directory) as new:
+        files.write_text(new / run_directory.CONFIG, configuration.to_yaml(config).rstrip("\n").split("\n"))
+        for name, (pipeline, vocab) in sides.items():
+            pipeline.save(new, name)
+            vocab.save(new / f"{name}.vocab")
+        if dictionary is not None:
+            dictionary.save(new / run_directory.DICTIONARY)
+        inputs.save(stamps, new)
+        run_directory.write_version(new)
 
 
 class Signals:

@@ -1,30 +1,28 @@
-"""Training pairs as memory-mapped ids: made once, opened in an instant, in memory only as pages of the disk cache.
+"""What a corpus is made from, and what it is once its words are ids; nmt/data/binarized.py stores and opens it.
 
 Two kinds: parallel text (two files, or the same file twice over) and the unique phrase pairs of a Moses phrase table, which
 are sampled uniformly whatever their counts (Cho et al. 2014, section 3.1; chapter 4.3.1).
 """
 
 import hashlib
-import json
 import logging
+import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, phrase_table
+from nmt import files, phrase_table, settings
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError, DataError
+from nmt.settings import number
 
 log = logging.getLogger(__name__)
 
 Pair = tuple[list[str], list[str]]
-FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
 
 
 @dataclass
@@ -37,12 +35,12 @@ class DataConfig:
     dev_target: str = ""
     train_text: str = ""  # for a language model (lm.type): text of one language, read as `target` says
     dev_text: str = ""
-    max_length: int = 30  # longest sentence kept, in units without the end symbol; as in the papers
+    max_length: int = number(30, least=1)  # longest sentence kept, in units without the end symbol; as in the papers
     source: SideConfig = field(default_factory=SideConfig)
     target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
-    bpe_merges: int = 0  # learn this many BPE merges from the training text; 0: whole words
+    bpe_merges: int = number(0, least=0)  # learn this many BPE merges from the training text; 0: whole words
     bpe_joint: bool = True  # one set of codes for both languages
-    bpe_dropout: float = 0.0  # in training, chance that a merge is left out (Provilkov et al. 2020); 0.1 helps small corpora
+    bpe_dropout: float = number(0.0, least=0, below=1)  # in training, chance that a merge is left out (Provilkov et al. 2020); 0.1 helps small corpora
     shared_vocabulary: bool = False  # one vocabulary for both sides, counted over both; for model.tied: all
     cache: str = ""  # folder for the binarized corpus; empty: inside the run directory
 
@@ -71,123 +69,12 @@ class Corpus:
         return np.maximum(source, target)
 
 
-def id_type(size: int) -> type[np.unsignedinteger]:
-    """16 bits unless the vocabulary needs more."""
-    return np.uint16 if size <= 1 << 16 else np.uint32
-
-
-class Side:
-    """One growing file of ids and one of offsets."""
-
-    def __init__(self, directory: Path, side: str, size: int) -> None:
-        self.type = id_type(size)
-        self.ids = array("H" if self.type is np.uint16 else "I")
-        self.offsets = array("q", [0])
-        self.end = 0
-        self.paths = directory / f"{side}.ids.part", directory / f"{side}.offsets.part"
-        self.ids_file, self.offsets_file = open(self.paths[0], "wb"), open(self.paths[1], "wb")
-
-    def add(self, ids: Sequence[int]) -> None:
-        self.ids.extend(ids)
-        self.end += len(ids)
-        self.offsets.append(self.end)
-        if len(self.ids) >= FLUSH:
-            self.flush()
-
-    def flush(self) -> None:
-        self.ids.tofile(self.ids_file)
-        self.offsets.tofile(self.offsets_file)
-        self.ids_file.flush()
-        self.offsets_file.flush()
-        del self.ids[:], self.offsets[:]
-
-    def finish(self) -> None:
-        """All of it written, under its own name."""
-        self.flush()
-        self.close()
-        for path in self.paths:
-            path.replace(path.with_suffix(""))
-
-    def close(self) -> None:
-        for file in (self.ids_file, self.offsets_file):
-            with suppress(OSError):  # flush has told of a full disk already
-                file.close()
-
-
-@dataclass
-class BinarizeReport:
-    kept: int = 0
-    too_long: int = 0
-    empty: int = 0
-
-
-def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str) -> BinarizeReport:
-    """Write pairs as ids. Longer pairs are dropped, never cut; so are pairs with an empty side. Both are counted.
-
-    `stamp` says what the ids were made from; it is written last, so an interrupted run leaves nothing that looks whole.
-    """
-    report = BinarizeReport()
-    sides: list[Side] = []
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "stamp.json").unlink(missing_ok=True)
-        sides += [Side(directory, "source", len(source)), Side(directory, "target", len(target))]
-        for words, other in pairs:
-            if not words or not other:
-                report.empty += 1
-            elif max(len(words), len(other)) > max_length:
-                report.too_long += 1
-            else:
-                report.kept += 1
-                sides[0].add(source.encode(words))
-                sides[1].add(target.encode(other))
-        for side in sides:
-            side.finish()
-    except OSError as error:
-        raise files.cannot_write(directory, error) from error
-    finally:
-        for side in sides:
-            side.close()
-    widths = [side.type.__name__ for side in sides]
-    files.write_text(directory / "stamp.json", [json.dumps({"stamp": stamp, "widths": widths, **report.__dict__})])
-    return report
-
-
-def read_stamp(directory: Path) -> dict[str, object]:
-    """What binarize wrote last, or {} when there is nothing whole."""
-    try:
-        return dict(json.loads((directory / "stamp.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
-
-
-def open_corpus(directory: Path) -> Corpus:
-    """Map a binarized corpus into memory. DataError when it is not whole."""
-    widths = read_stamp(directory).get("widths")
-    if not isinstance(widths, list):
-        raise DataError(f"{directory}: no binarized corpus here; remove the folder and train again")
-
-    def column(name: str, kind: str) -> NDArray[np.integer]:
-        path = directory / name
-        return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
-
-    corpus = Corpus(
-        column("source.ids", widths[0]),
-        column("source.offsets", "int64"),  # type: ignore[arg-type]
-        column("target.ids", widths[1]),
-        column("target.offsets", "int64"),  # type: ignore[arg-type]
-    )
-    if corpus.source_offsets[-1] != len(corpus.source) or corpus.target_offsets[-1] != len(corpus.target):
-        raise DataError(f"{directory}: the binarized corpus is truncated; remove the folder and train again")
-    return corpus
-
-
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     """Changes when a training file, a vocabulary, the text pipeline or max_length changes."""
     digest = hashlib.sha256()
     for path in (config.train_source, config.train_target, config.phrase_table):
         if path and path != "-":
-            status = Path(path).stat()
+            status = stat_of(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
     text = replace(config.source, vocabulary=0), replace(config.target, vocabulary=0)  # the words themselves follow below
     digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}{' inverse' if config.inverse else ''}\n".encode())
@@ -196,11 +83,19 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     return digest.hexdigest()
 
 
+def stat_of(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+
+
 def check_config(config: DataConfig, thorough: bool = False) -> None:
     """ConfigError for contradictions; DataError for files that are missing or empty.
 
     `thorough` also reads all text once: bad bytes and unequal numbers of lines are told before any work is done.
     """
+    settings.check(config, "data.")
     if config.train_text or config.dev_text:
         raise ConfigError("data.train_text and data.dev_text are for language models: set lm.type, or give train_source and train_target")
     if bool(config.train_source) != bool(config.train_target):
@@ -213,12 +108,8 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
         raise ConfigError("data.dev_source and data.dev_target go together: give both")
     if config.source.characters or config.target.characters:
         raise ConfigError("characters: for language models only; a translator has bpe_merges, or model.source_words: characters")
-    if not 0 <= config.bpe_dropout < 1:
-        raise ConfigError(f"data.bpe_dropout: {config.bpe_dropout} is out of range, expected 0 <= bpe_dropout < 1")
     if config.shared_vocabulary and (config.source.vocab_file != config.target.vocab_file):
         raise ConfigError("data.shared_vocabulary: source.vocab_file and target.vocab_file have to be the same file, or both empty")
-    if config.max_length < 1:
-        raise ConfigError(f"data.max_length: {config.max_length} is too small, expected 1 or more")
     named = [config.train_source, config.train_target, config.phrase_table, config.dev_source, config.dev_target]
     for path in filter(None, named):
         if next(iter(files.read_byte_lines(path)), None) is None:
@@ -231,6 +122,7 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
 
 def check_text(config: DataConfig, thorough: bool = False) -> None:
     """As `check_config`, for a language model."""
+    settings.check(config, "data.")
     if not config.train_text:
         raise ConfigError("data.train_text is missing: the text a language model learns")
     for key in ("train_source", "train_target", "phrase_table", "dev_source", "dev_target"):
@@ -256,12 +148,12 @@ def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -
         return
     twice = repeated(config.phrase_table)
     seen: set[int] = set()
-    for number, pair in enumerate(phrase_table.read(config.phrase_table), 1):
+    for row, pair in enumerate(phrase_table.read(config.phrase_table), 1):
         if twice and (key := pair_key(pair)) in twice:
             if key in seen:
                 continue
             seen.add(key)
-        where = f"{config.phrase_table}:{number}"
+        where = f"{config.phrase_table}:{row}"
         sides = phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
         yield sides[::-1] if config.inverse else sides
 

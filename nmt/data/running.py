@@ -10,7 +10,6 @@ The first read of a track is an end symbol; a track that starts in the middle of
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt import files
-from nmt.data.corpus import BinarizeReport, Corpus, DataConfig, Side, read_stamp
+from nmt.data.binarized import BinarizeReport, store
+from nmt.data.corpus import Corpus, DataConfig, stat_of
 from nmt.data.vocab import EOS, Vocab
-from nmt.errors import DataError
 
 
 @dataclass
@@ -97,39 +95,16 @@ def sentences(texts: Sequence[Sequence[int]]) -> Corpus:
 def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stamp: str) -> BinarizeReport:
     """Write sentences as ids. No sentence is left out: a language model reads long ones and empty ones too."""
     report = BinarizeReport()
-    sides: list[Side] = []
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "stamp.json").unlink(missing_ok=True)
-        sides.append(Side(directory, "target", len(vocab)))
+    with store(directory, {"target": vocab}, stamp, report) as sides:
         for words in lines:
             report.kept += 1
             sides[0].add(vocab.encode(words))
-        sides[0].finish()
-    except OSError as error:
-        raise files.cannot_write(directory, error) from error
-    finally:
-        for side in sides:
-            side.close()
-    files.write_text(directory / "stamp.json", [json.dumps({"stamp": stamp, "width": sides[0].type.__name__, "kept": report.kept})])
     return report
-
-
-def open_text(directory: Path) -> Corpus:
-    """Map binarized sentences into memory. DataError when they are not whole."""
-    stamp = read_stamp(directory)
-    if not isinstance(stamp.get("width"), str):
-        raise DataError(f"{directory}: no binarized text here; remove the folder and train again")
-    offsets = np.memmap(directory / "target.offsets", "int64", "r")
-    ids = np.memmap(directory / "target.ids", str(stamp["width"]), "r") if offsets[-1] else np.zeros(0, str(stamp["width"]))
-    if offsets[-1] != len(ids) or len(offsets) != int(str(stamp["kept"])) + 1:
-        raise DataError(f"{directory}: the binarized text is truncated; remove the folder and train again")
-    return Corpus(np.zeros(0, np.int64), np.zeros(len(offsets), np.int64), ids, offsets)
 
 
 def make_stamp(config: DataConfig, vocab: Vocab) -> str:
     """Changes when the text, the vocabulary or the text pipeline changes."""
-    status = Path(config.train_text).stat()
+    status = stat_of(config.train_text)
     digest = hashlib.sha256(f"{config.train_text} {status.st_size} {status.st_mtime_ns}\n".encode())
     digest.update(f"{replace(config.target, vocabulary=0)} {config.bpe_merges}\n".encode())
     digest.update("\n".join(vocab.words).encode())

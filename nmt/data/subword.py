@@ -9,6 +9,7 @@ from pathlib import Path
 from nmt import files
 from nmt.data.vocab import UNK, Vocab
 from nmt.errors import DataError
+from nmt.numbers import shown
 
 SEPARATOR = "@@"
 
@@ -21,13 +22,19 @@ def count_words(lines: Iterable[list[str]]) -> Counter[str]:
 
 
 def learn(counts: Counter[str], merges: int, min_frequency: int = 2) -> list[str]:
-    """The lines of a code file (`#version: 0.2` first), from word counts. For joint codes add the counts of both sides."""
+    """The lines of a code file (`#version: 0.2` first), from word counts. For joint codes add the counts of both sides.
+
+    Words with a carriage return have no part in it: no line of a file of codes can end with one.
+    """
     from subword_nmt import learn_bpe
 
+    words = {word: count for word, count in sorted(counts.items()) if "\r" not in word}
+    if all(len(word) == 1 for word in words):
+        return ["#version: 0.2"]
     learn_bpe.tqdm = lambda merges, *args, **kwargs: merges  # its bar would be drawn on a pipe or file too
-    dictionary = io.StringIO("".join(f"{word} {count}\n" for word, count in sorted(counts.items())), newline="\n")
-    codes = io.StringIO()
-    learn_bpe.learn_bpe(dictionary, codes, merges, min_frequency, is_dict=True)
+    learn_bpe.get_vocabulary = lambda words, *args: words  # its own reader splits lines into words in its own way
+    codes = io.StringIO(newline="\n")
+    learn_bpe.learn_bpe(words, codes, merges, min_frequency, is_dict=True)
     return codes.getvalue().rstrip("\n").split("\n")
 
 
@@ -35,18 +42,37 @@ class Subwords:
     """Codes as learned by `learn` or by subword-nmt. DataError for a line that is not two symbols."""
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
-        from subword_nmt.apply_bpe import BPE
-
+        self.lines = lines
+        self.codes: dict[tuple[str, str], int] = {}  # merges and their ranks
+        self.version = (0, 1)
+        self.cache: dict[str, tuple[str, ...]] = {}
         for number, line in enumerate(lines, 1):
             if line.startswith("#version") and number == 1:
+                self.version = version_of(line, name)
                 continue
-            if len(files.split_words(line)) != 2:  # subword-nmt itself would leave the process here
-                raise DataError(f"{name}:{number}: {line[:60]!r} is not two symbols; is this a file of BPE codes?")
-        self.lines = lines
-        self.bpe = BPE(io.StringIO("\n".join(lines) + "\n", newline="\n"), separator=SEPARATOR)
+            symbols = tuple(files.split_words(line))
+            if len(symbols) != 2:
+                raise DataError(f"{name}:{number}: {shown(line)} is not two symbols; is this a file of BPE codes?")
+            self.codes.setdefault(symbols, number)
 
-    def apply(self, words: list[str]) -> list[str]:
-        return self.bpe.segment_tokens(words)
+    def apply(self, words: list[str], dropout: float = 0.0) -> list[str]:
+        """Words cut into units. subword-nmt's own reader of codes and lines is passed by: it takes a carriage return for white space."""
+        from subword_nmt.apply_bpe import encode
+
+        units: list[str] = []
+        for word in words:
+            *parts, last = encode(word, self.codes, {}, None, SEPARATOR, self.version, self.cache, None, dropout)
+            units += [part + SEPARATOR for part in parts]
+            units.append(last)
+        return units
+
+
+def version_of(line: str, name: str) -> tuple[int, int]:
+    """Of a file of codes: 0.1 marks the end of a word by a symbol of its own, 0.2 its last symbol."""
+    known = {"#version: 0.1": (0, 1), "#version: 0.2": (0, 2)}
+    if line.strip() not in known:
+        raise DataError(f"{name}:1: {shown(line)} is unknown, expected '#version: 0.1' or '#version: 0.2'; is this a file of BPE codes?")
+    return known[line.strip()]
 
 
 class DroppedMerges:
@@ -56,7 +82,7 @@ class DroppedMerges:
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
-        self.bpe = Subwords(lines).bpe  # of its own: subword-nmt remembers what it cut, dropped merges included
+        self.subwords = Subwords(lines)  # of its own: subword-nmt remembers what it cut, dropped merges included
         self.rate, self.vocab = rate, vocab
 
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:
@@ -65,7 +91,7 @@ class DroppedMerges:
         before = random.getstate()
         random.seed(key)  # subword-nmt draws from Python's own generator
         try:
-            units = self.bpe.segment_tokens(undo(self.vocab.decode(ids)), dropout=self.rate)
+            units = self.subwords.apply(undo(self.vocab.decode(ids)), self.rate)
         finally:
             random.setstate(before)
         return self.vocab.encode(units)

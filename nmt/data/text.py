@@ -9,6 +9,7 @@ from nmt.data import subword
 from nmt.data.subword import Subwords
 from nmt.data.tokenize import Tokenizer, load_truecase, save_truecase
 from nmt.phrase_table import escape, unescape
+from nmt.settings import choice, number
 
 BLANK = "_"  # between words of which the characters are read
 
@@ -19,10 +20,10 @@ class SideConfig:
     normalize: bool = True  # punctuation as Moses' normalize-punctuation does
     tokenize: bool = True  # false: words are what stands between blanks
     escaped: bool = False  # the text has Moses' escapes (&apos; ...), as Moses' own tokenizer leaves them: they are undone, and put back in translations
-    case: str = "lower"  # keep | lower | truecase; the papers lower-case nothing, small corpora gain from it
+    case: str = choice("lower", "keep", "truecase")  # the papers lower-case nothing, small corpora gain from it
     characters: bool = False  # language models: the units are characters, with _ between words
-    vocabulary: int = 30000  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
-    min_count: int = 1  # words rarer than this are UNK too
+    vocabulary: int = number(30000, least=1)  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
+    min_count: int = number(1, least=0)  # words rarer than this are UNK too
     vocab_file: str = ""  # a file of nmt-vocab to use instead of counting the training text
     codes: str = ""  # file of BPE codes (nmt-subword); empty: whole words, or data.bpe_merges
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
+from nmt.numbers import shown
 
 CASES = ("keep", "lower", "truecase")
 
@@ -68,7 +69,8 @@ def learn_truecase(sentences: Iterable[list[str]]) -> dict[str, str]:
     for words in sentences:
         for lower, form, weight in weigh(words, possibly_use_first_token=False):
             counts[lower][form] += weight
-    return {lower: min(forms, key=lambda form: (-forms[form], form)) for lower, forms in counts.items()}
+    model = {lower: min(forms, key=lambda form: (-forms[form], form)) for lower, forms in counts.items()}
+    return {lower: form for lower, form in model.items() if not form.endswith("\r")}  # which a line of a file cannot end with
 
 
 TRUECASE_HEADER = "#version: 1 truecase"
@@ -82,5 +84,10 @@ def load_truecase(path: str | Path) -> dict[str, str]:
     lines = files.read_lines(path)
     if next(lines, "") != TRUECASE_HEADER:
         raise DataError(f"{path}:1: expected '{TRUECASE_HEADER}'; is this a truecase model?")
-    rows = (line.split("\t") for line in lines)
-    return {row[0]: row[1] for row in rows if len(row) == 2}
+    model = {}
+    for number, line in enumerate(lines, 2):
+        lower, tab, form = line.partition("\t")
+        if not tab or "\t" in form:
+            raise DataError(f"{path}:{number}: expected a lower-cased word, a tab and its form, found {shown(line)}; was it copied whole?")
+        model[lower] = form
+    return model

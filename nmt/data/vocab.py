@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.numbers import shown
 
 # <s> is 'no previous word': its embedding is zero (spec. 3.1). </s> ends a sentence. Text can never produce a special.
 BOS, EOS, UNK = 0, 1, 2
@@ -64,15 +65,18 @@ class Vocab:
         lines = files.read_lines(path)
         header = next(lines, "")
         try:
-            size = int(header.removeprefix(f"{HEADER} size="))
+            size = numbers.count(header.removeprefix(f"{HEADER} size="))
         except ValueError as error:
-            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {header[:40]!r}; is this a vocabulary?") from error
+            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a vocabulary?") from error
         counts: dict[str, int] = {}
         for number, line in enumerate(lines, 2):
             word, tab, count = line.rpartition("\t")
-            if not tab or not count.isdigit():
-                raise DataError(f"{path}:{number}: expected 'word<TAB>count', found {line[:40]!r}")
-            counts[word] = int(count)
+            if word in counts:
+                raise DataError(f"{path}:{number}: {shown(word)} stands twice")
+            try:
+                counts[word] = numbers.count(count if tab else "")
+            except ValueError as error:
+                raise DataError(f"{path}:{number}: expected 'word<TAB>count', found {shown(line)}") from error
         if size > len(counts):
             raise DataError(f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?")
         return Vocab(counts, size)

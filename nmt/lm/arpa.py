@@ -8,17 +8,18 @@ are sorted, so that the nodes of a whole text are found with one searchsorted a 
 p(w | h) is the probability of the longest n-gram h'w in the model, times the back-off weights of the longer contexts it has.
 """
 
-import gzip
 import math
+from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.numbers import shown
 
 LN10 = math.log(10)
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
@@ -33,7 +34,6 @@ class Level:
     keys: Ints  # (M,) sorted
     log10: Floats  # (M,) log10 p
     backoff: Floats  # (M,) log10; of the highest order all 0
-    suffix: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (M,) node of the level below: all words but the first; -1: not there
 
 
 @dataclass
@@ -138,7 +138,7 @@ def lines(model: NgramModel) -> Iterator[str]:
                 yield f"{log10:.8g}\t{gram}\t{backoff:.8g}"
         else:
             for log10, gram in zip(level.log10.tolist(), texts, strict=True):
-                yield f"{log10:.8g}\t{gram}"
+                yield f"{log10:.8g}\t{gram}" + ("\t0" if gram.endswith("\r") else "")  # readers drop a carriage return that ends a line
     yield ""
     yield "\\end\\"
 
@@ -146,12 +146,9 @@ def lines(model: NgramModel) -> Iterator[str]:
 def is_arpa(path: str | Path) -> bool:
     """Does the file begin as an ARPA file does, perhaps compressed? DataError when it cannot be read."""
     try:
-        with open(path, "rb") as stream:
+        with files.open_bytes(path) as stream:
             head = stream.read(64)
-        if head[:2] == b"\x1f\x8b":
-            with gzip.open(path) as stream:  # type: ignore[assignment]
-                head = stream.read(64)
-    except (OSError, EOFError) as error:
+    except (EOFError, OSError, *files.UNPACK_ERRORS) as error:
         raise DataError(f"{path}: cannot read: {getattr(error, 'strerror', None) or error}") from error
     return head.lstrip().startswith(b"\\data\\")
 
@@ -173,6 +170,13 @@ def read(path: str | Path) -> NgramModel:
     for n, size in enumerate(sizes[1:], 2):
         model.levels.append(reader.section(model, n, size, n == len(sizes)))
     reader.end()
+    return trimmed(model)
+
+
+def trimmed(model: NgramModel) -> NgramModel:
+    """Without highest orders that have no n-gram: the longest sentence may be shorter, or all of them be pruned."""
+    while model.order > 1 and not len(model.levels[-1].keys):
+        model.levels.pop()
     return model
 
 
@@ -191,7 +195,7 @@ class Reader:
         return line.rstrip("\r")
 
     def error(self, expected: str, line: str) -> DataError:
-        return DataError(f"{self.path}:{self.number}: expected {expected}, found {line[:60]!r}")
+        return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
     def filled(self) -> str:
         """The next line that is not blank."""
@@ -202,13 +206,16 @@ class Reader:
     def header(self) -> list[int]:
         """The numbers of n-grams that \\data\\ promises."""
         if (line := self.filled()).strip() != "\\data\\":
-            raise DataError(f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {line[:40]!r}")
+            raise DataError(f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}")
         sizes: list[int] = []
         while (line := self.next()).startswith("ngram "):
-            n, equals, count = line[6:].partition("=")
-            if not equals or not n.strip().isdigit() or int(n) != len(sizes) + 1 or not count.strip().isdigit():
-                raise self.error(f"'ngram {len(sizes) + 1}=COUNT'", line)
-            sizes.append(int(count))
+            n, _, count = line[6:].partition("=")
+            try:
+                if numbers.count(n.strip()) != len(sizes) + 1:
+                    raise ValueError
+                sizes.append(numbers.count(count.strip()))
+            except ValueError:
+                raise self.error(f"'ngram {len(sizes) + 1}=COUNT'", line) from None
         if not sizes or line.strip():
             raise self.error("'ngram N=COUNT' lines and an empty line", line)
         return sizes
@@ -224,7 +231,7 @@ class Reader:
                 parts = blanks(line, n)
             try:
                 words = parts[1].split(" ")
-                values = float(parts[0]), float(parts[2]) if len(parts) > 2 and parts[2] else 0.0
+                values = value(parts[0]), value(parts[2]) if len(parts) > 2 and parts[2] else 0.0
                 if len(words) != n or len(parts) > 3 or not (values[0] <= 0 and math.isfinite(values[1])) or math.isnan(values[0]):
                     raise ValueError
             except (ValueError, IndexError):
@@ -232,22 +239,26 @@ class Reader:
             yield values[0], words, values[1]
 
     def unigrams(self, size: int, words: dict[str, int]) -> tuple[Ints, Floats, Floats]:
-        log10, backoff = np.empty(size), np.empty(size)
+        log10, backoff = array("d"), array("d")  # they grow with the file: its header may promise anything
         for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
             if words.setdefault(gram[0], row) != row:
-                raise DataError(f"{self.path}:{self.number}: the unigram {gram[0]!r} stands twice")
-            log10[row], backoff[row] = prob, back
-        return np.arange(size), log10, backoff
+                raise DataError(f"{self.path}:{self.number}: the unigram {shown(gram[0])} stands twice")
+            log10.append(prob)
+            backoff.append(back)
+        return np.arange(size), np.array(log10), np.array(backoff)
 
     def section(self, model: NgramModel, n: int, size: int, highest: bool) -> Level:
         """The n-grams of a length above 1."""
-        log10, backoff, grams = np.empty(size), np.empty(size), np.empty((size, n), np.int64)
+        probs, backs, flat = array("d"), array("d"), array("q")
         start, get = self.number, model.ids.get
-        for row, (prob, words, back) in enumerate(self.rows(n, size, highest)):
+        for prob, words, back in self.rows(n, size, highest):
             ids = [get(word, -1) for word in words]
             if -1 in ids:
-                raise DataError(f"{self.path}:{self.number}: {words[ids.index(-1)]!r} is no unigram of this file")
-            grams[row], log10[row], backoff[row] = ids, prob, back
+                raise DataError(f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is no unigram of this file")
+            flat.extend(ids)
+            probs.append(prob)
+            backs.append(back)
+        log10, backoff, grams = np.array(probs), np.array(backs), np.array(flat, np.int64).reshape(size, n)
         V = len(model.words)
         parent = grams[:, 0]
         for k in range(2, n):
@@ -268,7 +279,14 @@ class Reader:
             raise self.error("\\end\\", line)
 
 
+def value(text: str) -> float:
+    """A logarithm: as float(), which takes more than numbers of the format."""
+    if not text.isascii() or "_" in text:
+        raise ValueError
+    return float(text)
+
+
 def blanks(line: str, n: int) -> list[str]:
     """A line of a file that has blanks for tabs, as some tools write."""
-    parts = line.split()
+    parts = files.split_words(line)
     return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []

@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
+from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.numbers import shown
 
 HEADER = "#version: 1 dictionary"
 REMOVALS = ("parts", "all", "none")
@@ -56,17 +57,21 @@ class Dictionary:
         """DataError for a file that is cut off, of another version or no dictionary."""
         lines = files.read_lines(path)
         header = next(lines, "")
-        name, equals, size = header.partition(" size=")
-        if name != HEADER or not equals or not size.isdigit():
-            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {header[:40]!r}; is this a dictionary of this version?")
+        try:
+            size = numbers.count(header.removeprefix(f"{HEADER} size="))
+        except ValueError as error:
+            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a dictionary of this version?") from error
         tokens, counts = [], []
         for number, line in enumerate(lines, 2):
-            text, tab, count = line.rpartition("\t")
-            if not tab or not count.isdigit() or not all(text.split(" ")):
-                raise DataError(f"{path}:{number}: expected symbols with a blank between them, a tab and a count, found {line[:40]!r}")
+            text, _, count = line.rpartition("\t")
+            try:
+                counts.append(numbers.count(count))
+                if not all(text.split(" ")):
+                    raise ValueError
+            except ValueError as error:
+                raise DataError(f"{path}:{number}: expected symbols with a blank between them, a tab and a count, found {shown(line)}") from error
             tokens.append(tuple(text.split(" ")))
-            counts.append(int(count))
-        if len(tokens) != int(size):
+        if len(tokens) != size:
             raise DataError(f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?")
         found = Dictionary(tokens, counts)
         if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(found.symbols):

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt import settings
 from nmt.errors import ConfigError, DataError
-from nmt.lm.arpa import BOS, EOS, UNK, Floats, Ints, Level, NgramModel
+from nmt.lm.arpa import BOS, EOS, UNK, Floats, Ints, Level, NgramModel, trimmed
+from nmt.settings import number
 
 log = logging.getLogger(__name__)
 
@@ -24,16 +26,15 @@ MINUS_ALL = -99.0  # log10 p of what can never follow
 
 @dataclass
 class KneserNeyConfig:
-    order: int = 5
-    prune: tuple[int, ...] = (0,)  # n-grams that occur at most so often are left out, for each order; the last value holds for all longer ones
+    order: int = number(5, least=1, most=20)  # KenLM itself is built for at most 6 unless told otherwise
+    prune: tuple[int, ...] = number((0,), least=0)  # n-grams that occur at most so often are left out, for each order; the last value holds for all longer ones
     interpolate_unigrams: bool = True  # unigrams share mass with all words, <unk> among them; else <unk> alone gets it, as SRILM does
-    discount_fallback: tuple[float, ...] = ()  # discounts D1, D2, D3+ for orders with too little text to compute them; empty: that is an error
+    discount_fallback: tuple[float, ...] = number((), least=0, most=3)  # D1, D2, D3+ for orders with too little text to tell; empty: an error
     skip_symbols: bool = False  # leave <s> and </s> out of the text instead of refusing it
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
-        if self.order < 1:
-            raise ConfigError(f"--order {self.order} is too small, expected 1 or more")
+        settings.check(self, "--")
         if not self.prune or self.prune[0] != 0 or list(self.prune) != sorted(self.prune) or len(self.prune) > self.order:
             raise ConfigError(f"--prune {' '.join(map(str, self.prune))}: expected at most {self.order} numbers that never fall, the first of them 0")
         if self.discount_fallback and (len(self.discount_fallback) != 3 or any(not 0 <= d <= k for k, d in enumerate(self.discount_fallback, 1))):
@@ -64,10 +65,11 @@ class Counted:
 def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
     """The model of some sentences. DataError for an empty corpus, or one too small to have discounts."""
     config.check()
-    text = number(sentences, config.skip_symbols)
+    text = numbered(sentences, config.skip_symbols)
     counted = count(text, config.order)
     levels: list[Level] = []
     gammas: list[Floats] = []
+    rows: list[Ints] = []  # of each level, the n-grams that are not pruned
     lower = np.zeros(0)
     for n, here in enumerate(counted, 1):
         adjusted = adjust(here, counted[n] if n < config.order else None)
@@ -83,11 +85,12 @@ def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> Ngr
             log10 = np.where(probs > 0, np.log10(probs), MINUS_ALL)
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
-        levels.append(Level(here.keys, log10, np.zeros(len(log10)), np.flatnonzero(kept)))
-    return finish(text.words, levels, gammas)
+        levels.append(Level(here.keys, log10, np.zeros(len(log10))))
+        rows.append(np.flatnonzero(kept))
+    return finish(text.words, levels, gammas, rows)
 
 
-def number(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> Text:
+def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> Text:
     """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or left out."""
     numbers = {UNK: 0, BOS: 1, EOS: 2}
     ids = array("i")
@@ -154,7 +157,7 @@ def interpolate(
     p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is what the discounts and the pruned n-grams leave.
     """
     parent = here.keys // V if n > 1 else np.zeros(V, np.int64)
-    contexts = int(parent.max(initial=0)) + 1
+    contexts = int(parent.max(initial=-1)) + 1
     taken = np.where(kept, discounts[np.minimum(adjusted, 3)], adjusted)
     total = np.maximum(np.bincount(parent, adjusted, contexts), 1)
     gamma = np.bincount(parent, taken, contexts) / total
@@ -166,8 +169,8 @@ def interpolate(
     return probs, gamma, probs
 
 
-def finish(words: list[str], levels: list[Level], gammas: list[Floats]) -> NgramModel:
-    """Back-off weights to the contexts they belong to, pruned n-grams away. `suffix` of a level holds the nodes that are kept."""
+def finish(words: list[str], levels: list[Level], gammas: list[Floats], rows: list[Ints]) -> NgramModel:
+    """Back-off weights to the contexts they belong to; of each level only the given rows stay."""
     V = len(words)
     for level, gamma in zip(levels, gammas[1:], strict=False):
         weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
@@ -175,12 +178,11 @@ def finish(words: list[str], levels: list[Level], gammas: list[Floats]) -> Ngram
             level.backoff = np.where(weight > 0, np.log10(weight), 0.0)
     model = NgramModel(words, [])
     renumbered = np.arange(V)
-    for n, level in enumerate(levels, 1):
-        kept = level.suffix
+    for n, (level, kept) in enumerate(zip(levels, rows, strict=True), 1):
         keys = level.keys[kept]
         if n > 1:
             keys = renumbered[keys // V] * V + keys % V
         renumbered = np.full(len(level.keys), -1, np.int64)
         renumbered[kept] = np.arange(len(kept))
         model.levels.append(Level(keys, level.log10[kept], level.backoff[kept]))
-    return model
+    return trimmed(model)

@@ -10,7 +10,6 @@ from nmt.lm.multiscale import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 
 LanguageModel = CSLM | RecurrentLM | MultiscaleLM
-FILE = "dictionary"  # of a multiscale run's directory
 
 
 def make(config: LMConfig, words: Sequence[str], fill: bool = True, dictionary: Dictionary | None = None) -> LanguageModel:

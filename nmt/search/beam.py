@@ -189,8 +189,9 @@ def search(model: StepModel[State], sources: Sequence[Any], config: BeamConfig, 
     """The finished hypotheses of each sentence, best first; at most `beam_size` of them and at least one, in the order of the sources.
 
     `prefixes`: for each sentence the words its translation has to begin with. About `rows` hypotheses are live at a time; the
-    longest sentences come first.
+    longest sentences come first. ConfigError for a setting out of its range.
     """
+    config.check()
     work = _Search(model, sources, config, prefixes)
     waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one last
     room_in_all = config.rows or ROWS

@@ -39,8 +39,9 @@ class SamplingConfig:
 def sample(model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int = 0) -> list[list[Candidate]]:
     """`samples` draws for each sentence, in the order drawn. `first` is the number of the first sentence in the whole input.
 
-    log_prob is the model's, whatever the temperature; score is the same.
+    log_prob is the model's, whatever the temperature; score is the same. ConfigError for a setting out of its range.
     """
+    config.check()
     results: list[list[Candidate]] = []
     size = max(1, config.rows // config.samples)
     for start in range(0, len(sources), size):

@@ -19,12 +19,14 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from nmt import checkpoint, fastmath
+from nmt import checkpoint, fastmath, run_directory, settings
 from nmt.data.batches import Batch, BatchStream
 from nmt.data.running import Chunk, ChunkStream
 from nmt.errors import CheckpointError, ConfigError, UserError
 from nmt.lm.model import LanguageModel
 from nmt.models.translator import Translator
+from nmt.run_directory import DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
+from nmt.settings import choice, number
 from nmt.training.optimizers import OPTIMIZERS, SCHEDULES, clip, rate_of, scheduled, set_rate
 from nmt.training.parallel import Team
 from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, NoTable, Table
@@ -35,46 +37,35 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class TrainingConfig:
-    optimizer: str = "adadelta"  # adadelta (papers) | adam | sgd
-    learning_rate: float = 1.0  # 1 for adadelta; about 0.001 for adam
-    warmup: int = 0  # updates over which the rate rises to learning_rate in a straight line
-    schedule: str = "constant"  # after the warm-up: constant | inverse_sqrt: learning_rate √(warmup / updates). See also decay
-    rho: float = 0.95  # adadelta only
-    eps: float = 1e-6  # adadelta only
-    clip: float = 1.0  # largest total norm of a gradient; 0: none
-    cost: str = "sentence"  # what a gradient is of: mean over sentences (eq. 4.4) | word: mean over words | sum (authors' code)
-    label_smoothing: float = 0.0  # share of each word's weight that all words get; 0.1 helps small corpora. Dev costs are without it
-    batch_size: int = 64  # sentences
-    accumulate: int = 1  # batches whose gradients are added for one update: larger batches than fit in memory
-    pool: int = 20  # batches that are sorted by length together
-    max_steps: int = 0  # 0: no limit; one of the limits or `patience` has to end the training
-    max_epochs: int = 0
-    max_minutes: float = 0.0  # wall time over all starts of the run
-    log_every: int = 100  # steps
-    validate_every: int = 1000  # steps; 0: at the end of each epoch. Validation also saves
-    save_every: int = 0  # steps; 0: only when validating. More saves lose less when a machine dies
-    dev_beam: int = 4  # beam for BLEU on the development set; 0: no BLEU
-    metric: str = "bleu"  # which development score decides: bleu | cost
-    patience: int = 10  # stop after this many validations without a better score; 0: never
-    decay: float = 1.0  # the rate is multiplied by this after `decay_patience` validations without a better score; 0.5 halves it on a plateau
-    decay_patience: int = 1
-    keep: int = 1  # newest checkpoints kept, besides the best
-    tensorboard: bool = True  # curves for TensorBoard, where it is installed
+    optimizer: str = choice(*OPTIMIZERS)  # adadelta is that of the papers
+    learning_rate: float = number(1.0, least=0)  # 1 for adadelta; about 0.001 for adam
+    warmup: int = number(0, least=0)  # updates over which the rate rises to learning_rate in a straight line
+    schedule: str = choice(*SCHEDULES)  # after the warm-up; inverse_sqrt: learning_rate √(warmup / updates). See also decay
+    rho: float = number(0.95, least=0, below=1)  # adadelta only
+    eps: float = number(1e-6, above=0)  # adadelta only
+    clip: float = number(1.0, least=0)  # largest total norm of a gradient; 0: none
+    cost: str = choice("sentence", "word", "sum")  # what a gradient is of: mean over sentences (eq. 4.4), mean over words, sum (authors' code)
+    label_smoothing: float = number(0.0, least=0, below=1)  # share of each word's weight that all words get; 0.1 helps small corpora. Dev costs are without it
+    batch_size: int = number(64, least=1)  # sentences
+    accumulate: int = number(1, least=1)  # batches whose gradients are added for one update: larger batches than fit in memory
+    pool: int = number(20, least=1)  # batches that are sorted by length together
+    max_steps: int = number(0, least=0)  # 0: no limit; one of the limits or `patience` has to end the training
+    max_epochs: int = number(0, least=0)
+    max_minutes: float = number(0.0, least=0)  # wall time over all starts of the run
+    log_every: int = number(100, least=1)  # steps
+    validate_every: int = number(1000, least=0)  # steps; 0: at the end of each epoch. Validation also saves
+    save_every: int = number(0, least=0)  # steps; 0: only when validating. More saves lose less when a machine dies
+    dev_beam: int = number(4, least=0, most=10_000)  # beam for BLEU on the development set; 0: no BLEU
+    metric: str = choice("bleu", "cost")  # which development score decides
+    patience: int = number(10, least=0)  # stop after this many validations without a better score; 0: never
+    decay: float = number(1.0, above=0, most=1)  # factor of the rate after `decay_patience` validations without a better score; 0.5 halves it on a plateau
+    decay_patience: int = number(1, least=1)
+    keep: int = number(1, least=1)  # newest checkpoints kept, besides the best
+    tensorboard: bool = True  # curves for TensorBoard, where it is installed; the last key, which tells a whole config.yaml from one that is cut off
 
     def check(self) -> None:
-        """ConfigError for a value out of range."""
-        choices = {"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "cost": ("sentence", "word", "sum"), "metric": ("bleu", "cost")}
-        for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                raise ConfigError(f"training.{key}: {getattr(self, key)!r} is unknown, expected one of {', '.join(allowed)}")
-        for key in ("batch_size", "accumulate", "pool", "log_every", "keep", "decay_patience"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"training.{key}: {getattr(self, key)} is too small, expected 1 or more")
-        for key in ("learning_rate", "warmup", "clip", "max_steps", "max_epochs", "max_minutes", "validate_every", "save_every", "dev_beam"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"training.{key}: {getattr(self, key)} is negative")
-        if not 0 <= self.label_smoothing < 1:
-            raise ConfigError(f"training.label_smoothing: {self.label_smoothing} is out of range, expected 0 <= label_smoothing < 1")
+        """ConfigError for a value out of range, and for values that do not go together."""
+        settings.check(self, "training.")
         if self.schedule == "inverse_sqrt" and not self.warmup:
             raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
         if self.metric == "bleu" and not self.dev_beam:
@@ -124,7 +115,7 @@ def train(job: Job) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
     config, progress = job.config, job.progress
     tables = open_tables(job)
-    board = Board(job.directory / "tensorboard", config.tensorboard and job.team.first, progress.step)
+    board = Board(job.directory / run_directory.CURVES, config.tensorboard and job.team.first, progress.step)
     job.model.train()
     job.team.wrap(job.model)
     clock = Clock(progress.seconds, progress.log_words)
@@ -266,13 +257,12 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
     progress = job.progress
     if not job.team.first:
         return
-    checkpoint.save_tensors(job.model.state_dict(), checkpoint.weights_path(job.directory, progress.step))
+    check_finite(job)
     recent = [step for step in progress.saved if step != progress.step][-(job.config.keep - 1) :] if job.config.keep > 1 else []
     kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
-    old = [step for step in progress.saved if step not in kept]
-    progress.saved = kept
+    old = tuple(weights_path(job.directory, step).name for step in progress.saved if step not in kept)
     state = {
-        "progress": asdict(progress),
+        "progress": {**asdict(progress), "saved": kept},
         "optimizer": job.optimizer.state_dict(),
         "random": torch.get_rng_state(),
         "random_cuda": torch.cuda.get_rng_state_all() if job.model.device.type == "cuda" else [],
@@ -280,19 +270,31 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
         "extra": job.extra,
         "carried": job.carried,
     }
-    checkpoint.save_tensors(state, job.directory / "training.pt")
-    checkpoint.save_index(job.directory, progress.best_step or progress.step, progress.step)
-    for step in old:
-        checkpoint.weights_path(job.directory, step).unlink(missing_ok=True)
+    with run_directory.writing(job.directory, drop=old) as new:
+        checkpoint.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
+        checkpoint.save_tensors(state, new / STATE)
+        run_directory.write_index(new, progress.best_step or progress.step, progress.step)
+    progress.saved = kept
+
+
+def check_finite(job: Job) -> None:
+    """UserError for weights that are no numbers: they are never saved. A learning rate that is too large makes them in one update."""
+    for name, parameter in job.model.named_parameters():
+        if not math.isfinite(float(parameter.detach().sum())) and not bool(parameter.isfinite().all()):
+            raise UserError(
+                f"{job.directory}: weights are not finite numbers at step {job.progress.step} ({name}); they are not saved. "
+                "Lower training.learning_rate and start a new run with it"
+            )
 
 
 def load_state(directory: Path) -> dict[str, Any] | None:
     """The last saved training state, or None when nothing was saved yet."""
-    if not (directory / "training.pt").exists():
+    if not (directory / STATE).exists():
         return None
-    state = checkpoint.load_tensors(directory / "training.pt")
+    run_directory.verify(directory, INDEX)
+    state = checkpoint.load_tensors(directory / STATE)
     if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
-        raise CheckpointError(f"{directory / 'training.pt'}: not a training state of this toolkit")
+        raise CheckpointError(f"{directory / STATE}: not a training state of this toolkit")
     return state
 
 
@@ -300,22 +302,30 @@ def restore(job: Job, state: dict[str, Any]) -> None:
     """Bring model, optimizer and random numbers to where they were saved."""
     try:
         job.progress = Progress(**state["progress"])
-        job.log_sizes = tuple(state["sizes"])
+        job.log_sizes = tuple(map(int, state["sizes"]))  # type: ignore[assignment]
         job.optimizer.load_state_dict(state["optimizer"])
         job.carried = on_device(state.get("carried"), job.model.device)
         if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
             job.progress.decayed = rate_of(job.optimizer) / job.config.learning_rate
-    except (TypeError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{job.directory / 'training.pt'}: does not fit this configuration ({error})") from error
-    checkpoint.load_weights(job.model, checkpoint.weights_path(job.directory, job.progress.step))
-    torch.set_rng_state(state["random"])
-    if state["random_cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["random_cuda"])
-    # A kill between training.pt and what follows it leaves an old index and weights that are no longer named.
-    checkpoint.save_index(job.directory, job.progress.best_step or job.progress.step, job.progress.step)
-    for path in job.directory.glob("step-*.pt"):
-        if path.stem.removeprefix("step-") not in map(str, job.progress.saved):
-            path.unlink()
+        random, random_cuda = state["random"], state["random_cuda"]
+        torch.set_rng_state(random)
+    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+        raise CheckpointError(f"{job.directory / STATE}: does not fit this configuration ({error})") from error
+    checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
+    torch.set_rng_state(random)
+    if random_cuda and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(random_cuda)
+    if job.team.first:
+        tidy(job)
+
+
+def tidy(job: Job) -> None:
+    """After a kill: the index of training.pt, and no weights that it does not name."""
+    progress = job.progress
+    stale = tuple(weights_path(job.directory, step).name for step in run_directory.steps(job.directory) if step not in progress.saved)
+    run_directory.adopt(job.directory)
+    with run_directory.writing(job.directory, drop=stale) as new:
+        run_directory.write_index(new, progress.best_step or progress.step, progress.step)
 
 
 def on_device(carried: Any, device: torch.device) -> Any:
@@ -330,7 +340,7 @@ def open_tables(job: Job) -> tuple[Table, Table]:
     sizes = job.log_sizes or (None, None)
     if not job.team.first:
         return NoTable(), NoTable()
-    return Table(job.directory / "train.tsv", TRAIN_COLUMNS, sizes[0]), Table(job.directory / "dev.tsv", DEV_COLUMNS, sizes[1])
+    return Table(job.directory / TRAIN_LOG, TRAIN_COLUMNS, sizes[0]), Table(job.directory / DEV_LOG, DEV_COLUMNS, sizes[1])
 
 
 def bar(job: Job, batches: Iterator[Batch | Chunk]) -> Iterator[Batch | Chunk]:

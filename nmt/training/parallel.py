@@ -70,7 +70,7 @@ class Team:
     def begin_update(self, step: int) -> None:
         """Random numbers of an update: other ones in each process, the same ones after a resume."""
         if self.size > 1:
-            torch.manual_seed((self.seed * 1_000_003 + step) * 1_009 + self.rank)
+            torch.manual_seed(((self.seed * 1_000_003 + step) * 1_009 + self.rank) % (1 << 63))
 
     def total(self, value: float) -> float:
         """Σ over the processes."""

@@ -1,21 +1,25 @@
 """From the files of a configuration to what training reads: text pipelines, vocabularies, binarized corpus, development set."""
 
 import logging
+import os
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from nmt import files
 from nmt.data import running, subword
 from nmt.data.batches import Cut
-from nmt.data.corpus import Corpus, DataConfig, binarize, make_stamp, open_corpus, read_pairs, read_stamp, read_words
+from nmt.data.binarized import binarize, open_corpus, read_stamp
+from nmt.data.corpus import Corpus, DataConfig, make_stamp, read_pairs, read_words
 from nmt.data.subword import Subwords
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.tokenize import learn_truecase
 from nmt.data.vocab import UNK, Vocab
 from nmt.errors import ConfigError, DataError
 from nmt.lm import dictionary
-from nmt.lm.model import FILE as DICTIONARY
+from nmt.lm.dictionary import Dictionary
+from nmt.locks import locked
 from nmt.training.validation import DevSet, DevText
 
 log = logging.getLogger(__name__)
@@ -88,16 +92,24 @@ def make_vocab(side: SideConfig, units: Counter[str], name: str) -> Vocab:
 def make_corpus(config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> Corpus:
     """The binarized training pairs, made anew only when a file, the text pipeline or a vocabulary has changed."""
     stamp = make_stamp(config, *vocabs)
-    if read_stamp(cache).get("stamp") != stamp:
-        report = binarize(read_pairs(config, *pipelines), *vocabs, cache, config.max_length, stamp)
-        log.info(
-            "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
-            f"{report.kept:,}", f"{report.too_long:,}", config.max_length, f"{report.empty:,}",
-        )  # fmt: skip
-    corpus = open_corpus(cache)
+    with held(cache):
+        if read_stamp(cache).get("stamp") != stamp:
+            report = binarize(read_pairs(config, *pipelines), *vocabs, cache, config.max_length, stamp)
+            log.info(
+                "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
+                f"{report.kept:,}", f"{report.too_long:,}", config.max_length, f"{report.empty:,}",
+            )  # fmt: skip
+        corpus = open_corpus(cache, *map(len, vocabs))
     if not len(corpus):
         raise DataError(f"{config.train_source or config.phrase_table}: no pair is left to train on; is data.max_length too small?")
     return corpus
+
+
+def held(cache: Path) -> AbstractContextManager[None]:
+    """A cache is locked while it is made or opened: several trainings may share it. One that cannot be written to is only read."""
+    if cache.exists() and not os.access(cache, os.W_OK):
+        return nullcontext()
+    return locked(cache, "nmt-train", wait=True)
 
 
 def make_dev(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> DevSet | None:
@@ -128,22 +140,22 @@ def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
     return pipeline, make_vocab(config.target, pipeline.unit_counts(counts), "text")
 
 
-def make_dictionary(config: Any, pipeline: TextPipeline, vocab: Vocab, directory: Path) -> None:
-    """Learn a multiscale model's dictionary from its training text and store it in the run."""
+def make_dictionary(config: Any, pipeline: TextPipeline, vocab: Vocab) -> Dictionary:
+    """A multiscale model's dictionary, learned from its training text."""
     lines = ([word for word in pipeline.units(line) if word in vocab.ids] for line in files.read_lines(config.data.train_text))
     found = dictionary.learn(lines, config.lm.dictionary, config.lm.removals)
-    directory.mkdir(parents=True, exist_ok=True)
-    found.save(directory / DICTIONARY)
     log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
+    return found
 
 
 def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:
     """The binarized training text, made anew only when the file, the text pipeline or the vocabulary has changed."""
     stamp = running.make_stamp(config, vocab)
-    if read_stamp(cache).get("stamp") != stamp:
-        report = running.binarize(map(pipeline.units, files.read_lines(config.train_text)), vocab, cache, stamp)
-        log.info("training text: %s sentences", f"{report.kept:,}")
-    return running.open_text(cache)
+    with held(cache):
+        if read_stamp(cache).get("stamp") != stamp:
+            report = running.binarize(map(pipeline.units, files.read_lines(config.train_text)), vocab, cache, stamp)
+            log.info("training text: %s sentences", f"{report.kept:,}")
+        return open_corpus(cache, len(vocab))
 
 
 def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> DevText | None:

@@ -1,5 +1,6 @@
 """What a training writes down beside its checkpoints: log tables, curves for TensorBoard, and the clock behind both."""
 
+import logging
 import math
 import os
 import time
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt import files
+
+log = logging.getLogger(__name__)
 
 TRAIN_COLUMNS = ["step", "epoch", "sentences", "cost", "norm", "rate", "seconds", "words_per_second"]
 DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds"]
@@ -19,10 +22,12 @@ class Table:
         self.path = path
         try:
             self.file = open(path, "a", encoding="utf-8", newline="\n")
-            self.file.truncate(size or 0)
+            if (there := os.fstat(self.file.fileno()).st_size) < (size or 0):
+                log.warning("%s: %d bytes, but %d when it was saved; its lines before this start are not all there", path, there, size)
+            self.file.truncate(min(there, size or 0))
         except OSError as error:
             raise files.cannot_write(path, error) from error
-        if not size:
+        if not size or not there:
             self.add(columns)
 
     def add(self, values: list[str]) -> None:

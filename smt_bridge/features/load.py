@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import checkpoint
-from nmt.errors import ConfigError, DataError
+from nmt import checkpoint, manifest, run_directory
+from nmt.errors import ConfigError
 from smt_bridge.features.base import Feature
 from smt_bridge.features.count_lm import CountLM
 from smt_bridge.features.neural_lm import NeuralLM
@@ -47,18 +47,14 @@ def identity(spec: Spec, settings: Settings) -> str:
 
 
 def hash_of(path: Path) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    return bytes.fromhex(manifest.digest(path))
 
 
 def files_of(spec: Spec, settings: Settings) -> list[Path]:
     place = Path(spec.path)
     if spec.kind in ("lm", "reverse-lm") or not place.is_dir():
         return [place]
-    texts = sorted(path for path in place.iterdir() if path.suffix in (".vocab", ".codes", ".truecase"))
     if spec.kind == "unknown-words":
-        return [path for path in texts if path.name == f"{settings.side}.vocab"]
-    return [place / "config.yaml", *texts, checkpoint.weights_path(place, checkpoint.find_step(place, settings.checkpoint))]
+        return [place / f"{settings.side}.vocab"]
+    texts = sorted(place / name for name in run_directory.TEXTS if name != run_directory.CONFIG and (place / name).exists())
+    return [place / run_directory.CONFIG, *texts, run_directory.weights_path(place, run_directory.find_step(place, settings.checkpoint))]

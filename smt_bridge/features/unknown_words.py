@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt import run_directory
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
 from nmt.phrase_table import unescape
@@ -33,6 +34,7 @@ def load_vocab(path: str, side: str) -> Vocab:
     if place.is_dir():
         if (place / f"{side}.codes").exists():
             raise DataError(f"{path}: this run cuts words into subwords, so that no word is unknown to it; unknown-words needs a run of whole words")
+        run_directory.verify(place)
         place = place / f"{side}.vocab"
     if not place.exists():
         raise CheckpointError(f"{path}: no run directory and no vocabulary file")

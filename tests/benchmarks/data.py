@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.corpus import binarize
+from nmt.data.binarized import binarize
 from nmt.data.vocab import Vocab
 
 READ = """
@@ -21,7 +21,7 @@ import torch
 from pathlib import Path
 before, start = anonymous(), time.time()
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import open_corpus
+from nmt.data.binarized import open_corpus
 stream = BatchStream(open_corpus(Path(sys.argv[1])), 64, 20, 1)
 batches = stream.batches(0)
 next(batches)

@@ -216,8 +216,14 @@ def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused:
     shown = command("nmt-dictionary", "table", tmp_path / "a", "-q").stdout.split("\n")
     assert shown[0] == "rank\ttoken\tcount" and len(shown) == 62
     assert "only multiscale" not in done.stderr
+    done = command("nmt-average", tmp_path / "a", "--last", 1, "-o", tmp_path / "mean", "-q")  # it needs the dictionary too
+    assert done.returncode == 0, done.stderr
+    scored = [command("nmt-score", tmp_path / name, "-i", tmp_path / "dev.chars", "-q").stdout for name in ("a", "mean")]
+    assert scored[0] == scored[1] != ""
     text = (tmp_path / "a" / "dictionary").read_text()
     (tmp_path / "a" / "dictionary").write_text(text[: len(text) // 2])
+    assert "a/dictionary: damaged: size or checksum" in refused(command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q"))
+    (tmp_path / "a" / "manifest.json").unlink()
     message = refused(command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q"))
     assert "damaged run directory" in message and "dictionary" in message
     assert "is one plain LSTM layer" in refused(command("nmt-train", *base, *multiscale(tmp_path, "c", "lm.depth=2"), "-q"))

@@ -171,7 +171,7 @@ def test_damaged_runs_are_refused_by_every_command(name: str, tiny: Path, tmp_pa
     for path in [*(tmp_path / "weights").glob("step-*.pt"), tmp_path / "vocabulary" / "target.vocab"]:
         path.write_bytes(path.read_bytes()[:100])
     assert "format 'nmt-run 9', expected 'nmt-run 1'" in call(tmp_path / "version")
-    assert "damaged or not a checkpoint" in call(tmp_path / "weights")
+    assert ".pt: damaged: size or checksum" in call(tmp_path / "weights")
     assert "target.vocab: " in call(tmp_path / "vocabulary")
     assert not (tmp_path / "out").exists()
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from nmt.data.batches import BatchStream, make_batch, pack
-from nmt.data.corpus import Corpus, binarize, open_corpus
+from nmt.data.binarized import binarize, open_corpus
+from nmt.data.corpus import Corpus
 from nmt.data.vocab import BOS, EOS, Vocab
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import BinarizeReport, DataConfig, binarize, check_config, id_type, make_stamp, open_corpus, read_stamp, read_words
+from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
+from nmt.data.corpus import DataConfig, check_config, make_stamp, read_words
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError, DataError
@@ -49,12 +50,44 @@ def test_an_interrupted_start_leaves_nothing_that_looks_whole(tmp_path: Path) ->
         open_corpus(tmp_path)
 
 
-def test_truncated_ids_are_refused(tmp_path: Path) -> None:
+FILES = ["source.ids", "source.offsets", "target.ids", "target.offsets", "stamp.json"]
+
+
+@pytest.mark.parametrize("manifest", [True, False], ids=["manifest", "version 0.5"])
+@pytest.mark.parametrize("name", FILES)
+def test_truncated_files_are_refused(name: str, manifest: bool, tmp_path: Path) -> None:
+    """Cut at any byte; with a manifest a flipped bit too."""
     binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
-    data = (tmp_path / "source.ids").read_bytes()
-    (tmp_path / "source.ids").write_bytes(data[:-2])
-    with pytest.raises(DataError, match="truncated"):
+    if not manifest:
+        (tmp_path / "manifest.json").unlink()
+    data = (tmp_path / name).read_bytes()
+    broken = [data[:length] for length in range(len(data) - 1)]  # without the last line end a stamp is still whole
+    for content in [*broken, bytes([data[0] ^ 1]) + data[1:], data + data] if manifest else broken:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=rf"{tmp_path}.*remove {tmp_path}: the same command makes it anew"):
+            open_corpus(tmp_path, *map(len, vocabs()))
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match="remove"):
         open_corpus(tmp_path)
+
+
+def test_ids_and_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
+    """Without a manifest too: an id beyond the vocabulary would end in a traceback or worse, offsets that fall in empty sentences."""
+    binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
+    open_corpus(tmp_path, 5, 5)
+    with pytest.raises(DataError, match=r"source\.ids: an id is beyond the vocabulary of 4 words"):
+        open_corpus(tmp_path, 4, 5)
+    (tmp_path / "manifest.json").unlink()
+    for name, values, message in (("target.offsets", np.array([0, 9, 4]), "truncated or damaged"), ("target.ids", np.array([3, 4, 9, 3], np.uint16), "beyond")):
+        whole = (tmp_path / name).read_bytes()
+        values.tofile(tmp_path / name)
+        with pytest.raises(DataError, match=message):
+            open_corpus(tmp_path, 5, 5)
+        (tmp_path / name).write_bytes(whole)
+    for stamp in ('{"widths": ["float64", "uint16"], "kept": 2}', '{"widths": 3}', "[]", "5", '"abc"', '{"widths": []}', '{"widths": [["uint16"], 3]}'):
+        (tmp_path / "stamp.json").write_text(stamp)
+        with pytest.raises(DataError, match="remove"):
+            open_corpus(tmp_path)
 
 
 def test_stamp_follows_what_the_ids_are_made_of(tmp_path: Path) -> None:
@@ -112,8 +145,10 @@ def test_phrase_pairs_are_sampled_uniformly(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bpe_dropout": 1.0}, "out of range"),
+        ({"bpe_dropout": 1.0}, r"data\.bpe_dropout: 1 is out of range"),
         ({"bpe_dropout": -0.1}, "out of range"),
+        ({"bpe_merges": -3}, r"data\.bpe_merges: -3 is out of range"),
+        ({"source": SideConfig(vocabulary=-5)}, r"data\.source\.vocabulary: -5 is out of range"),
         ({"shared_vocabulary": True, "source": SideConfig(vocab_file="a")}, "have to be the same file"),
     ],
 )

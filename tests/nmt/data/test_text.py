@@ -40,6 +40,19 @@ def test_truecase_lowers_only_what_is_lower_elsewhere(tmp_path: Path) -> None:
     assert tokenizer.text(["the", "Anna"]) == "The Anna"
 
 
+def test_a_cut_truecase_model_is_refused(tmp_path: Path) -> None:
+    for line in ("paris", "paris\tParis\tx"):
+        (tmp_path / "model").write_text(f"#version: 1 truecase\nx\tX\n{line}")
+        with pytest.raises(DataError, match="model:3: expected a lower-cased word"):
+            load_truecase(tmp_path / "model")
+
+
+def test_a_form_that_ends_with_a_carriage_return_survives_its_file(tmp_path: Path) -> None:
+    model = learn_truecase([["x", "Paris\r", "is", "Lyon"]] * 2)
+    save_truecase(model, tmp_path / "model")
+    assert load_truecase(tmp_path / "model") == model and model["lyon"] == "Lyon"
+
+
 def test_truecase_without_a_model_is_refused() -> None:
     with pytest.raises(ConfigError, match="truecase model"):
         Tokenizer("en", case="truecase").words("a")

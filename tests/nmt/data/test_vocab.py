@@ -37,7 +37,17 @@ def test_file_keeps_all_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("the 3\n", "v:1: expected"), ("#version: 1 vocabulary size=1\na 3\n", "v:2: expected"), ("#version: 1 vocabulary size=2\na\t3\n", "1 words, but")],
+    [
+        ("the 3\n", "v:1: expected"),
+        ("#version: 1 vocabulary size=1\na 3\n", "v:2: expected"),
+        ("#version: 1 vocabulary size=2\na\t3\n", "1 words, but"),
+        ("#version: 1 vocabulary size=-1\na\t3\n", "v:1: expected"),
+        ("#version: 1 vocabulary size=²\na\t3\n", "v:1: expected"),
+        (f"#version: 1 vocabulary size={'9' * 5000}\na\t3\n", "v:1: expected"),
+        ("#version: 1 vocabulary size=1\na\t²\n", "v:2: expected"),
+        (f"#version: 1 vocabulary size=1\na\t{'9' * 5000}\n", "v:2: expected"),
+        ("#version: 1 vocabulary size=1\na\t3\na\t2\n", "v:3: 'a' stands twice"),
+    ],
 )
 def test_foreign_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "v").write_text(text)

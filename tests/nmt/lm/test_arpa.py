@@ -3,6 +3,7 @@
 import gzip
 import math
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -174,3 +175,40 @@ def test_equal_to_kenlm(nmt_data: Path) -> None:
         for one, other in zip(ours.scores(texts, whole), theirs.scores(texts, whole), strict=True):
             assert np.allclose(one, other, atol=1e-5)
     assert math.isclose(ours.scores([["<unk>"]])[0][0], theirs.scores([["nirgendwo"]])[0][0], abs_tol=1e-5)
+
+
+def test_a_broken_gzip_file_is_one_error_wherever_it_breaks(tmp_path: Path) -> None:
+    """Cut, and with a byte changed, at every place of the compressed data."""
+    path, whole = tmp_path / "lm.gz", gzip.compress(TEXT.encode() * 3)
+    for place in range(2, len(whole) - 1):
+        for data in (whole[:place], whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :]):
+            path.write_bytes(data)
+            with suppress(DataError):  # all else is an error of the test; a changed date in the header of the file is none
+                count.load(path)
+
+
+@pytest.mark.parametrize("promise", ["999999999999", "9" * 5000, "²", "1_0", "-1", "٣"])
+def test_a_header_may_promise_anything(tmp_path: Path, promise: str) -> None:
+    with pytest.raises(DataError, match=r"lm:[0-9]+: expected"):
+        arpa.read(write(tmp_path, TEXT.replace("ngram 2=3", f"ngram 2={promise}")))
+    with pytest.raises(DataError, match=r"lm:[0-9]+: expected"):
+        arpa.read(write(tmp_path, TEXT.replace("ngram 1=5", f"ngram 1={promise}")))
+
+
+@pytest.mark.parametrize("number", ["-1_0", "-٣", "²", "nan", "-1e", "x" * 10**5])
+def test_what_is_no_number_is_named(tmp_path: Path, number: str) -> None:
+    with pytest.raises(DataError, match=r"lm:[0-9]+: expected log10 p") as error:
+        arpa.read(write(tmp_path, TEXT.replace("-0.6\tdog", f"{number}\tdog")))
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("odd", ["\r", "\x0c", "\x85", "\xa0", "\u2028"], ids=ascii)
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_odd_white_space_is_part_of_a_word(odd: str, order: int, tmp_path: Path) -> None:
+    text = [[f"a{odd}", f"{odd}b", odd, "c"], ["c", f"a{odd}"], [f"a{odd}b"]] * 2
+    model = kneser_ney.estimate(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5)))
+    arpa.write(model, tmp_path / "lm")
+    again = arpa.read(tmp_path / "lm")
+    assert again.words == model.words
+    for ours, theirs in zip(model.scores(text), again.scores(text), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

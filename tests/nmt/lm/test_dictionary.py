@@ -131,6 +131,9 @@ def test_files(tmp_path: Path) -> None:
         (text.replace("\t", " ", 1), "d:2: expected symbols with a blank between them"),
         (text.replace("t\t", "q\t", 1), "a symbol that is no token of its own"),
         ("", "d:1: expected"),
+        (text.replace(f"size={len(found)}", "size=²"), "d:1: expected"),
+        (text.replace("\t", "\t²", 1), "d:2: expected"),
+        (text.replace("\t", "\t" + "9" * 5000, 1), "d:2: expected"),
     ]:
         (tmp_path / "d").write_text(changed)
         with pytest.raises(DataError) as error:

@@ -9,7 +9,7 @@ import pytest
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
-from nmt.lm import kneser_ney
+from nmt.lm import arpa, kneser_ney
 from nmt.lm.arpa import NgramModel
 from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
 
@@ -145,3 +145,25 @@ def test_equal_to_lmplz(nmt_data: Path) -> None:
     assert ours.keys() == theirs.keys() and len(ours) == 778387
     for gram, numbers in theirs.items():
         assert ours[gram] == pytest.approx(numbers, abs=2e-6), gram
+
+
+def test_an_order_beyond_the_longest_sentence(tmp_path: Path) -> None:
+    """Orders of no n-gram are left out; so are those of which all are pruned, and those that a file gives as 0."""
+    text = [["a", "b"], ["a", "c"]]
+    long, short, pruned = (
+        kneser_ney.estimate(text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK)) for order, prune in ((9, (0,)), (4, (0,)), (4, (0, 9)))
+    )
+    assert (long.order, short.order, pruned.order) == (4, 4, 1)
+    assert [scores.tolist() for scores in long.scores(text)] == [scores.tolist() for scores in short.scores(text)]
+    arpa.write(short, tmp_path / "lm")
+    whole = (tmp_path / "lm").read_text()
+    (tmp_path / "lm").write_text(whole.replace("\n\n\\1-grams:", "\nngram 5=0\n\n\\1-grams:").replace("\\end", "\\5-grams:\n\n\\end"))
+    assert arpa.read(tmp_path / "lm").order == 4
+
+
+@pytest.mark.parametrize(
+    "options", [{"order": 40}, {"order": 0}, {"prune": (0, -1)}, {"discount_fallback": (0.5, 1.0, float("nan"))}, {"discount_fallback": (9.0, 1.0, 1.0)}]
+)
+def test_values_out_of_range(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=f"--{next(iter(options))}: .* is out of range, expected"):
+        KneserNeyConfig(**options).check()  # type: ignore[arg-type]

@@ -241,12 +241,12 @@ def test_search_works_on_language_models_too(kind: str) -> None:
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"type": "ngram"}, "lm.type: 'ngram' is unknown, expected one of cslm, recurrent"),
-        ({"order": 1}, "lm.order: 1 is too small"),
+        ({"type": "ngram"}, "lm.type: 'ngram' is unknown, expected one of '', 'cslm', 'recurrent'"),
+        ({"order": 1}, "lm.order: 1 is out of range, expected 2 to 1000"),
         ({"layers": []}, "lm.layers: expected one size or more"),
         ({"type": "recurrent", "tied": True, "embedding": 4}, "lm.tied: needs embedding = hidden, found 4 and 512"),
         ({"type": "recurrent", "cell": "gru", "layer_norm": True}, "lm.layer_norm: only cell: lstm has it"),
-        ({"normalizer": -1}, "lm.normalizer: -1 is negative"),
+        ({"normalizer": -1}, "lm.normalizer: -1 is out of range, expected 0 or more"),
     ],
 )
 def test_impossible_sizes(options: dict[str, object], message: str) -> None:

@@ -135,8 +135,8 @@ def test_overfits_twenty_pairs(cell: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cell": "gur"}, "expected one of gru, lstm"),
-        ({"hidden": 0}, "too small"),
+        ({"cell": "gur"}, "expected one of 'gru', 'lstm'"),
+        ({"hidden": 0}, "out of range, expected 1 to 1000000"),
         ({"dropout": 1.0}, "range"),
         ({"cell": "lstm", "reset": "after"}, "belong to"),
     ],

@@ -1,13 +1,14 @@
+import math
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.data.batches import make_batch
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
-from nmt.training.loop import Job, Progress, TrainingConfig, limit_reached, update
+from nmt.training.loop import Job, Progress, TrainingConfig, check_finite, limit_reached, save, update
 from nmt.training.optimizers import make_optimizer, rate_of
 
 
@@ -59,13 +60,37 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schedule": "cosine"}, "expected one of constant, inverse_sqrt"),
+        ({"schedule": "cosine"}, "expected one of 'constant', 'inverse_sqrt'"),
         ({"schedule": "inverse_sqrt"}, "needs warmup"),
         ({"label_smoothing": 1.0}, "range"),
-        ({"accumulate": 0}, "too small"),
-        ({"warmup": -1}, "negative"),
+        ({"accumulate": 0}, r"training\.accumulate: 0 is out of range, expected 1 or more"),
+        ({"warmup": -1}, "range"),
+        ({"learning_rate": math.inf}, r"training\.learning_rate: inf is out of range"),
+        ({"max_minutes": math.nan}, "range"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TrainingConfig(**options).check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_no_numbers_are_never_saved(value: float, tmp_path: Path) -> None:
+    work = job(Translator(ModelConfig(embedding=4, hidden=5, maxout=3), 7, 7))
+    work.directory = tmp_path
+    save(work, ())  # type: ignore[arg-type]
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert "step-0.pt" in before
+    with torch.no_grad():
+        next(work.model.parameters())[0] = value
+    work.progress.step = 1
+    with pytest.raises(UserError, match="weights are not finite numbers at step 1"):
+        save(work, ())  # type: ignore[arg-type]
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_weights_whose_sum_is_too_large_are_numbers_still() -> None:
+    work = job(Translator(ModelConfig(embedding=4, hidden=5, maxout=3), 7, 7))
+    with torch.no_grad():
+        work.model.decoder.output.words.fill_(3e38)
+    check_finite(work)

@@ -1,11 +1,15 @@
 """What training makes of a configuration's files."""
 
+import threading
 from collections import Counter
+from pathlib import Path
 
+from nmt import locks
 from nmt.data import subword
+from nmt.data.corpus import DataConfig
 from nmt.data.subword import Subwords
 from nmt.data.text import SideConfig, TextPipeline
-from nmt.training.prepare import unit_counts
+from nmt.training.prepare import make_corpus, make_cut, make_pipelines, make_vocabs, unit_counts
 
 
 def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
@@ -16,3 +20,37 @@ def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
     plain, dropped = unit_counts(pipeline, counts, 0.0), unit_counts(pipeline, counts, 0.1)
     assert set(plain) == set(pipeline.cut(["lower", "lowest"])) and {"l@@", "o@@", "t"} <= set(dropped)
     assert all(dropped[unit] == count for unit, count in plain.items())
+
+
+def corpus(folder: Path, text: str, **options: object) -> DataConfig:
+    (folder / "text").write_bytes(text.encode())
+    side = {"tokenize": False, "normalize": False, "case": "keep"}
+    return DataConfig(str(folder / "text"), str(folder / "text"), source=SideConfig(**side), target=SideConfig(**side), **options)  # type: ignore[arg-type]
+
+
+def test_a_carriage_return_inside_words_is_data(tmp_path: Path) -> None:
+    """From the text to the ids of a training with BPE and dropout, and back."""
+    config = corpus(tmp_path, "a\rb \r c\r d\ne\x85f\u2028 g\r\n" * 3, bpe_merges=9, bpe_dropout=0.3)
+    source, target, *counts = make_pipelines(config)
+    assert set(counts[0]) == {"a\rb", "\r", "c\r", "d", "e\x85f\u2028", "g"}  # one at the end of a line belongs to the line
+    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    cut = make_cut(config, (source, target), vocabs)
+    made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
+    assert cut
+    for ids in (made.pair(0), cut(*made.pair(0), "key")):
+        for side in ids:
+            assert source.join(vocabs[0].decode(side)) == ["a\rb", "\r", "c\r", "d"]
+
+
+def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> None:
+    config = corpus(tmp_path, "a b\nc\n")
+    source, target, *counts = make_pipelines(config)
+    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    sizes: list[int] = []
+    work = threading.Thread(target=lambda: sizes.append(len(make_corpus(config, tmp_path / "cache", (source, target), vocabs))))
+    with locks.locked(tmp_path / "cache", "nmt-other"):
+        work.start()
+        work.join(0.3)
+        assert work.is_alive() and not sizes
+    work.join()
+    assert sizes == [2]

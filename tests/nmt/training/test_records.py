@@ -1,5 +1,8 @@
 """What training writes about itself."""
 
+import logging
+from pathlib import Path
+
 import pytest
 
 from nmt.training import records
@@ -14,3 +17,15 @@ def test_the_rate_after_a_resume_leaves_out_earlier_words(monkeypatch: pytest.Mo
     assert clock.rate(1000) == 10 and clock.seconds() == 50
     now[0] = 115.0
     assert clock.rate(500) == 100
+
+
+def test_a_log_that_is_shorter_than_it_was_is_not_filled_with_zeros(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("nmt").propagate = True
+    (tmp_path / "train.tsv").write_text("step\n1\n2\n")
+    records.Table(tmp_path / "train.tsv", ["step"], 7).file.close()
+    assert (tmp_path / "train.tsv").read_text() == "step\n1\n" and not caplog.records
+    records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
+    assert (tmp_path / "train.tsv").read_text() == "step\n1\n" and "7 bytes, but 99 when it was saved" in caplog.text
+    (tmp_path / "train.tsv").unlink()
+    records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
+    assert (tmp_path / "train.tsv").read_text() == "step\n"

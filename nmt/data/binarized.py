@@ -1,0 +1,173 @@
+"""Training pairs as memory-mapped ids: made once, opened in an instant, in memory only as pages of the disk cache.
+
+A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits), `stamp.json`: what they were
+made from, and a manifest.
+"""
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files, manifest
+from nmt.data.corpus import Corpus, Pair
+from nmt.data.vocab import Vocab
+from nmt.errors import DataError
+
+FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
+STAMP = "stamp.json"
+REMEDY = "remove {}: the same command makes it anew"
+
+
+def id_type(size: int) -> type[np.unsignedinteger]:
+    """16 bits unless the vocabulary needs more."""
+    return np.uint16 if size <= 1 << 16 else np.uint32
+
+
+class Side:
+    """One growing file of ids and one of offsets."""
+
+    def __init__(self, directory: Path, side: str, size: int) -> None:
+        self.type = id_type(size)
+        self.ids = array("H" if self.type is np.uint16 else "I")
+        self.offsets = array("q", [0])
+        self.end = 0
+        self.paths = directory / f"{side}.ids.part", directory / f"{side}.offsets.part"
+        self.ids_file, self.offsets_file = open(self.paths[0], "wb"), open(self.paths[1], "wb")
+
+    def add(self, ids: Sequence[int]) -> None:
+        self.ids.extend(ids)
+        self.end += len(ids)
+        self.offsets.append(self.end)
+        if len(self.ids) >= FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        self.ids.tofile(self.ids_file)
+        self.offsets.tofile(self.offsets_file)
+        self.ids_file.flush()
+        self.offsets_file.flush()
+        del self.ids[:], self.offsets[:]
+
+    def finish(self) -> dict[str, Path]:
+        """All of it written; the files, by the names they are to have."""
+        self.flush()
+        self.close()
+        return {path.stem: path for path in self.paths}
+
+    def close(self) -> None:
+        for file in (self.ids_file, self.offsets_file):
+            with suppress(OSError):  # flush has told of a full disk already
+                file.close()
+
+
+@dataclass
+class BinarizeReport:
+    kept: int = 0
+    too_long: int = 0
+    empty: int = 0
+
+
+def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str) -> BinarizeReport:
+    """Write pairs as ids. Longer pairs are dropped, never cut; so are pairs with an empty side. Both are counted.
+
+    `stamp` says what the ids were made from; it gets its name last, so an interrupted run leaves nothing that looks whole.
+    """
+    report = BinarizeReport()
+    with store(directory, {"source": source, "target": target}, stamp, report) as sides:
+        for words, other in pairs:
+            if not words or not other:
+                report.empty += 1
+            elif max(len(words), len(other)) > max_length:
+                report.too_long += 1
+            else:
+                report.kept += 1
+                sides[0].add(source.encode(words))
+                sides[1].add(target.encode(other))
+    return report
+
+
+@contextmanager
+def store(directory: Path, vocabs: Mapping[str, Vocab], stamp: str, report: BinarizeReport) -> Iterator[list[Side]]:
+    """The sides of a new corpus, to be filled. With a manifest they get their names together, `stamp.json` last."""
+    sides: list[Side] = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / STAMP).unlink(missing_ok=True)
+        sides += [Side(directory, name, len(vocab)) for name, vocab in vocabs.items()]
+        yield sides
+        parts = {name: path for side in sides for name, path in side.finish().items()}
+        widths = [side.type.__name__ for side in sides]
+        parts[STAMP] = directory / f"{STAMP}.part"
+        files.write_text(parts[STAMP], [json.dumps({"stamp": stamp, "widths": widths, **report.__dict__})])
+        manifest.publish(directory, parts)
+    except OSError as error:
+        raise files.cannot_write(directory, error) from error
+    finally:
+        for side in sides:
+            side.close()
+        with suppress(OSError):
+            for path in (*(path for side in sides for path in side.paths), directory / f"{STAMP}.part"):
+                path.unlink(missing_ok=True)
+
+
+def read_stamp(directory: Path) -> dict[str, object]:
+    """What binarize wrote last, or {} when there is nothing whole. DataError when it is damaged."""
+    path = directory / STAMP
+    if not path.exists():
+        return {}
+    try:
+        with manifest.opened(directory, STAMP, manifest.read(directory)) as stream:
+            return dict(json.load(stream))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged; {REMEDY.format(directory)}") from error
+    except DataError as error:
+        raise DataError(f"{error}, or {REMEDY.format(directory)}") from error
+
+
+def open_corpus(directory: Path, *vocabs: int) -> Corpus:
+    """Map a binarized corpus into memory. DataError when it is not whole. `vocabs`: sizes of the vocabularies, which no id may exceed.
+
+    A language model's text has one side, the target.
+    """
+    stamp = read_stamp(directory)
+    widths = stamp.get("widths", [stamp.get("width")])  # before version 0.6 text of one side had `width`
+    if not isinstance(widths, list) or len(widths) not in (1, 2) or any(width not in ("uint16", "uint32") for width in widths):
+        raise DataError(f"{directory}: no binarized corpus here; {REMEDY.format(directory)}")
+    names = ("source", "target")[-len(widths) :]
+    try:
+        manifest.verify(directory, [f"{name}.{kind}" for name in names for kind in ("ids", "offsets")])
+    except DataError as error:
+        raise DataError(f"{error}, or {REMEDY.format(directory)}") from error
+    kept = stamp.get("kept")
+    sides = [side_of(directory, name, width, kept, size) for name, width, size in zip_longest(names, widths, vocabs[-len(widths) :])]
+    if len(sides) == 1:
+        sides.insert(0, (np.zeros(0, np.int64), np.zeros(len(sides[0][1]), np.int64)))
+    return Corpus(*sides[0], *sides[1])
+
+
+def side_of(directory: Path, side: str, width: str, kept: object, vocab: int | None) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    """Ids and offsets of one side, in range."""
+    ids, offsets = (column(directory / f"{side}.{kind}", type_) for kind, type_ in (("ids", width), ("offsets", "int64")))
+    if not len(offsets) or len(offsets) - 1 != kept or offsets[0] != 0 or offsets[-1] != len(ids) or not rising(offsets):
+        raise DataError(f"{directory / side}.ids or {directory / side}.offsets: truncated or damaged; {REMEDY.format(directory)}")
+    if vocab is not None and len(ids) and max(int(ids[at : at + FLUSH].max()) for at in range(0, len(ids), FLUSH)) >= vocab:
+        raise DataError(f"{directory / side}.ids: an id is beyond the vocabulary of {vocab:,} words; {REMEDY.format(directory)}")
+    return ids, offsets  # type: ignore[return-value]
+
+
+def column(path: Path, kind: str) -> NDArray[np.integer]:
+    try:
+        return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
+    except (OSError, ValueError) as error:  # ValueError: not a whole number of entries
+        raise DataError(f"{path}: truncated or damaged; {REMEDY.format(path.parent)}") from error
+
+
+def rising(offsets: NDArray[np.integer]) -> bool:
+    return all(bool((np.diff(offsets[at : at + FLUSH + 1]) >= 0).all()) for at in range(0, len(offsets), FLUSH))
