@@ -35,18 +35,7 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
     folder = Path(folder)
     place = folder / FILE
     made = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(place, timeout=0)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            if not wait:
-                raise UserError(f"{folder}: in use by {holder(folder) or 'another process'}; wait for it to end, or stop it") from error
-            log.info("%s: in use by %s, waiting for it", folder, holder(folder) or "another process")
-            lock.acquire(timeout=-1, poll_interval=0.2)
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
+    lock = acquire(folder, wait)
     try:
         with suppress(OSError):  # a full disk: the lock holds without its text
             place.write_text(f"{command}, process {os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}", encoding="utf-8")
@@ -56,6 +45,31 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
             clear(folder)
         with suppress(OSError):
             lock.release()
+
+
+def acquire(folder: Path, wait: bool) -> FileLock:
+    """The lock of a folder, held."""
+    told, gone = False, 0
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / FILE, timeout=0)
+            lock.acquire()
+            return lock
+        except FileNotFoundError as error:
+            gone += 1  # whoever had made the folder has just removed it; or it is in a place where none can be made, such as /proc
+            if gone > 20:
+                raise files.cannot_write(folder, error) from error
+        except Timeout as error:
+            who = holder(folder) or "another process"
+            if not wait:
+                raise UserError(f"{folder}: in use by {who}; wait for it to end, or stop it") from error
+            if not told:
+                log.info("%s: in use by %s, waiting for it", folder, who)
+            told = True
+            time.sleep(0.1)
+        except OSError as error:
+            raise files.cannot_write(folder, error) from error
 
 
 def clear(folder: str | Path) -> None:

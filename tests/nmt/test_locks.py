@@ -61,6 +61,12 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that makes no folders")
+def test_a_place_where_no_folder_can_be_made_is_told() -> None:
+    with pytest.raises(UserError, match="/proc/nosuch/run: cannot write"), locks.locked("/proc/nosuch/run", "me"):
+        pass
+
+
 def test_is_empty(tmp_path: Path) -> None:
     assert locks.is_empty(tmp_path) and locks.is_empty(tmp_path / "nosuch")
     (tmp_path / ".lock").write_text("")
