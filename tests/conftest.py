@@ -19,6 +19,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 
+HANG = 1200.0  # seconds after which a command hangs; far above what the slowest takes on a busy machine
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -53,7 +55,7 @@ def command() -> Command:
     """Run an installed command: command("nmt-score", "run", ..., input="text") -> completed process with text output."""
 
     def call(
-        name: str, *args: object, input: str | bytes | None = "", timeout: float = 120, cwd: Path | None = None, **env: str
+        name: str, *args: object, input: str | bytes | None = "", timeout: float = HANG, cwd: Path | None = None, **env: str
     ) -> subprocess.CompletedProcess[str]:
         assert (BIN / name).exists(), f"{name} is not installed beside {sys.executable}"
         given = input.encode() if isinstance(input, str) else input
@@ -91,7 +93,8 @@ def nmt_data() -> Path:
 
 def kill_once_written(process: subprocess.Popen[bytes], path: Path) -> None:
     """kill -9 as soon as a file holds something, in the middle of the work."""
-    for _ in range(600):
+    end = time.monotonic() + HANG
+    while time.monotonic() < end and process.poll() is None:
         if path.exists() and path.stat().st_size > 100:
             break
         time.sleep(0.05)

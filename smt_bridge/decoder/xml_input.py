@@ -11,11 +11,10 @@ mistakes in the markup; here all of them are errors. ValueError says what is wro
 
 import math
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import numpy as np
 
 from nmt import files, numbers
 from nmt.numbers import shown
@@ -200,7 +199,7 @@ def log_of(text: str) -> float:
         raise ValueError(f"prob: {shown(text)} is negative")
     if prob > LARGEST:
         raise ValueError(f"prob: {shown(text)} is too large for single precision")
-    value = float(np.float32(prob))
+    value = float(struct.unpack("f", struct.pack("f", prob))[0])  # Moses computes in single precision
     return max(FLOOR, math.log(value)) if value > 0 else FLOOR
 
 

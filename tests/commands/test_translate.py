@@ -51,7 +51,7 @@ def test_carriage_returns_are_removed_with_one_warning(tiny: Path, command: Comm
 
 def test_a_line_of_ten_thousand_words_gets_one_warning(tiny: Path, command: Command) -> None:
     long = " ".join(["dog"] * 10000)
-    done = command("nmt-translate", tiny / "run", "-q", "-b", 2, input=f"{LINES[2]}\n{long}\n{LINES[2]}\n", timeout=300)
+    done = command("nmt-translate", tiny / "run", "-q", "-b", 2, input=f"{LINES[2]}\n{long}\n{LINES[2]}\n", timeout=1200)
     assert done.returncode == 0
     out = done.stdout.split("\n")
     assert len(out) == 4 and out[0] == out[2]
@@ -179,7 +179,7 @@ def test_damaged_runs_are_refused_by_every_command(name: str, tiny: Path, tmp_pa
 def test_full_stdout_is_one_line(tiny: Path, refused: Callable[..., str]) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([name, "-q", tiny / "run"], input=b"a\n", stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+        done = subprocess.run([name, "-q", tiny / "run"], input=b"a\n", stdout=full, stderr=subprocess.PIPE, check=False, timeout=1200)
     line = refused(subprocess.CompletedProcess(done.args, done.returncode, "", done.stderr.decode()))
     assert "cannot write: No space left" in line
 
@@ -193,7 +193,7 @@ def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Cal
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=1200,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
     )
     assert "out: cannot write: File too large" in refused(done)
@@ -205,7 +205,7 @@ def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
     process = subprocess.Popen([name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout and process.stdin and process.stderr
     process.stdout.close()
-    _, messages = process.communicate(b"The man sees the dog.\n" * 50, timeout=60)
+    _, messages = process.communicate(b"The man sees the dog.\n" * 50, timeout=1200)
     assert messages == b""
 
 

@@ -25,6 +25,6 @@ def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_threads_of_a_configuration() -> None:
     """A run of another machine goes on with fewer; without the bound this is a segmentation fault."""
     script = "from nmt.cli import options; options.start_log('x'); print(options.set_up_torch('cpu', 10**6, 'mkl')); import torch; torch.randn(999, 999).sum()"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0 and done.stderr.startswith("x: threads: 1,000,000: more than this machine can use; taking "), done
     assert f" {options.bounded(10**6)} threads" in done.stdout

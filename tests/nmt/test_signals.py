@@ -8,7 +8,7 @@ HEAD = "import os, signal, sys, time\nfrom nmt import signals\nme = os.getpid()\
 
 
 def run(script: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-c", HEAD + script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", HEAD + script], capture_output=True, text=True, timeout=1200, check=False)
     assert not done.stderr.strip() or "KeyboardInterrupt" in done.stderr, done.stderr
     return done.returncode, done.stdout
 

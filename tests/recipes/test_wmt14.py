@@ -75,7 +75,7 @@ def download(folder: Path, server: Server, *names: str) -> subprocess.CompletedP
     rows = [("good", "whole/one.tgz"), ("plain", "plain/two.tgz"), ("broken", "broken/three.tgz"), ("missing", "missing/four.tgz")]
     (folder / "list.tsv").write_text("# kind\tname\taddress\n" + "".join(f"parallel\t{name}\t{base}/{path}\tx\n" for name, path in rows))
     given = [sys.executable, HERE / "download.py", folder / "list.tsv", folder / "out", *names]
-    return subprocess.run(list(map(str, given)), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(list(map(str, given)), capture_output=True, text=True, timeout=1200, check=False)
 
 
 def test_resume(server: Server, tmp_path: Path) -> None:
@@ -135,14 +135,14 @@ def test_unpack(tmp_path: Path) -> None:
         "test\tt\thttp://x/test.tgz\tsrc.en.sgm ref.fr.sgm\n"
     )
     given = [sys.executable, str(HERE / "unpack.py"), str(tmp_path / "list.tsv"), str(downloads), str(tmp_path / "text")]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     text = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "text").iterdir()}
     assert text["parallel.fr"] == "un\ndeux\n" and text["parallel.en"].endswith("two\n") and text["mono.fr"] == "mono\n"
     assert text["test.en"] == "A & B\nC\n" and text["test.fr"] == "A & B\né\n"
     (downloads / "m.fr.gz").unlink()
     (tmp_path / "text" / "mono.fr").unlink()
-    done = subprocess.run(given, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 2 and "m.fr.gz: not there; run download.py first" in done.stderr
 
 

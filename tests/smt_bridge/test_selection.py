@@ -117,7 +117,7 @@ def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Comman
     for number, side in enumerate(("en", "fr")):
         files.write_text(tmp_path / f"all.{side}", (row[number] for row, _ in rows))
     general, out = [tmp_path / "all.en", tmp_path / "all.fr"], [tmp_path / "o.en", tmp_path / "o.fr"]
-    done = command("smt-select", "-d", *domain, "-g", *general, "-o", *out, "--keep", 29000, "--scores", tmp_path / "s", timeout=300)
+    done = command("smt-select", "-d", *domain, "-g", *general, "-o", *out, "--keep", 29000, "--scores", tmp_path / "s", timeout=1200)
     assert done.returncode == 0, done.stderr
     values = np.array([float(line) for line in files.read_lines(tmp_path / "s")])
     found = [rows[row][1] for row in np.argsort(values, kind="stable")[:29000]]

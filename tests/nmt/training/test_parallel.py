@@ -13,7 +13,7 @@ from nmt.training.parallel import Team
 
 def torchrun(count: int, *args: object) -> subprocess.CompletedProcess[str]:
     given = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "-m", "nmt.cli.train", *map(str, args)]
-    return subprocess.run(given, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
 
 
 def weights(run: Path, step: int) -> dict[str, torch.Tensor]:

@@ -198,7 +198,7 @@ def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Comm
     real = nmt_data / "moses-multi30k"
     out = [tmp_path / name for name in ("table.gz", "reordering.gz")]
     given = ["-s", real / "corpus/train.tok.en", "-t", real / "corpus/train.tok.fr", "-a", real / "aligned.grow-diag-final-and.gz"]
-    done = command("smt-extract", *given, "-o", out[0], "--reordering", out[1], timeout=300)
+    done = command("smt-extract", *given, "-o", out[0], "--reordering", out[1], timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "839,168 phrase pairs" in done.stderr
     rows = phi = close = 0
