@@ -44,24 +44,27 @@ def name_of(path: str | Path) -> str:
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """A buffered byte stream of a plain or gzip file, or of stdin. DataError when it cannot be opened."""
+    """A buffered byte stream of a plain or gzip file, or of stdin. DataError when it cannot be opened, or turns out to be a broken gzip file."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
     try:
         stream: BinaryIO = open(path, "rb", buffering=BUFFER)
-    except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # a name with NUL is a ValueError
+        raise DataError(f"{path}: cannot read: {getattr(error, 'strerror', error)}") from error
     with stream:
         try:
             packed = cast(io.BufferedReader, stream).peek(2)[:2] == b"\x1f\x8b"
         except OSError as error:  # a directory, or a failing disk
             raise DataError(f"{path}: cannot read: {error.strerror}") from error
-        if packed:
+        if not packed:
+            yield stream
+            return
+        try:
             with GzipReader(fileobj=stream) as unpacked:
                 yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), BUFFER))
-        else:
-            yield stream
+        except (EOFError, *UNPACK_ERRORS) as error:  # of whoever reads it
+            raise DataError(f"{path}: broken gzip file ({error}); was it copied whole?") from error
 
 
 def read_byte_lines(path: str | Path) -> Iterator[bytes]:
@@ -70,8 +73,8 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
         try:
             for line in stream:
                 yield line[:-1] if line.endswith(b"\n") else line
-        except (EOFError, *UNPACK_ERRORS) as error:
-            raise DataError(f"{name_of(path)}: broken gzip file ({error}); was it copied whole?") from error
+        except UNPACK_ERRORS:
+            raise
         except OSError as error:
             raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
 
@@ -145,7 +148,10 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
 
 
 def check_parallel(*paths: str | Path) -> None:
-    """Read files through once: DataError for bad text or unequal numbers of lines."""
+    """Read files through once: DataError for bad text or unequal numbers of lines. Pipes are left for the reading that counts."""
+    existing(paths)
+    if not all(Path(path).is_file() for path in paths):
+        return
     counts = [check_lines(path) for path in paths]
     if len(set(counts)) > 1:
         raise unequal(paths, counts)
@@ -172,7 +178,7 @@ class Output:
 
     def write(self, data: bytes | str) -> None:
         try:
-            self.stream.write(data.encode("utf-8") if isinstance(data, str) else data)
+            self.stream.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)  # for names that are not UTF-8
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -204,23 +210,23 @@ class Writing:
     def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
         """`folder`, on the same disk, takes the unfinished file instead, under one name, so that a killed job leaves none behind."""
         self.path = str(path)
+        self.name = "<stdout>" if self.path == "-" else self.path
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
         self.direct = self.path == "-" or (os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode))
         self.beside = f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/output"
 
     def __enter__(self) -> Output:
-        name = "<stdout>" if self.path == "-" else self.path
         try:
             if self.path == "-":
                 self.file: BinaryIO = sys.stdout.buffer
             else:
                 self.file = open(self.path if self.direct else self.beside, "wb", buffering=BUFFER)
         except OSError as error:
-            raise cannot_write(self.path, error) from error
+            raise cannot_write(self.name, error) from error
         self.top: BinaryIO = self.file
         if self.path.endswith(".gz"):
             self.top = cast(BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0))  # no date: same input, same bytes
-        return Output(self.top, name)
+        return Output(self.top, self.name)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
@@ -238,7 +244,7 @@ class Writing:
             raise
         except OSError as failure:
             if kind is None:
-                raise cannot_write(self.path, failure) from failure
+                raise cannot_write(self.name, failure) from failure
         finally:
             if self.path != "-":
                 with suppress(OSError):

@@ -1,5 +1,6 @@
 import gzip
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,19 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     files.write_text(tmp_path / "link", ["new"])
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "new\n"
+
+
+def test_a_broken_gzip_file_is_told_whoever_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "text.gz").write_bytes(gzip.compress(b"a b\n" * 1000)[:-5])
+    with pytest.raises(DataError, match=r"text\.gz: broken gzip file"), files.open_bytes(tmp_path / "text.gz") as stream:
+        stream.read()
+
+
+def test_pipes_are_left_for_the_reading_that_counts(tmp_path: Path) -> None:
+    """`nmt-score -s <(zcat a) -t <(zcat b)`: what is read through once before would be empty when it counts."""
+    (tmp_path / "text").write_text("a\n", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
+    files.check_parallel(tmp_path / "text", tmp_path / "pipe")  # opens neither: the pipe has no writer
+    files.check_parallel(tmp_path / "text", "-")
+    with pytest.raises(DataError, match="missing: cannot read"):
+        files.check_parallel(tmp_path / "pipe", tmp_path / "missing")
