@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 # What Moses' tokenizer writes for its own special characters; the order matters: `&amp;` is undone last.
 ESCAPES = [("&#124;", "|"), ("&#91;", "["), ("&#93;", "]"), ("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&quot;", '"'), ("&amp;", "&")]
-NUMBER = rb"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = rb"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"  # one way to match each: a bad line of a thousand numbers must not take ages
 SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
 POINT = rb"\d{1,9}-\d{1,9}"
 ALIGNMENT = re.compile(rb"[ \t]*(?:" + POINT + rb"(?:[ \t]+" + POINT + rb")*)?[ \t\r]*")
@@ -230,13 +230,13 @@ def direct(pair: PhrasePair) -> float:
     return math.log(max(1e-38, float(scores[DIRECT])))
 
 
-def counts(pair: PhrasePair) -> list[int]:
-    """How often target, source and both were extracted; [] without counts. DataError for counts that are no numbers."""
+def counts(pair: PhrasePair, where: str = "") -> list[int]:
+    """How often target, source and both were extracted; [] without counts. DataError for counts that are no numbers; `where`: file:line."""
     fields = pair.fields()
     try:
         return [int(value) for value in numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())] if len(fields) > 4 else []
     except ValueError as error:
-        raise DataError(f"counts of the pair {shown(pair.source)} ||| {shown(pair.target)}: {error}") from error
+        raise DataError(f"{where}{': ' * bool(where)}counts of the pair {shown(pair.source)} ||| {shown(pair.target)}: {error}") from error
 
 
 def source_count(pair: PhrasePair) -> int:

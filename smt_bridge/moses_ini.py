@@ -214,9 +214,11 @@ def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> 
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
-    """A feature line with some values replaced in place, or added at its end, before a comment."""
+    """A feature line with some values replaced in place, or added at its end, before a comment. ConfigError for a name that no text can hold."""
     line, mark, comment = line.partition("#")
     for key, value in changed.items():
+        if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):
+            raise ConfigError(f"{key}={value}: is not UTF-8, as a moses.ini has to be; give the file or its folder another name")
         pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
         found = pattern.search(line)
         line = f"{line[: found.start()]}{key}={value}{line[found.end() :]}" if found else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"

@@ -71,16 +71,19 @@ def read_table(path: str, reordering: str | None) -> Known:
             raise ConfigError(f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, then score further columns")
         rows += 1
         known.targets.setdefault(pair.source, set()).add(pair.target)
-        counts = phrase_table.counts(pair)
+        counts = phrase_table.counts(pair, f"{path}:{rows}")
         if len(counts) > 1:
             known.counts[pair.source] = counts[1]
             known.target_counts[pair.target] = counts[0]
         for word in pair.target.decode("utf-8").split(" "):
             known.words.setdefault(unescape(word), word)
         if other is not None:
-            values = np.array(other.scores.split(), np.float64)
+            try:
+                values = np.array(numbers.reals(word.decode("utf-8", "replace") for word in other.scores.split()))
+            except ValueError as error:
+                raise DataError(f"{reordering}:{rows}: {error}, expected 6 probabilities (msd-bidirectional-fe)") from error
             if len(values) != 6:
-                raise DataError(f"{reordering}: row {rows}: {len(values)} probabilities, expected 6 (msd-bidirectional-fe)")
+                raise DataError(f"{reordering}:{rows}: {len(values)} probabilities, expected 6 (msd-bidirectional-fe)")
             total += values
             if known.counts.get(pair.source, 0) <= 10:
                 known.reordering.setdefault(pair.source, []).append(values)

@@ -11,7 +11,7 @@ import smt_bridge.weights as weight_files
 from nmt import files, numbers
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.cli.progress import Progress
 from smt_bridge.config import TuneConfig
 
@@ -140,7 +140,10 @@ def read_init(path: str, names: Sequence[str]) -> "Floats":
     try:
         values = numbers.reals(files.split_words(first))
     except ValueError:
-        return from_weights(names, weight_files.read(path))
+        try:
+            return from_weights(names, weight_files.read(path))
+        except DataError as error:
+            raise DataError(f"{path}: {error}" if path not in str(error) else str(error)) from error
     if len(values) != len(names):
         raise ConfigError(f"{path}: {len(values)} numbers, but the pool has {len(names)} features: {' '.join(names)}")
     return np.array(values)

@@ -141,7 +141,7 @@ def alone(path: str) -> Collector:
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
     """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no probabilities of single precision."""
-    if not texts:
+    if not any(text.strip() for text in texts):  # numpy would warn
         raise ValueError
     values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
     if values.shape != (len(texts), columns) or not ((values >= 0) & (values <= phrase_table.LARGEST)).all():

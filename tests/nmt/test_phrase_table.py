@@ -51,6 +51,7 @@ BAD = {
     "empty source": (b" ||| b ||| 1", "empty source phrase"),
     "empty target": (b"a |||  ||| 1 ||| 0-0", "empty target phrase; Moses crashes"),
     "no scores": (b"a ||| b |||  ||| 0-0", "no scores"),
+    "alignment without a blank": (b"a ||| b ||| 1 ||| 0-01-1", "Error parsing alignment"),
     "alignment in brackets": (b"a ||| b ||| 1 ||| (0) (0)", "Error parsing alignment"),
     "alignment with colons": (b"a ||| b ||| 1 ||| 0:0", "Error parsing alignment"),
     "alignment out of range": (b"a ||| b ||| 1 ||| 0-0 9-9", "points outside the phrases .1 and 1 words"),
@@ -132,3 +133,9 @@ def test_real_table_is_byte_equal(nmt_data: Path) -> None:
         assert pair.line() == line
         count += 1
     assert count == 839168
+
+
+def test_a_bad_line_of_many_numbers_is_refused_at_once() -> None:
+    """Were there two ways to read a number, a thousand would have 2^1000."""
+    with pytest.raises(DataError, match="is not a number"):
+        phrase_table.check_scores(b" " + b"221709 " * 2000 + b"x ", "table:1")

@@ -1,5 +1,6 @@
 """smt-ini: features and weights move together, nothing else moves; what Moses would get wrong is told."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -187,3 +188,9 @@ def test_real_ini(nmt_data: Path, command: Command) -> None:
     assert done.returncode == 0 and done.stdout == "moses.tuned.ini: nothing wrong\n", done.stdout
     text = (folder / "moses.tuned.ini").read_text()
     assert command("smt-ini", "set-weights", folder / "moses.tuned.ini", "-w", folder / "moses.tuned.ini").stdout == text
+
+
+def test_names_that_are_not_utf8_have_no_place_in_an_ini() -> None:
+    with pytest.raises(ConfigError, match="is not UTF-8"):
+        moses_ini.with_options("KENLM name=LM0 path=lm", {"path": os.fsdecode(b"caf\xe9/lm")})
+    assert moses_ini.with_options("KENLM name=LM0 path=lm", {"path": "café/lm"}) == "KENLM name=LM0 path=café/lm"
