@@ -1,13 +1,17 @@
 """BLEU and chrF through sacreBLEU, always with their signatures, from statistics that are kept sentence by sentence."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
+from nmt.numbers import shown
 
 
 @dataclass
@@ -26,6 +30,26 @@ class ChrF:
 
     def __str__(self) -> str:
         return f"chrF2 = {self.score:.2f}  {self.signature}"
+
+
+def check_tokenizer(name: str) -> None:
+    """ConfigError for a tokenizer that sacreBLEU lacks, or whose package or model is not on this machine: nothing is downloaded."""
+    from sacrebleu.metrics.bleu import BLEU as Metric
+    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+    from sacrebleu.utils import SACREBLEU_DIR
+
+    if name not in Metric.TOKENIZERS:
+        raise ConfigError(f"BLEU tokenizer {shown(name)} is unknown, expected one of {', '.join(Metric.TOKENIZERS)}")
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # what it warns of has no part in the result
+    if name in SPM_MODELS and find_spec("sentencepiece"):
+        url = SPM_MODELS[name]["url"]
+        model = Path(SACREBLEU_DIR, "models", url.rpartition("/")[2])
+        if not model.exists():
+            raise ConfigError(f"BLEU tokenizer {name!r}: its model {model} is not there; fetch it from {url}")
+    try:
+        Metric(tokenize=name)
+    except Exception as error:  # of the packages that it needs, each has kinds of its own
+        raise ConfigError(f"BLEU tokenizer {name!r} cannot be used: {' '.join(str(error).split()) or type(error).__name__}") from error
 
 
 class CharacterStatistics:
@@ -63,12 +87,9 @@ class SentenceStatistics:
         for number, reference in enumerate(references, 1):
             if len(reference) != len(hypotheses):
                 raise DataError(f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses")
-        try:
-            metric: Any = Metric(tokenize=tokenize, effective_order=True)
-            plain: Any = Metric(tokenize=tokenize)
-            metric.sentence_score("a", ["a"])
-        except (KeyError, ValueError, AssertionError, SystemExit, ImportError) as error:
-            raise ConfigError(f"BLEU tokenizer {tokenize!r} cannot be used: {error}") from error
+        check_tokenizer(tokenize)
+        metric: Any = Metric(tokenize=tokenize, effective_order=True)
+        plain: Any = Metric(tokenize=tokenize)
         rows = []
         for hypothesis, *others in zip(hypotheses, *references, strict=True):
             score = metric.sentence_score(hypothesis, others)

@@ -4,7 +4,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
+from nmt.metrics import check_tokenizer
 
 SAMPLES = 1000
 
@@ -37,11 +38,9 @@ def paired_bootstrap(
     for name, system in zip(names[1:], systems[1:], strict=True):
         if list(system) == list(systems[0]):
             raise DataError(f"{name}: the same output as {names[0]}; there is nothing to compare")
-    try:
-        metrics = {"BLEU": BLEU(tokenize=tokenize), "chrF2": CHRF()}
-        test = PairedTest(list(zip(names, systems, strict=True)), metrics, list(references), "bs", samples)
-    except (KeyError, ValueError, AssertionError, SystemExit, ImportError) as error:
-        raise ConfigError(f"BLEU tokenizer {tokenize!r} cannot be used: {error}") from error
+    check_tokenizer(tokenize)
+    metrics = {"BLEU": BLEU(tokenize=tokenize), "chrF2": CHRF()}
+    test = PairedTest(list(zip(names, systems, strict=True)), metrics, list(references), "bs", samples)
     signatures, scores = test()
     bleu, chrf = ([result for result in scores[name] if not isinstance(result, str)] for name in ("BLEU", "chrF2"))
     rows = [Row(name, b.score, b.mean or 0.0, b.ci or 0.0, b.p_value, c.score, c.p_value) for name, b, c in zip(names, bleu, chrf, strict=True)]

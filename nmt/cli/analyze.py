@@ -1,13 +1,12 @@
 """nmt-analyze: reports on the output of any translation system, and on what a trained model has learned."""
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from nmt.cli import analyze_models, analyze_report, analyze_text, options
 
-KINDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], None]]] = {
+KINDS: dict[str, tuple[str, Callable[[options.Parser], None], Callable[[Any], None]]] = {
     **analyze_text.KINDS,
     **analyze_models.KINDS,
     **analyze_report.KINDS,
@@ -27,6 +26,10 @@ def command(argv: Sequence[str] | None) -> None:
         options.add_quiet(kind)
     args = parser.parse_args(argv)
     options.start_log("nmt-analyze", args.quiet)
+    if "bleu_tokenize" in args:
+        from nmt import metrics
+
+        metrics.check_tokenizer(args.bleu_tokenize)
     KINDS[args.kind][2](args)
 
 

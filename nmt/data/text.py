@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt import files
-from nmt.data import subword
+from nmt.data import languages, subword
 from nmt.data.subword import Subwords
 from nmt.data.tokenize import Tokenizer, load_truecase, save_truecase
 from nmt.phrase_table import escape, unescape
@@ -28,6 +28,11 @@ class SideConfig:
     codes: str = ""  # file of BPE codes (nmt-subword); empty: whole words, or data.bpe_merges
 
 
+def check_language(config: SideConfig) -> None:
+    if config.normalize or config.tokenize:
+        languages.check(config.language)
+
+
 class TextPipeline:
     """`units(line)` for a model to read, `text(units)` for a person. `tokenized` text skips all but the subword units."""
 
@@ -38,6 +43,8 @@ class TextPipeline:
 
     @staticmethod
     def of(config: SideConfig) -> "TextPipeline":
+        """A pipeline for new text. ConfigError for an unknown language, which runs of version 0.5 may have."""
+        check_language(config)
         tokenizer = Tokenizer(config.language, config.normalize, config.tokenize, config.case)
         return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None, config.escaped, config.characters)
 

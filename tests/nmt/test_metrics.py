@@ -1,11 +1,13 @@
 import random
+import sys
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU as Reference
 
+from nmt.cli import analyze
 from nmt.errors import ConfigError, DataError
-from nmt.metrics import SentenceStatistics, corpus_bleu
+from nmt.metrics import SentenceStatistics, check_tokenizer, corpus_bleu
 
 WORDS = "a b c d e f . ,".split()
 
@@ -41,3 +43,23 @@ def test_unequal_lengths_are_refused() -> None:
 def test_unknown_tokenizer_is_refused() -> None:
     with pytest.raises(ConfigError, match="nosuch"):
         corpus_bleu(["a"], [["a"]], "nosuch")
+
+
+@pytest.mark.parametrize("name", ["ja-mecab", "ko-mecab", "spm", "flores200", "nonsense", "x" * 5000])
+def test_a_tokenizer_that_is_not_there_is_refused_before_any_work(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing is downloaded, whatever is installed."""
+    for package in ("MeCab", "mecab_ko"):
+        monkeypatch.setitem(sys.modules, f"sacrebleu.tokenizers.tokenizer_{'ja' if package == 'MeCab' else 'ko'}_mecab", None)
+    monkeypatch.setattr("nmt.metrics.find_spec", lambda name: True)  # sentencepiece is there, its models are not
+    monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", "/nonexistent")
+    with pytest.raises(ConfigError, match="BLEU tokenizer"):
+        check_tokenizer(name)
+    argv = ["compare", "-r", "no", "-b", "such", "-t", "files", "--bleu-tokenize", name]
+    assert analyze.main(argv) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("analyze: BLEU tokenizer") and message.count("\n") == 1 and len(message) < 500
+
+
+def test_tokenizers_that_are_there_are_accepted() -> None:
+    for name in ("none", "13a", "intl", "char", "zh"):
+        check_tokenizer(name)
