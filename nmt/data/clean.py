@@ -5,22 +5,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from nmt import files
+from nmt import files, settings
 from nmt.errors import ConfigError
+from nmt.settings import number
 
 REASONS = ("empty", "short", "long", "ratio", "duplicate")
 
 
 @dataclass
 class CleanConfig:
-    min_length: int = 1  # words of each side
-    max_length: int = 80  # words of each side; Moses' clean-corpus-n.perl is often called with 80
-    ratio: float = 9.0  # words of the longer side over words of the shorter, as in Moses; 0: any
+    min_length: int = number(1, least=1)  # words of each side
+    max_length: int = number(80, least=1)  # words of each side; Moses' clean-corpus-n.perl is often called with 80
+    ratio: float = number(9.0, least=0)  # words of the longer side over words of the shorter, as in Moses; 0: any
     keep_duplicates: bool = False  # of a pair that stands more than once the first stays, unless this is set
 
     def check(self) -> None:
-        if not 1 <= self.min_length <= self.max_length:
-            raise ConfigError(f"lengths: expected 1 <= minimum <= maximum, found {self.min_length} and {self.max_length}")
+        settings.check(self)
+        if self.min_length > self.max_length:
+            raise ConfigError(f"lengths: expected minimum <= maximum, found {self.min_length} and {self.max_length}")
         if self.ratio and self.ratio < 1:
             raise ConfigError(f"ratio: {self.ratio:g} is too small, expected 1 or more, or 0 for any")
 

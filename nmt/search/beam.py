@@ -17,45 +17,13 @@ import torch
 from torch import Tensor
 
 from nmt.data.vocab import BOS, EOS, UNK
-from nmt.errors import ConfigError
 from nmt.search import penalties
+from nmt.search.config import BeamConfig
 from nmt.search.steps import State, StepModel
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 FOLD = 16  # rows of scores are folded so often to find their best
 REFILL = 0.7  # new sentences come in when fewer than this share of the rows is taken
-
-
-@dataclass
-class BeamConfig:
-    beam_size: int = 10  # hypotheses kept; as in the papers
-    normalize: str = "length"  # length | none | gnmt
-    max_length_factor: float = 3.0  # at most this many words for each source word
-    min_length_factor: float = 0.0  # no end before this many words for each source word; the authors' code uses 0.5
-    max_length: int = 0  # at most this many words, whatever the source; 0: no such limit
-    min_length: int = 0  # no end before this many words
-    allow_unknown: bool = False  # may UNK be produced? For its replacement by a source word; the papers exclude it
-    rows: int = 0  # live hypotheses in a batch; 0: ROWS, or what nmt.run finds best for the vocabulary
-
-    def check(self) -> None:
-        if self.beam_size < 1:
-            raise ConfigError(f"beam size: {self.beam_size} is too small, expected 1 or more")
-        if self.max_length_factor <= 0 or not 0 <= self.min_length_factor <= self.max_length_factor:
-            raise ConfigError("length factors: expected 0 <= minimum <= maximum and maximum > 0")
-        if min(self.max_length, self.min_length) < 0 or (self.max_length and self.min_length > self.max_length):
-            raise ConfigError("lengths: expected 0 <= minimum <= maximum; a maximum of 0 is none")
-        penalties.by_name(self.normalize)
-
-    def longest(self, words: int) -> int:
-        """The most words of a translation of a source of `words` words; a minimum length wins over a factor."""
-        limit = max(1, math.ceil(self.max_length_factor * words))
-        if self.max_length:
-            limit = min(limit, self.max_length)
-        return max(limit, self.min_length)
-
-    def shortest(self, words: int) -> int:
-        least = max(math.ceil(self.min_length_factor * words), self.min_length)
-        return min(least, self.max_length) if self.max_length else least
 
 
 @dataclass

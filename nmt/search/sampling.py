@@ -6,7 +6,6 @@ A sentence draws from random numbers of its own, so its samples depend on the se
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,9 @@ import torch
 from torch import Tensor
 
 from nmt.data.vocab import BOS, EOS, UNK
-from nmt.errors import ConfigError
 from nmt.search.beam import Candidate, History
+from nmt.search.config import SamplingConfig
 from nmt.search.steps import State, StepModel
-
-
-@dataclass
-class SamplingConfig:
-    samples: int = 1  # draws for each sentence
-    temperature: float = 1.0  # p^(1/temperature): below 1 likelier words, above 1 all alike
-    seed: int = 1
-    max_length_factor: float = 3.0  # at most this many words for each source word
-    allow_unknown: bool = False  # may UNK be drawn?
-    rows: int = 100  # draws in a batch
-
-    def check(self) -> None:
-        if self.samples < 1:
-            raise ConfigError(f"samples: {self.samples} is too small, expected 1 or more")
-        if not self.temperature > 0:
-            raise ConfigError(f"temperature: {self.temperature:g} is out of range, expected more than 0")
 
 
 @torch.no_grad()

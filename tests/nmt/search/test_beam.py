@@ -3,6 +3,8 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -287,3 +289,22 @@ def test_folded_rows_have_the_same_best_words(words: int, k: int) -> None:
     assert torch.equal(values, torch.topk(scores, k).values)
     assert torch.equal(scores.gather(1, found), values)
     assert torch.equal(found[:2], torch.topk(scores[:2], k).indices)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("beam_size", 0), ("beam_size", 10**9), ("normalize", "x"), ("max_length", -1)],
+        *[("max_length_factor", math.nan), ("max_length_factor", 0), ("min_length_factor", -1)],
+    ],
+)
+def test_settings_out_of_range_are_refused_before_any_work(name: str, value: Any) -> None:
+    config = replace(BeamConfig(), **{name: value})
+    with pytest.raises(ConfigError, match=name):
+        search(None, [[3]], config)  # type: ignore[arg-type]
+
+
+def test_contradictions_of_lengths_are_refused() -> None:
+    for config in (BeamConfig(max_length=2, min_length=3), BeamConfig(max_length_factor=1, min_length_factor=2)):
+        with pytest.raises(ConfigError, match="is above the maximum"):
+            config.check()
