@@ -174,6 +174,14 @@ def all_keys(kind: Any = RunConfig, prefix: str = "") -> list[str]:
     return keys
 
 
+def value_of(config: RunConfig, key: str) -> Any:
+    """What a dotted key has."""
+    found: Any = config
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found
+
+
 def did_you_mean(key: str) -> str:
     """The nearest known key: in the same section, else of the same name elsewhere."""
     known = all_keys()

@@ -1,11 +1,12 @@
 """Shared by all tests: the installed commands, the real data where it lies, and one tiny trained run."""
 
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -22,6 +23,16 @@ BIN = Path(sys.executable).parent
 HANG = 1200.0  # seconds after which a command hangs; far above what the slowest takes on a busy machine
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A command that a test calls in process sets up the log; the next test finds it as it was."""
+    log = logging.getLogger("nmt")
+    before = log.handlers, log.level, log.propagate
+    yield
+    log.handlers, log.propagate = before[0], before[2]
+    log.setLevel(before[1])
 
 
 def load_recipe(name: str) -> ModuleType:

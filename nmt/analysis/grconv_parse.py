@@ -11,6 +11,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.analysis.plots import printable
+
 LEAST = 0.1  # weight of an edge that is drawn
 STEP, ROW, MARGIN = 62.0, 44.0, 40.0  # of the picture: between words, between levels, around
 FONT = 14
@@ -69,15 +71,16 @@ def to_tsv(words: Sequence[str], found: Sequence[Node]) -> Iterator[str]:
 
 def svg(words: Sequence[str], found: Sequence[Node], translations: Sequence[tuple[str, float]] = (), least: float = LEAST) -> str:
     """The triangle, root on top, darker where a weight is larger; below it translations with their -log p."""
-    T = len(words)
+    T, words = len(words), [escape(printable(word)) for word in words]
+    texts = [f"{-log_prob:.2f}   {escape(printable(text))}" for text, log_prob in translations]
     wide, high = 2 * MARGIN + STEP * max(T - 1, 6), 2 * MARGIN + ROW * (T - 1) + 24
     lines = [
         f'<line {ends(edge, T)} stroke="{COLORS[edge.kind]}" stroke-width="{4 * edge.weight:.2f}" stroke-opacity="{edge.weight:.3f}"/>'
         for edge in edges(found, least)
     ]
     dots = [f'<circle {center(node, T)} r="3"><title>{title(words, node)}</title></circle>' for node in found]
-    leaves = [f'<text x="{place(0, j, T)[0]:.1f}" y="{place(0, j, T)[1] + 20:.1f}" text-anchor="middle">{escape(word)}</text>' for j, word in enumerate(words)]
-    below = [f'<text x="{MARGIN}" y="{high + 22 * row:.1f}">{-log_prob:.2f}   {escape(text)}</text>' for row, (text, log_prob) in enumerate(translations, 1)]
+    leaves = [f'<text x="{place(0, j, T)[0]:.1f}" y="{place(0, j, T)[1] + 20:.1f}" text-anchor="middle">{word}</text>' for j, word in enumerate(words)]
+    below = [f'<text x="{MARGIN}" y="{high + 22 * row:.1f}">{text}</text>' for row, text in enumerate(texts, 1)]
     total = high + 22 * len(translations) + (MARGIN if translations else 0)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{total:.0f}" font-family="sans-serif" font-size="{FONT}">'
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *lines, *dots, *leaves, *below, "</svg>"])
@@ -101,4 +104,4 @@ def ends(edge: Edge, words: int) -> str:
 
 
 def title(words: Sequence[str], node: Node) -> str:
-    return escape(f"{' '.join(words[node.first : node.last + 1])}: new {node.new:.2f}, left {node.left:.2f}, right {node.right:.2f}")
+    return f"{' '.join(words[node.first : node.last + 1])}: new {node.new:.2f}, left {node.left:.2f}, right {node.right:.2f}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 COLORS = {"source": "#1b6ca8", "reference": "#d1495b", "both": "#3c3c3c"}
 CYCLE = ["#1b6ca8", "#d1495b", "#3c3c3c", "#e9a03b", "#4f9d69", "#8d5a97", "#7fb7d9", "#9a9a9a"]
+LONGEST = 200  # characters of a label
 LABELS = {"both": "the longer of both", "source": "source length", "reference": "reference length"}
 
 
@@ -59,8 +60,13 @@ def plain(axes: Any, grid: bool = True) -> None:
 
 
 def plain_text(text: str) -> str:
-    """Dollars are dollars, not mathematics."""
-    return text.replace("$", r"\$")
+    """What a figure can show: dollars are dollars, not mathematics, control characters are escaped, long texts cut."""
+    return printable(text).replace("$", r"\$")
+
+
+def printable(text: str) -> str:
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in cut)
 
 
 def bucket_curves(curves: Mapping[str, "Sequence[Bucket]"], labels: Mapping[str, str], x_label: str, title: str, paths: Sequence[Path]) -> None:

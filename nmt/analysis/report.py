@@ -1,6 +1,7 @@
 """One page that tells how systems differ: summary, curves, subsets, a browser of all sentences. A single file, no network."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
@@ -101,9 +102,8 @@ def sentence_rows(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None)
 
 def html(data: ReportData) -> str:
     """The page. What it shows stands in it as JSON; `<` is written so that no text can end a script."""
-    parts = resources.files("nmt.analysis") / "page"
-    page, style, script = ((parts / name).read_text(encoding="utf-8") for name in ("report.html", "report.css", "report.js"))
+    folder = resources.files("nmt.analysis") / "page"
+    page, style, script = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.css", "report.js"))
     embedded = json.dumps(asdict(data), ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    for place, text in (("{{title}}", escape(data.title)), ("{{style}}", style), ("{{script}}", script), ("{{data}}", embedded)):
-        page = page.replace(place, text)
-    return page
+    parts = {"title": escape(data.title), "style": style, "script": script, "data": embedded}
+    return re.sub(r"\{\{(title|style|script|data)\}\}", lambda place: parts[place[1]], page)  # once: what is put in may hold such a mark

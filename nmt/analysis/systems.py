@@ -54,16 +54,21 @@ class System:
 
 
 def load(source: str, references: Sequence[str], hypotheses: Sequence[str], names: Sequence[str] | None, tokenize: str) -> list[System]:
-    """Read a test set and the output of systems. DataError names a file that is empty or of another length."""
-    rows = list(files.parallel(source, *references))
+    """Read a test set and the output of systems; without a source the first reference stands for it.
+
+    DataError names a file that is empty or of another length.
+    """
+    paths = [source, *references] if source else list(references)
+    rows = list(files.parallel(*paths))
     if not rows:
-        raise DataError(f"{source}: empty file, expected one sentence a line")
+        raise DataError(f"{files.name_of(paths[0])}: empty file, expected one sentence a line")
     sources, *others = map(list, zip(*rows, strict=True))
+    others = others if source else [sources, *others]
     test = TestSet(sources, others, tokenize)
     if names and len(names) != len(hypotheses):
         raise ConfigError(f"--names: {len(names)} names for {len(hypotheses)} systems; give one for each --hypothesis")
     names = names or unique_names(hypotheses)
-    return [System(name, read_hypotheses(path, len(sources), source), test) for name, path in zip(names, hypotheses, strict=True)]
+    return [System(name, read_hypotheses(path, len(sources), paths[0]), test) for name, path in zip(names, hypotheses, strict=True)]
 
 
 def read_hypotheses(path: str, count: int, source: str) -> list[str]:

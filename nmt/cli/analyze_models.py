@@ -1,13 +1,13 @@
 """Analyses of trained runs: phrases, words, phrase-map, parse, attention, curves."""
 
-import argparse
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt import files
-from nmt.cli import analyze_output, options
+from nmt.cli import analyze_output, arguments, options
+from nmt.cli.arguments import Input
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def load(args: Any) -> "Run":
     return run
 
 
-def phrase_arguments(parser: argparse.ArgumentParser) -> None:
+def phrase_arguments(parser: options.Parser) -> None:
     options.add_model(parser)
-    parser.add_argument("--table", required=True, metavar="FILE", help="a Moses phrase table with counts, in its usual order")
+    parser.add_argument("--table", type=Input, required=True, metavar="FILE", help="a Moses phrase table with counts, in its usual order")
     parser.add_argument("--sources", type=options.positive, default=5, help="source phrases of each kind")
     parser.add_argument("--min-words", type=options.positive, default=4, help="fewest words of a source phrase")
-    parser.add_argument("--samples", type=options.positive, default=50, help="draws for each source phrase")
-    parser.add_argument("--seed", type=int, default=1, help="of the draws")
+    parser.add_argument("--samples", type=arguments.integer(1, 100_000), default=50, help="draws for each source phrase")
+    parser.add_argument("--seed", type=arguments.integer(0), default=1, help="of the draws")
     analyze_output.add_output(parser, "phrases")
 
 
@@ -54,14 +54,14 @@ def phrases(args: Any) -> None:
     analyze_output.write(args.output, "phrases", report.to_tsv(rows), [f"{run.name}: {len({row.source for row in rows})} source phrases"], draw)
 
 
-def add_map(parser: argparse.ArgumentParser, name: str) -> None:
-    parser.add_argument("--zoom", type=int, default=3, metavar="N", help="dense regions shown enlarged")
-    parser.add_argument("--perplexity", type=float, default=30.0, help="t-SNE's number of neighbours")
-    parser.add_argument("--seed", type=int, default=1, help="of t-SNE and of the choice")
+def add_map(parser: options.Parser, name: str) -> None:
+    parser.add_argument("--zoom", type=arguments.integer(0, 100), default=3, metavar="N", help="dense regions shown enlarged")
+    parser.add_argument("--perplexity", type=arguments.real(above=0), default=30.0, help="t-SNE's number of neighbours")
+    parser.add_argument("--seed", type=arguments.integer(0, 2**32 - 1), default=1, help="of t-SNE and of the choice")
     analyze_output.add_output(parser, name)
 
 
-def word_arguments(parser: argparse.ArgumentParser) -> None:
+def word_arguments(parser: options.Parser) -> None:
     options.add_model(parser)
     parser.add_argument("--side", choices=("source", "target"), default="source", help="whose word vectors")
     parser.add_argument("--count", type=options.positive, default=1000, help="most frequent words shown")
@@ -81,10 +81,15 @@ def words(args: Any) -> None:
     draw_map(args, "words", vocab.decode(ids), vectors, f"{args.side} words of {run.name}")
 
 
-def phrase_map_arguments(parser: argparse.ArgumentParser) -> None:
+def phrase_map_arguments(parser: options.Parser) -> None:
     options.add_model(parser)
     parser.add_argument(
-        "--input", "-i", default="-", metavar="FILE", help="phrases, one a line, as tokenized words; or a phrase table (.gz), whose sources are read"
+        "--input",
+        "-i",
+        type=Input,
+        default="-",
+        metavar="FILE",
+        help="phrases, one a line, as tokenized words; or a phrase table (.gz), whose sources are read",
     )
     parser.add_argument("--count", type=options.positive, default=5000, help="phrases drawn at random")
     parser.add_argument("--min-words", type=options.positive, default=4, help="fewest words of a phrase")
@@ -126,12 +131,12 @@ def draw_map(args: Any, name: str, labels: Sequence[str], vectors: Any, title: s
     analyze_output.write(args.output, name, maps.to_tsv(labels, points, zoomed), [f"{title}: {len(labels):,} points, {len(zoomed)} regions"], draw)
 
 
-def parse_arguments(parser: argparse.ArgumentParser) -> None:
+def parse_arguments(parser: options.Parser) -> None:
     options.add_model(parser)
     parser.add_argument("--line", default="", metavar="TEXT", help="the sentence; else the first line of --input")
-    parser.add_argument("--input", "-i", default="-", metavar="FILE", help="source text")
+    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help="source text")
     parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
-    parser.add_argument("--translations", type=int, default=10, metavar="N", help="best translations shown below, with their -log p")
+    parser.add_argument("--translations", type=arguments.integer(0, 1000), default=10, metavar="N", help="best translations shown below, with their -log p")
     analyze_output.add_output(parser, "parse")
 
 
@@ -159,10 +164,10 @@ def parse(args: Any) -> None:
     analyze_output.write(args.output, "parse", grconv_parse.to_tsv(units, nodes), summary, draw, kinds=("svg",))
 
 
-def attention_arguments(parser: argparse.ArgumentParser) -> None:
+def attention_arguments(parser: options.Parser) -> None:
     options.add_model(parser)
     parser.add_argument("--line", default="", metavar="TEXT", help="the source sentence; else the first line of --input")
-    parser.add_argument("--input", "-i", default="-", metavar="FILE", help="source text")
+    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help="source text")
     parser.add_argument("--target", default="", metavar="TEXT", help="its translation; else the run's own")
     parser.add_argument("--tokenized", action="store_true", help="the texts are tokenized as the run's were")
     analyze_output.add_output(parser, "attention")
@@ -183,8 +188,8 @@ def attention(args: Any) -> None:
     analyze_output.write(args.output, "attention", attention_map.to_tsv(source, target, weights), [" ".join(target[:-1])], draw)
 
 
-def curve_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN_DIR", help="runs of nmt-train")
+def curve_arguments(parser: options.Parser) -> None:
+    parser.add_argument("runs", nargs="+", type=Input, metavar="RUN_DIR", help="runs of nmt-train")
     parser.add_argument("--names", nargs="+", default=None, metavar="NAME", help="names of the runs")
     analyze_output.add_output(parser, "curves")
 

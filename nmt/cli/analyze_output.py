@@ -1,21 +1,22 @@
 """Where an analysis goes: its TSV to stdout, or into a folder beside its figures."""
 
-import argparse
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from nmt import files
+from nmt.cli import options
 from nmt.errors import UserError
 
 log = logging.getLogger("nmt.analyze")
 
 
-def add_output(parser: argparse.ArgumentParser, name: str) -> None:
+def add_output(parser: options.Parser, name: str) -> None:
+    parser.derived = lambda found: [("--output", f"{found.output}/{name}.{kind}") for kind in ("tsv", "png", "svg") if found.output]
     parser.add_argument("--output", "-o", default="", metavar="DIR", help=f"folder for {name}.tsv, .png and .svg; without it the TSV goes to stdout")
 
 
-def add_title(parser: argparse.ArgumentParser) -> None:
+def add_title(parser: options.Parser) -> None:
     parser.add_argument("--title", default="", help="title of the figure")
 
 

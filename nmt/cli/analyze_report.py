@@ -1,6 +1,5 @@
 """nmt-analyze report: one self-contained HTML page about runs and outputs of any system."""
 
-import argparse
 import logging
 from pathlib import Path
 from typing import Any
@@ -8,23 +7,26 @@ from typing import Any
 from nmt import files
 from nmt.cli import options
 from nmt.cli.analyze_text import add_vocabularies, read_vocabularies
+from nmt.cli.arguments import Input, Output, integer
 from nmt.errors import ConfigError
 
 log = logging.getLogger("nmt.analyze")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("systems", nargs="+", metavar="RUN_OR_OUTPUT", help="run directories, which translate the source, or outputs: text or n-best lists")
-    parser.add_argument("--source", "-s", required=True, metavar="FILE", help="source text")
-    parser.add_argument("--reference", "-r", required=True, nargs="+", metavar="FILE", help="one or more reference translations")
-    parser.add_argument("--output", "-o", required=True, metavar="FILE", help="the page; it needs no other file and no network")
+def arguments(parser: options.Parser) -> None:
+    parser.add_argument(
+        "systems", type=Input, nargs="+", metavar="RUN_OR_OUTPUT", help="run directories, which translate the source, or outputs: text or n-best lists"
+    )
+    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="source text")
+    parser.add_argument("--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="one or more reference translations")
+    parser.add_argument("--output", "-o", type=Output, required=True, metavar="FILE", help="the page; it needs no other file and no network")
     parser.add_argument("--names", nargs="+", default=None, metavar="NAME", help="names of the systems")
     parser.add_argument("--title", default="Translation report", help="title of the page")
     parser.add_argument("--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text")
     parser.add_argument("--tokenized", action="store_true", help="source and references are tokenized as the runs' text was")
     parser.add_argument("--beam-size", "-b", type=options.positive, default=10, metavar="N", help="of the runs' search")
     parser.add_argument("--least", type=options.positive, default=20, help="leave out points of curves with fewer sentences")
-    parser.add_argument("--samples", type=options.positive, default=1000, help="draws of the paired bootstrap")
+    parser.add_argument("--samples", type=integer(1, 100_000), default=1000, help="draws of the paired bootstrap")
     add_vocabularies(parser, required=False)
     options.add_compute(parser)
 

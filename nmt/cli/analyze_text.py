@@ -1,13 +1,13 @@
 """Analyses of the output of any system: by-length, by-unknown, subsets, compare, samples, scores."""
 
-import argparse
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt import files, run_directory
-from nmt.cli import analyze_output, options
+from nmt.cli import analyze_output, arguments, options
+from nmt.cli.arguments import Input
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError, DataError
 
@@ -17,22 +17,30 @@ if TYPE_CHECKING:
 log = logging.getLogger("nmt.analyze")
 
 
-def add_systems(parser: argparse.ArgumentParser, name: str) -> None:
-    parser.add_argument("--source", "-s", required=True, metavar="FILE", help="source text")
-    parser.add_argument("--reference", "-r", required=True, nargs="+", metavar="FILE", help="one or more reference translations")
-    parser.add_argument("--hypothesis", "-t", required=True, nargs="+", metavar="FILE", help="output of one or more systems: text, or an n-best list")
+def add_systems(parser: options.Parser, name: str) -> None:
+    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="source text")
+    parser.add_argument("--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="one or more reference translations")
+    parser.add_argument(
+        "--hypothesis", "-t", type=Input, required=True, nargs="+", metavar="FILE", help="output of one or more systems: text, or an n-best list"
+    )
     parser.add_argument("--names", nargs="+", default=None, metavar="NAME", help="names of the systems; file names unless given")
     parser.add_argument("--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text")
     analyze_output.add_output(parser, name)
 
 
-def add_vocabularies(parser: argparse.ArgumentParser, required: bool) -> None:
+def add_vocabularies(parser: options.Parser, required: bool) -> None:
     parser.add_argument(
-        "--vocabulary", nargs="+", required=required, default=None, metavar="RUN_OR_FILE", help="a run directory, or two files of nmt-vocab: source, target"
+        "--vocabulary",
+        type=Input,
+        nargs="+",
+        required=required,
+        default=None,
+        metavar="RUN_OR_FILE",
+        help="a run directory, or two files of nmt-vocab: source, target",
     )
 
 
-def add_least(parser: argparse.ArgumentParser) -> None:
+def add_least(parser: options.Parser) -> None:
     parser.add_argument("--least", type=options.positive, default=1, help="leave out points with fewer sentences")
 
 
@@ -60,7 +68,7 @@ def summary(systems: "Sequence[System]") -> list[str]:
     return [f"{'' if one else system.name + ': '}{score}" for system in systems for score in (system.bleu(), system.chrf())]
 
 
-def length_arguments(parser: argparse.ArgumentParser) -> None:
+def length_arguments(parser: options.Parser) -> None:
     add_systems(parser, "by-length")
     parser.add_argument("--window", type=options.positive, default=10, help="neighbouring lengths that are scored together")
     parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help="which length the figure of several systems shows")
@@ -92,7 +100,7 @@ def draw_curves(args: Any, systems: "Sequence[System]", curves: Any, name: str, 
     analyze_output.write(args.output, name, lines, summary(systems), draw)
 
 
-def unknown_arguments(parser: argparse.ArgumentParser) -> None:
+def unknown_arguments(parser: options.Parser) -> None:
     add_systems(parser, "by-unknown")
     add_vocabularies(parser, required=True)
     parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help="whose unknown words the figure of several systems counts")
@@ -108,7 +116,7 @@ def by_unknown(args: Any) -> None:
     draw_curves(args, systems, curves, "by-unknown", by_length.to_tsv(curves, "unknown"), "at most this many unknown words")
 
 
-def subset_arguments(parser: argparse.ArgumentParser) -> None:
+def subset_arguments(parser: options.Parser) -> None:
     add_systems(parser, "subsets")
     add_vocabularies(parser, required=True)
     parser.add_argument("--shortest", type=options.positive, default=10, metavar="N", help="fewest words of both sides in the middle group")
@@ -132,13 +140,13 @@ def subsets(args: Any) -> None:
     analyze_output.write(args.output, "subsets", unknown.to_tsv(rows), summary(systems), draw)
 
 
-def compare_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reference", "-r", required=True, nargs="+", metavar="FILE", help="one or more reference translations")
-    parser.add_argument("--baseline", "-b", required=True, metavar="FILE", help="output of the system to compare with: text, or an n-best list")
-    parser.add_argument("--hypothesis", "-t", required=True, nargs="+", metavar="FILE", help="outputs of the other systems")
+def compare_arguments(parser: options.Parser) -> None:
+    parser.add_argument("--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="one or more reference translations")
+    parser.add_argument("--baseline", "-b", type=Input, required=True, metavar="FILE", help="output of the system to compare with: text, or an n-best list")
+    parser.add_argument("--hypothesis", "-t", type=Input, required=True, nargs="+", metavar="FILE", help="outputs of the other systems")
     parser.add_argument("--names", nargs="+", default=None, metavar="NAME", help="names of the systems, the baseline first; paths unless given")
     parser.add_argument("--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text")
-    parser.add_argument("--samples", type=options.positive, default=1000, help="draws of the test set")
+    parser.add_argument("--samples", type=arguments.integer(1, 100_000), default=1000, help="draws of the test set")
     analyze_output.add_output(parser, "compare")
     analyze_output.add_title(parser)
 
@@ -147,7 +155,7 @@ def compare(args: Any) -> None:
     from nmt.analysis import significance, systems
 
     paths = [args.baseline, *args.hypothesis]
-    found = systems.load(args.reference[0], args.reference, paths, args.names or paths, args.bleu_tokenize)
+    found = systems.load("", args.reference, paths, args.names or paths, args.bleu_tokenize)
     names = [system.name for system in found]
     rows, signatures = significance.paired_bootstrap(names, [s.hypotheses for s in found], found[0].test.references, args.bleu_tokenize, args.samples)
 
@@ -161,13 +169,13 @@ def compare(args: Any) -> None:
     analyze_output.write(args.output, "compare", significance.to_tsv(rows), signatures, draw)
 
 
-def sample_arguments(parser: argparse.ArgumentParser) -> None:
+def sample_arguments(parser: options.Parser) -> None:
     add_systems(parser, "samples")
     add_vocabularies(parser, required=False)
     parser.add_argument("--count", type=options.positive, default=5, help="sentences of each kind")
     parser.add_argument("--long", type=options.positive, default=30, metavar="N", help="long: more than N words on both sides")
     parser.add_argument("--short", type=options.positive, default=10, metavar="N", help="short: fewer than N words on both sides")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice")
+    parser.add_argument("--seed", type=arguments.integer(0), default=1, help="of the choice")
 
 
 def samples(args: Any) -> None:
@@ -191,9 +199,9 @@ def samples(args: Any) -> None:
     analyze_output.write(args.output, "samples", report.to_tsv(found), summary(systems), draw)
 
 
-def score_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--first", required=True, metavar="FILE", help="a number a line, as nmt-score writes them")
-    parser.add_argument("--second", required=True, metavar="FILE", help="another score of the same lines")
+def score_arguments(parser: options.Parser) -> None:
+    parser.add_argument("--first", type=Input, required=True, metavar="FILE", help="a number a line, as nmt-score writes them")
+    parser.add_argument("--second", type=Input, required=True, metavar="FILE", help="another score of the same lines")
     parser.add_argument("--names", nargs=2, default=None, metavar="NAME", help="names of both; file names unless given")
     analyze_output.add_output(parser, "scores")
     analyze_output.add_title(parser)

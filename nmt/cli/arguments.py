@@ -5,10 +5,12 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from nmt import manifest, numbers, settings
 from nmt.errors import ConfigError, DataError
+
+T = TypeVar("T")
 
 # ---- numbers -------------------------------------------------------------------------------------------------------------------
 
@@ -30,13 +32,23 @@ def in_range(parse: Callable[[str], Any], allowed: settings.Range) -> Callable[[
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{error}, expected {allowed}") from error
         if value not in allowed:
-            raise argparse.ArgumentTypeError(f"{value:g} is out of range, expected {allowed}")
+            raise argparse.ArgumentTypeError(f"{settings.plain(value)} is out of range, expected {allowed}")
         return value
 
     return convert
 
 
 positive = integer(1)
+
+
+def checkpoint(text: str) -> str:
+    """An argument type: best, last, or the number of an update."""
+    if text not in ("best", "last"):
+        try:
+            return str(numbers.count(text))
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{error}, expected best, last or the number of an update") from error
+    return text
 
 
 def add_setting(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", config: type, name: str, *flags: str, **kwargs: Any) -> None:
@@ -52,7 +64,13 @@ def add_setting(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", con
         whole = "float" not in str(item.type)
         kwargs["type"] = in_range(numbers.integer if whole else numbers.real, allowed or settings.Range())
         kwargs.setdefault("metavar", "N" if whole else "X")
-    parser.add_argument(*flags, f"--{name.replace('_', '-')}", dest=name, default=default, **kwargs)
+    parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, default=default, **kwargs)
+
+
+def settings_of(config: type[T], found: argparse.Namespace, **given: Any) -> T:
+    """A configuration from the options that have the names of its fields, and from `given`."""
+    named = {item.name: getattr(found, item.name) for item in fields(config) if hasattr(found, item.name)}  # type: ignore[arg-type]
+    return config(**named | given)
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------------------
@@ -86,6 +104,8 @@ def check_separate(inputs: Iterable[tuple[str, str | None]], outputs: Iterable[t
     parser does for the rest.
     """
     given = [(option, path) for option, path in inputs if path]
+    if len(standard := [option for option, path in given if path == "-"]) > 1:
+        raise ConfigError(f"{' - '.join(standard)} -: only one of them can be stdin")
     read = {key: (option, path) for option, path in given if (key := same_file(path, 0))}
     written: dict[tuple[object, ...], tuple[str, str]] = {}
     for option, path in ((option, path) for option, path in outputs if path):
@@ -117,7 +137,11 @@ def same_file(path: str, standard: int) -> tuple[object, ...] | None:
 
 
 def listed(folder: str) -> Iterable[str]:
+    """The files that a run, or another folder with a manifest, is made of; of a run of version 0.5, whatever it holds."""
     try:
-        return manifest.read(folder) or ()
-    except DataError:
-        return ()
+        found = manifest.read(folder)
+    except DataError:  # damaged: whoever reads the folder tells
+        found = None
+    if found is not None:
+        return {*found, manifest.FILE}
+    return os.listdir(folder) if os.path.exists(os.path.join(folder, "version")) else ()

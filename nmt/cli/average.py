@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt import locks
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import steps as all_steps
 
@@ -20,11 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-average", "Average the weights of checkpoints of one run; the result is a run directory that translates and scores.")
-    parser.add_argument("run", metavar="RUN_DIR", help="a run trained with training.keep above 1")
+    parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run trained with training.keep above 1")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=options.positive, default=5, metavar="N", help="the N newest checkpoints")
     which.add_argument("--steps", type=options.positive, nargs="+", default=None, metavar="STEP", help="these checkpoints")
-    parser.add_argument("--output", "-o", required=True, metavar="DIR", help="the run directory to make")
+    parser.add_argument("--output", "-o", type=Output, required=True, metavar="DIR", help="the run directory to make")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-average", args.quiet)

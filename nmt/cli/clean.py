@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data.clean import CleanConfig, CleanReport, clean
-from nmt.errors import ConfigError
 
 log = logging.getLogger("nmt.clean")
 
@@ -19,22 +19,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-clean", "Drop pairs that are empty, too short or long, of unlike length, or repeated; both outputs stay parallel.")
-    defaults = CleanConfig()
     for side, letter in (("source", "s"), ("target", "t")):
-        parser.add_argument(f"--{side}", f"-{letter}", required=True, metavar="FILE", help=f"{side} text; plain or gzip")
-        parser.add_argument(f"--output-{side}", required=True, metavar="FILE", help="what is kept of it; .gz compresses")
-    parser.add_argument("--min-length", type=options.positive, default=defaults.min_length, metavar="N", help="fewest words of each side")
-    parser.add_argument("--max-length", type=options.positive, default=defaults.max_length, metavar="N", help="most words of each side")
-    parser.add_argument("--ratio", type=float, default=defaults.ratio, metavar="R", help="longer side over shorter, at most; 0: any")
-    parser.add_argument("--keep-duplicates", action="store_true", help="keep pairs that stood above already")
-    parser.add_argument("--report", default=None, metavar="FILE", help="write the counts as TSV too")
+        parser.add_argument(f"--{side}", f"-{letter}", type=Input, required=True, metavar="FILE", help=f"{side} text; plain or gzip")
+        parser.add_argument(f"--output-{side}", type=Output, required=True, metavar="FILE", help="what is kept of it; .gz compresses")
+    add_setting(parser, CleanConfig, "min_length", help="fewest words of each side")
+    add_setting(parser, CleanConfig, "max_length", help="most words of each side")
+    add_setting(parser, CleanConfig, "ratio", metavar="R", help="longer side over shorter, at most; 0: any")
+    add_setting(parser, CleanConfig, "keep_duplicates", help="keep pairs that stood above already")
+    parser.add_argument("--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV too")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-clean", args.quiet)
-    config = CleanConfig(args.min_length, args.max_length, args.ratio, args.keep_duplicates)
+    config = settings_of(CleanConfig, args)
     config.check()
-    if len({args.source, args.target, args.output_source, args.output_target}) < 4:
-        raise ConfigError("--source, --target, --output-source and --output-target have to be four different files")
     files.check_parallel(args.source, args.target)
     report = CleanReport()
     with ExitStack() as stack:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt import files, run_directory
 from nmt.cli import options
+from nmt.cli.arguments import Input
 
 log = logging.getLogger("nmt.dictionary")
 
@@ -36,7 +37,7 @@ def command(argv: Sequence[str] | None) -> None:
     cut = actions.add_parser("segment", help="cut text", description="Cut each line into as few tokens as there can be.")
     arcs = actions.add_parser("arcs", help="count arcs", description="Tokens that end at each symbol of a text, on average: the cost of a multiscale model.")
     for part in (table, cut, arcs):
-        part.add_argument("dictionary", metavar="FILE|RUN_DIR", help="a dictionary, or the run directory of a multiscale model")
+        part.add_argument("dictionary", type=Input, metavar="FILE|RUN_DIR", help="a dictionary, or the run directory of a multiscale model")
     options.add_output(table)
     options.add_input_output(cut)
     options.add_input_output(arcs)

@@ -4,12 +4,14 @@ import logging
 import os
 import sys
 import time
-from argparse import BooleanOptionalAction
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import options
+from nmt.cli import arguments, options
+from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
+from nmt.lm import arpa, kneser_ney, lmplz
+from nmt.lm.kneser_ney import KneserNeyConfig
 
 log = logging.getLogger("nmt.ngram")
 
@@ -25,20 +27,18 @@ def command(argv: Sequence[str] | None) -> None:
         "it has. A word <unk> of the text is the unknown word.",
     )
     options.add_input_output(parser, "tokenized text, a sentence a line,")
-    parser.add_argument("--order", type=options.positive, default=5, help="words of the longest n-grams")
-    parser.add_argument("--prune", type=int, nargs="+", default=[0], metavar="N", help="leave out n-grams that occur at most N times, for each order")
-    parser.add_argument("--interpolate-unigrams", action=BooleanOptionalAction, default=True, help="unigrams share mass with <unk>")
-    parser.add_argument("--discount-fallback", type=float, nargs="*", default=None, metavar="D", help="discounts for too little text: 0.5 1 1.5 unless given")
-    parser.add_argument("--skip-symbols", action="store_true", help="leave <s> and </s> out of the text instead of refusing it")
+    add_setting(parser, KneserNeyConfig, "order", help="words of the longest n-grams")
+    add_setting(parser, KneserNeyConfig, "prune", nargs="+", help="leave out n-grams that occur at most N times, for each order")
+    add_setting(parser, KneserNeyConfig, "interpolate_unigrams", help="unigrams share mass with <unk>")
+    add_setting(parser, KneserNeyConfig, "discount_fallback", nargs="*", metavar="D", help="discounts for too little text: 0.5 1 1.5 unless given")
+    add_setting(parser, KneserNeyConfig, "skip_symbols", help="leave <s> and </s> out of the text instead of refusing it")
     parser.add_argument("--estimator", choices=("auto", "own", "lmplz"), default="auto", help="auto: lmplz for files above --memory, where it is installed")
-    parser.add_argument("--memory", type=float, default=0, metavar="GB", help="what may be used; 0: 60%% of this machine's")
+    parser.add_argument("--memory", type=arguments.real(0), default=0, metavar="GB", help="what may be used; 0: 60%% of this machine's")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-ngram", args.quiet)
-    from nmt.lm import arpa, kneser_ney, lmplz
-
-    fallback = kneser_ney.FALLBACK if args.discount_fallback == [] else tuple(args.discount_fallback or ())
-    config = kneser_ney.KneserNeyConfig(args.order, tuple(args.prune), args.interpolate_unigrams, fallback, args.skip_symbols)
+    fallback = kneser_ney.FALLBACK if args.discount_fallback == [] else tuple(args.discount_fallback)
+    config = settings_of(KneserNeyConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     limit = (args.memory or 0.6 * memory()) * 1e9
     needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank are five bytes or more
@@ -48,14 +48,15 @@ def command(argv: Sequence[str] | None) -> None:
         return
     if needed > limit:
         raise ConfigError(
-            f"{args.input}: estimating in memory takes about {needed / 1e9:.0f} GB, {limit / 1e9:.0f} GB are allowed (--memory); "
+            f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, {limit / 1e9:.0f} GB are allowed (--memory); "
             "install KenLM's lmplz, which works on disk"
         )
     clock = time.monotonic()
     try:
         model = kneser_ney.estimate(map(files.split_words, files.read_lines(args.input)), config)
     except DataError as error:
-        raise DataError(f"{args.input}: {error}" if not str(error).startswith(str(args.input)) else str(error)) from error
+        name = files.name_of(args.input)
+        raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
     arpa.write(model, args.output)
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, args.order, time.monotonic() - clock, args.output)

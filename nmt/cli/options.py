@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__, signals
-from nmt.cli.arguments import Input, Output, check_separate, files_of, positive
-from nmt.errors import ConfigError, UserError
+from nmt.cli import streams
+from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of, positive
+from nmt.errors import ConfigError, UserError, one_line
 
 log = logging.getLogger("nmt.cli")
 
@@ -26,15 +27,23 @@ class BarHandler(logging.StreamHandler):  # type: ignore[type-arg]
         tqdm.write(self.format(record), file=sys.stderr)
 
 
+class OneLine(logging.Formatter):
+    """Whatever a message quotes, it is one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record))
+
+
 class Parser(argparse.ArgumentParser):
     """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
 
     def __init__(self, command: str, description: str, **kwargs: Any) -> None:
         super().__init__(prog=command, description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, **kwargs)
+        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []  # (option, file): outputs named by the command itself
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # also called by parse_args
         given = list(sys.argv[1:] if args is None else args)
@@ -43,9 +52,9 @@ class Parser(argparse.ArgumentParser):
         names = {action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest) for action in self._actions}
         for name in ("threads", "workers"):
             if (asked := getattr(found, name, None)) and (most := bounded(asked)) < asked:
-                print(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}", file=sys.stderr)
+                streams.say(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}")
                 setattr(found, name, most)
-        check_separate(files_of(found, names, Input), files_of(found, names, Output))
+        check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
         return found, rest
 
 
@@ -93,7 +102,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides unless given") -> None:
-    parser.add_argument("--checkpoint", default="best", metavar="STEP", help="best, last or the number of an update")
+    parser.add_argument("--checkpoint", type=checkpoint, default="best", metavar="STEP", help="best, last or the number of an update")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ...")
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument("--matmul", choices=("auto", "mkl", "onednn"), default="auto", help="back end of matrix products on the CPU")
@@ -137,59 +146,57 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
     """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt 130."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
+        streams.set_up()
         signals.listen(signals.leave)
     try:
-        command(argv)
-        sys.stdout.flush()
+        whole(command, argv)
         return 0
     except UserError as error:
-        one_line(name, str(error))
-        drop_output()
+        tell(name, str(error))
+        streams.drop()
         return 2
     except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
-        drop_output()
+        streams.drop()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        one_line(name, "interrupted")
+        tell(name, "interrupted")
         return 128 + signal.SIGINT
     except MemoryError:
-        one_line(name, "out of memory; use a smaller batch or model")
+        tell(name, "out of memory; use a smaller batch or model")
         return 2
     except RuntimeError as error:
         if "start new thread" in str(error):
-            one_line(name, "the system starts no more threads; see ulimit -u, or stop other programs")
+            tell(name, "the system starts no more threads; see ulimit -u, or stop other programs")
             return 2
         if "allocate memory" not in str(error) and "out of memory" not in str(error):  # torch has no class of its own for it
             raise
-        one_line(name, "out of memory; use a smaller batch or model")
+        tell(name, "out of memory; use a smaller batch or model")
         return 2
     except OSError as error:
-        one_line(name, f"{error.filename or '<stdout>'}: {error.strerror or error}")
-        drop_output()
+        tell(name, f"{error.filename or '<stdout>'}: {error.strerror or error}")
+        streams.drop()
         return 2
 
 
-def drop_output() -> None:
-    """What stdout could not take is not tried again when Python ends, which would print a second message."""
+def whole(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> None:
+    """A command, and all that it has printed, be it --help."""
     try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        command(argv)
+    except SystemExit:
+        streams.flush()
+        raise
+    streams.flush()
 
 
-WIDEST = 400  # characters of a word in a message; a file may have tokens of megabytes
-
-
-def one_line(name: str, message: str) -> None:
-    words = (word if len(word) <= WIDEST else f"{word[:WIDEST]}..." for word in message.split())
-    print(f"{name}: {' '.join(words)}", file=sys.stderr)
+def tell(name: str, message: str) -> None:
+    streams.say(f"{name}: {one_line(message)}")
 
 
 def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
     """Messages go to stderr, results to stdout."""
     handler = BarHandler() if times and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
     form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
-    handler.setFormatter(logging.Formatter(form, "%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(OneLine(form, "%Y-%m-%d %H:%M:%S"))
     root = logging.getLogger("nmt")
     root.handlers = [handler]
     root.setLevel(logging.WARNING if quiet else logging.INFO)

@@ -9,6 +9,7 @@ from itertools import islice
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import Input
 from nmt.errors import DataError
 
 log = logging.getLogger("nmt.perplexity")
@@ -27,7 +28,7 @@ def command(argv: Sequence[str] | None) -> None:
         "few words looks better than it is; compare models of one vocabulary.",
     )
     options.add_language_model(parser)
-    parser.add_argument("--input", "-i", default="-", metavar="FILE", help="text to read; plain, gzip, or - for stdin")
+    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help="text to read; plain, gzip, or - for stdin")
     options.add_output(parser)
     parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
     options.add_quiet(parser)

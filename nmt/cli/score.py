@@ -8,6 +8,7 @@ from itertools import islice
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import Input
 from nmt.errors import ConfigError
 
 log = logging.getLogger("nmt.score")
@@ -28,17 +29,18 @@ def command(argv: Sequence[str] | None) -> None:
     parser.add_argument(
         "runs",
         nargs="+",
+        type=Input,
         metavar="RUN_DIR|ARPA|BINARY",
         help="run directories made by nmt-train; several translators are an ensemble, the mean of their probabilities. "
         "Or one language model: a run, an ARPA file, a binary file of KenLM",
     )
     options.add_compute(parser)
     options.add_precision(parser)
-    parser.add_argument("--source", "-s", default=None, metavar="FILE", help="source text; plain, gzip, or -")
-    parser.add_argument("--target", "-t", default=None, metavar="FILE", help="target text, line by line")
-    parser.add_argument("--input", "-i", default=None, metavar="FILE", help="text for a language model; plain, gzip, or -")
+    parser.add_argument("--source", "-s", type=Input, default=None, metavar="FILE", help="source text; plain, gzip, or -")
+    parser.add_argument("--target", "-t", type=Input, default=None, metavar="FILE", help="target text, line by line")
+    parser.add_argument("--input", "-i", type=Input, default=None, metavar="FILE", help="text for a language model; plain, gzip, or -")
     parser.add_argument("--assume-normalized", action="store_true", help="language models: take log Z as 0; only for a CSLM trained with lm.normalizer")
-    parser.add_argument("--backoff", default="", metavar="ARPA", help="language models: share p(UNK) among unknown words as this n-gram model does")
+    parser.add_argument("--backoff", type=Input, default="", metavar="ARPA", help="language models: share p(UNK) among unknown words as this n-gram model does")
     options.add_output(parser)
     parser.add_argument("--word-scores", action="store_true", help="add ` ||| ` and the log p of each unit and of the end symbol")
     parser.add_argument("--tokenized", action="store_true", help="both texts are tokenized as the run's were")
@@ -55,10 +57,7 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("expected --source and --target for a translator, or --input for a language model")
     if args.assume_normalized or args.backoff:
         raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
-    if args.source == args.target == "-":
-        raise ConfigError("--source - --target -: only one of them can be stdin")
-    if args.source != "-" and args.target != "-":
-        files.check_parallel(args.source, args.target)  # before the first pair is scored
+    files.check_parallel(args.source, args.target)  # before the first pair is scored
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
     from nmt.run import SCORED, Run
 

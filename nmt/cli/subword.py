@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import Input
 from nmt.data import subword
 from nmt.errors import DataError
 
@@ -21,12 +22,12 @@ def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-subword", "Byte-pair encoding of tokenized text (subword-nmt's files).")
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
     learn = actions.add_parser("learn", description="Learn codes; several inputs give joint codes, one call for each gives codes apart.")
-    learn.add_argument("--input", "-i", nargs="+", default=["-"], metavar="FILE", help="tokenized text")
+    learn.add_argument("--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="tokenized text")
     options.add_output(learn)
     learn.add_argument("--merges", type=options.positive, default=10000, help="number of merges")
     learn.add_argument("--min-frequency", type=options.positive, default=2, help="rarer pairs are not merged")
     apply = actions.add_parser("apply", description="Cut words into units.")
-    apply.add_argument("codes", help="file of codes")
+    apply.add_argument("codes", type=Input, help="file of codes")
     options.add_input_output(apply, "tokenized text")
     undo = actions.add_parser("undo", description="Join units to words.")
     options.add_input_output(undo, "text in units")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt import files, run_directory, signals
-from nmt.cli import options
+from nmt.cli import arguments, options
 from nmt.errors import ConfigError
 from nmt.locks import locked
 from nmt.run_directory import INPUTS, VERSION_FILE
@@ -36,13 +36,15 @@ def command(argv: Sequence[str] | None) -> None:
         "Train an encoder-decoder. When the run directory exists the training goes on exactly where it was saved.",
         epilog="Every key of the file can be overridden: nmt-train train.yaml training.batch_size=32 model.hidden=500",
     )
-    parser.add_argument("config", metavar="CONFIG.yaml", help="configuration file; see docs/files.md, or --print-config")
+    parser.add_argument("config", type=arguments.Input, metavar="CONFIG.yaml", help="configuration file; see docs/files.md, or --print-config")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
     parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
     parser.add_argument("--preset", default=None, metavar="NAME", help="defaults for small (about 30,000 pairs) or large data; your file overrides them")
-    parser.add_argument("--init-from", default=None, metavar="RUN_DIR", help="start from the weights of another run, the same as init_from=...")
+    parser.add_argument(
+        "--init-from", type=arguments.Input, default=None, metavar="RUN_DIR", help="start from the weights of another run, the same as init_from=..."
+    )
     parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
-    for flag, kind in (("seed", int), ("threads", options.positive), ("device", str), ("precision", str)):
+    for flag, kind in (("seed", arguments.integer(0)), ("threads", options.positive), ("device", str), ("precision", str)):
         parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"the same as {flag}=...")
     options.add_quiet(parser)
     args = parser.parse_intermixed_args(argv)
@@ -51,11 +53,14 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-train", args.quiet, times=True)
     options.before_torch()
     from nmt import config as configuration
+    from nmt.cli import new_run
 
     config = configuration.load(args.config, args.overrides, args.preset)
     if args.print_config:
         print(configuration.to_yaml(config), end="")
         return
+    if args.overwrite or not (Path(config.run) / "version").exists():
+        new_run.check(config, args.config)
     start(config, args.overwrite, show_bar=sys.stderr.isatty() and not args.quiet)
 
 

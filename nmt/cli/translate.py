@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from nmt import files, nbest
 from nmt.cli import options
+from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data import long_lines
 from nmt.errors import ConfigError
 from nmt.phrase_table import escape, unescape
+from nmt.search.config import BeamConfig, SamplingConfig
 
 if TYPE_CHECKING:
     from nmt.data.long_lines import Limit
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> options.Parser:
     parser = options.Parser("nmt-translate", "Translate text with a trained run, or with several as an ensemble: one line in, one line out, in order.")
-    parser.add_argument("runs", nargs="+", metavar="RUN_DIR", help="run directories made by nmt-train; an ensemble shares its target vocabulary")
+    parser.add_argument("runs", nargs="+", type=Input, metavar="RUN_DIR", help="run directories made by nmt-train; an ensemble shares its target vocabulary")
     options.add_compute(parser)
     options.add_precision(parser)
     options.add_input_output(parser, "source text")
@@ -40,32 +42,32 @@ def make_parser() -> options.Parser:
     options.add_max_line_words(parser, "are translated in parts, or refused for a list or alignments", ", or what the training allowed if that is more")
     text.add_argument("--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once")
     search = parser.add_argument_group("search")
-    search.add_argument("--beam-size", "-b", type=options.positive, default=10, metavar="N", help="hypotheses kept at each word")
+    add_setting(search, BeamConfig, "beam_size", "-b", help="hypotheses kept at each word")
     search.add_argument("--n-best", type=options.positive, default=None, metavar="K", help="write the K best in Moses' format, as tokenized words")
+    add_setting(search, BeamConfig, "normalize", help="how lengths are compared: log p / words, log p, or the penalty of GNMT")
+    add_setting(search, BeamConfig, "max_length_factor", metavar="F", help="at most F words for each source word")
+    add_setting(search, BeamConfig, "min_length_factor", metavar="F", help="at least F words for each source word")
+    add_setting(search, BeamConfig, "max_length", help="at most N words; 0: no such limit")
+    add_setting(search, BeamConfig, "min_length", help="at least N words")
+    search.add_argument("--prefix", type=Input, default=None, metavar="FILE", help="text that the translation of each line has to begin with, line by line")
     search.add_argument(
-        "--normalize", choices=("length", "none", "gnmt"), default="length", help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
-    )
-    search.add_argument("--max-length-factor", type=float, default=3.0, metavar="F", help="at most F words for each source word")
-    search.add_argument("--min-length-factor", type=float, default=0.0, metavar="F", help="at least F words for each source word")
-    search.add_argument("--max-length", type=options.positive, default=None, metavar="N", help="at most N words")
-    search.add_argument("--min-length", type=options.positive, default=None, metavar="N", help="at least N words")
-    search.add_argument("--prefix", default=None, metavar="FILE", help="text that the translation of each line has to begin with, line by line")
-    search.add_argument(
-        "--shortlist", default=None, metavar="LEX", help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, other results"
+        "--shortlist", type=Input, default=None, metavar="LEX", help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, other results"
     )
     search.add_argument("--shortlist-frequent", type=options.positive, default=100, metavar="N", help="and the N most frequent words")
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
         "--sample", type=options.positive, default=None, metavar="N", help="draw N translations instead of searching; n-best format where N > 1"
     )
-    sampling.add_argument("--temperature", type=float, default=1.0, metavar="T", help="draw from p^(1/T)")
-    sampling.add_argument("--seed", type=int, default=1, help="of the draws")
+    add_setting(sampling, SamplingConfig, "temperature", metavar="T", help="draw from p^(1/T)")
+    add_setting(sampling, SamplingConfig, "seed", help="of the draws")
     unknown = parser.add_argument_group("unknown words and alignment (models with attention)")
     unknown.add_argument("--replace-unknown", action="store_true", help="let UNK be produced, then put the source word there that the model looked at")
     unknown.add_argument(
-        "--lexicon", default=None, metavar="LEX", help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one"
+        "--lexicon", type=Input, default=None, metavar="LEX", help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one"
     )
-    unknown.add_argument("--alignments", default=None, metavar="FILE", help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention")
+    unknown.add_argument(
+        "--alignments", type=Output, default=None, metavar="FILE", help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention"
+    )
     options.add_quiet(parser)
     return parser
 
@@ -109,12 +111,16 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("--sample goes with none of --n-best, --prefix, --shortlist, --replace-unknown")
     if args.lexicon and not args.replace_unknown:
         raise ConfigError("--lexicon goes with --replace-unknown; for a short-list give --shortlist LEX")
+    for config in searching(args):
+        config.check()
     files.check_text(args.input)
     if args.prefix:
-        if args.prefix == args.input == "-":
-            raise ConfigError("--input - --prefix -: only one of them can be stdin")
-        if "-" not in (args.prefix, args.input):
-            files.check_parallel(args.input, args.prefix)
+        files.check_parallel(args.input, args.prefix)
+
+
+def searching(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
+    beam = settings_of(BeamConfig, args, allow_unknown=args.replace_unknown)
+    return beam, settings_of(SamplingConfig, args, samples=args.sample or 1)
 
 
 def blocks(args: argparse.Namespace) -> Iterator[tuple[list[str], list[str] | None]]:
@@ -132,20 +138,13 @@ class Work:
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         from nmt.data.lexicon import Lexicon
-        from nmt.search.beam import BeamConfig
-        from nmt.search.sampling import SamplingConfig
 
         self.args, self.run, self.warned = args, run, False
         self.plain = not (args.n_best or args.sample or args.prefix or args.alignments)  # a translation a line, which may be made of parts
         self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.decoder.attention:
             raise ConfigError(f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; train with model.attention")
-        self.beam = BeamConfig(
-            args.beam_size, args.normalize, args.max_length_factor, args.min_length_factor, args.max_length or 0, args.min_length or 0, args.replace_unknown
-        )
-        self.beam.check()
-        self.sampling = SamplingConfig(args.sample or 1, args.temperature, args.seed, args.max_length_factor)
-        self.sampling.check()
+        self.beam, self.sampling = searching(args)
         self.unknown = None if not args.replace_unknown else Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
         self.model: Any = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent) if args.shortlist else run.model
 

@@ -1,0 +1,242 @@
+"""Arguments of commands: numbers in their range; no output is an input, a part of one, or another output."""
+
+import argparse
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from nmt import manifest
+from nmt.cli import analyze, arguments, options
+from nmt.cli.arguments import Input, Output, check_separate
+from nmt.errors import ConfigError
+from nmt.settings import number
+
+# Each command line as words: `<name` is a file or folder that is read, `>name` one that is written.
+LINES = {
+    "vocab": ["--input <text --output >out"],
+    "clean": ["--source <a --target <b --output-source >x --output-target >y --report >report"],
+    "tokenize": ["--input <text --output >out"],
+    "subword": ["learn --input <a <b --output >out", "apply <codes --input <text --output >out", "undo --input <text --output >out"],
+    "ngram": ["--input <text --output >out"],
+    "dictionary": [
+        "learn --input <text --output >out",
+        "table <dictionary --output >out",
+        "segment <dictionary --input <text --output >out",
+        "arcs <dictionary --input <text --output >out",
+    ],
+    "perplexity": ["<model --backoff <arpa --input <text --output >out"],
+    "sample": ["<run --output >out"],
+    "score": ["<run <other --source <a --target <b --output >out", "<model --input <text --backoff <arpa --output >out"],
+    "translate": [
+        "<run <other --input <text --prefix <prefixes --shortlist <lex --lexicon <lex2 --replace-unknown --output >out --alignments >points",
+    ],
+    "average": ["<run --output >out"],
+    "analyze": ["report <run <text --source <a --reference <r <r2 --vocabulary <v <v2 --output >page"],
+}
+FIGURES = {
+    "by-length": "--source <a --reference <r --hypothesis <h <h2",
+    "by-unknown": "--source <a --reference <r --hypothesis <h --vocabulary <v <v2",
+    "subsets": "--source <a --reference <r --hypothesis <h --vocabulary <v <v2",
+    "compare": "--reference <r <r2 --baseline <b --hypothesis <h",
+    "samples": "--source <a --reference <r --hypothesis <h --vocabulary <v <v2",
+    "scores": "--first <a --second <b",
+    "phrases": "<run --table <table",
+    "words": "<run",
+    "phrase-map": "<run --input <text",
+    "parse": "<run --input <text",
+    "attention": "<run --input <text",
+    "curves": "<run <run2",
+}
+ALL = [(name, line) for name, lines in LINES.items() for line in lines]
+
+
+@dataclass
+class Case:
+    """A command line whose outputs may get other names."""
+
+    name: str
+    words: list[str]
+
+    def names(self, mark: str) -> list[str]:
+        return [word[1:] for word in self.words if word.startswith(mark)]
+
+    def run(self, folder: Path, renamed: dict[str, str], capsys: pytest.CaptureFixture[str]) -> str:
+        """The one line that refuses it; every input is what it was."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for given in self.names("<"):
+            (folder / given).write_text(f"text of {given}\n", encoding="utf-8")
+        for link, target in renamed.items():
+            if link.startswith("hard "):
+                os.link(folder / target, folder / "hard")
+            elif link.startswith("soft "):
+                os.symlink(folder / target, folder / "soft")
+        marked = {word: str(folder / word[1:]) for word in self.words if word[0] in "<>"}
+        argv = [str(folder / renamed[word[1:]]) if word[1:] in renamed else marked.get(word, word) for word in self.words]
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        assert refusal(self.name, argv) == 2
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1 and "Traceback" not in message
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        return message
+
+
+def refusal(name: str, argv: list[str]) -> int:
+    try:
+        status = import_module(f"nmt.cli.{name}").main(argv)
+    except SystemExit as stop:
+        status = stop.code
+    assert isinstance(status, int)
+    return status
+
+
+@pytest.mark.parametrize(("name", "line"), ALL)
+def test_no_output_of_any_command_is_one_of_its_inputs(name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = Case(name, line.split())
+    for out in case.names(">"):
+        for given in case.names("<"):
+            for renamed in ({out: given}, {out: f"../work/{given}"}, {out: "soft", "soft link": given}, {out: "hard", "hard link": given}):
+                message = case.run(tmp_path / "work", renamed, capsys)
+                assert "is read too" in message and given in message, (out, given, message)
+
+
+@pytest.mark.parametrize(("name", "line"), ALL)
+def test_no_output_of_any_command_is_another_output(name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = Case(name, line.split())
+    outputs = case.names(">")
+    for first, second in ((a, b) for a in outputs for b in outputs if a < b):
+        assert "is written too" in case.run(tmp_path / "work", {first: f"../work/{second}"}, capsys)
+
+
+@pytest.mark.parametrize(("kind", "line"), FIGURES.items())
+def test_no_figure_or_table_replaces_what_is_analyzed(kind: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = line.split()
+    for name in ("tsv", "png", "svg"):
+        for given in (word for word in words if word.startswith("<")):
+            case = Case("analyze", [kind, *(f"<{kind}.{name}" if word == given else word for word in words), "--output", str(tmp_path / "work")])
+            assert "is read too" in case.run(tmp_path / "work", {}, capsys)
+
+
+class Built(Exception):
+    pass
+
+
+@pytest.fixture
+def parsers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[argparse.ArgumentParser]]:
+    """The parsers of a command, those of its sub-commands too, as it makes them."""
+
+    def stop(parser: options.Parser, args: object = None, namespace: object = None) -> None:
+        raise Built(parser)
+
+    def of(name: str) -> list[argparse.ArgumentParser]:
+        with monkeypatch.context() as patch:
+            patch.setattr(options.Parser, "parse_known_args", stop)
+            with pytest.raises(Built) as built:
+                import_module(f"nmt.cli.{name}").command([])
+        return list(walk(built.value.args[0]))
+
+    return of
+
+
+def walk(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from walk(below)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_table_above_names_every_file_of_every_command(name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]) -> None:
+    lines = [*LINES[name], *(FIGURES.values() if name == "analyze" else ())]
+    given = {word for line in lines for word in line.split()}
+    for parser in parsers(name):
+        for action in parser._actions:
+            if action.type in (Input, Output) and action.option_strings:
+                assert given & set(action.option_strings), action.option_strings
+            named = {"FILE", "DIR", "RUN_DIR", "LEX", "ARPA"} & set(str(action.metavar).split("|"))
+            assert not named or action.type in (Input, Output) or (name == "analyze" and action.dest == "output"), action
+
+
+@pytest.mark.parametrize("name", [*LINES, "train"])
+def test_numbers_of_every_command_are_strict(name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]) -> None:
+    """No int() or float() of Python's: digits of other scripts, nan and numbers without end are refused."""
+    for parser in parsers(name):
+        for action in parser._actions:
+            assert action.type not in (int, float, complex), action
+            if callable(action.type) and action.type not in (Input, Output, str):
+                for text in ("²", "nan", "9" * 5000, "1_0", "", "--"):
+                    with pytest.raises(argparse.ArgumentTypeError) as refused:
+                        action.type(text)
+                    assert len(str(refused.value)) < 200
+
+
+def test_every_kind_of_analysis_is_in_the_table() -> None:
+    assert set(analyze.KINDS) == {*FIGURES, "report"}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_parts_of_a_run_that_is_read_are_no_outputs(listed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "source.vocab").write_text("words", encoding="utf-8")
+    (run / "version").write_text("nmt-run 1", encoding="utf-8")
+    if listed:
+        manifest.write(run, ["source.vocab"])
+    assert refusal("translate", [str(run), "--input", os.devnull, "--output", str(run / "source.vocab")]) == 2
+    assert "is a part of" in capsys.readouterr().err
+    assert (run / "source.vocab").read_text(encoding="utf-8") == "words"
+
+
+def test_redirected_streams_are_compared_by_their_files(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("a\n", encoding="utf-8")
+    saved = os.dup(0)
+    try:
+        with open(text, "rb") as stream:
+            os.dup2(stream.fileno(), 0)
+        with pytest.raises(ConfigError, match="is read too"):
+            check_separate([("--input", "-")], [("--output", str(text))])
+        check_separate([("--input", "-")], [("--output", str(tmp_path / "other"))])
+    finally:
+        os.dup2(saved, 0)
+        os.close(saved)
+
+
+def test_one_stream_is_read_or_written_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="only one of them can be stdin"):
+        check_separate([("--source", "-"), ("--target", "-")], [])
+    with pytest.raises(ConfigError, match="is written too"):
+        check_separate([], [("--output", "-"), ("--alignments", "-")])
+    check_separate([("--source", "a"), ("--target", "a")], [("--output", os.devnull), ("--alignments", os.devnull)])  # what is written nowhere
+
+
+@dataclass
+class Config:
+    size: int = number(5, least=1, most=20)
+    share: float = number(0.5, above=0, below=1)
+    sizes: tuple[int, ...] = number((0,), least=0)
+
+
+@pytest.mark.parametrize("argv", [["--size", "0"], ["--size", "21"], ["--size", "1.5"], ["--share", "0"], ["--share", "1"], ["--sizes", "1", "-1"]])
+def test_options_have_the_range_of_their_field(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    parser = options.Parser("test", "")
+    arguments.add_setting(parser, Config, "size")
+    arguments.add_setting(parser, Config, "share")
+    arguments.add_setting(parser, Config, "sizes", nargs="+")
+    assert arguments.settings_of(Config, parser.parse_args([])) == Config()
+    with pytest.raises(SystemExit):
+        parser.parse_args(argv)
+    assert "expected" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_best_last_or_a_number() -> None:
+    assert [arguments.checkpoint(text) for text in ("best", "last", "007")] == ["best", "last", "7"]
+    for text in ("²", "-1", "1" * 5000, "beste"):
+        with pytest.raises(argparse.ArgumentTypeError, match="expected best, last or the number of an update"):
+            arguments.checkpoint(text)
