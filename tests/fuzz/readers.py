@@ -1,0 +1,281 @@
+"""Every reader of the project with a valid file for it. Each entry: a folder of valid files, the one that is damaged, the reader."""
+
+import gzip
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nmt import config, files, manifest, nbest, phrase_table, run
+from nmt.analysis import correlation, curves, systems
+from nmt.data import corpus, subword, tokenize
+from nmt.data.lexicon import Lexicon
+from nmt.data.vocab import Vocab
+from nmt.errors import DataError
+from nmt.lm import count
+from nmt.lm.dictionary import Dictionary
+from nmt.training import loop
+from smt_bridge import alignment, check_system, job, moses_ini, propose, reuse, weights
+from smt_bridge.cli import tune_nbest
+from smt_bridge.decoder import system, xml_input
+from smt_bridge.decoder import table as tables
+from smt_bridge.decoder.cache import Cache
+from smt_bridge.tuning import loop as tuning
+from smt_bridge.tuning import pool
+from tests.conftest import ROOT
+from tests.smt_bridge.decoder.models import write_model
+
+Read = Callable[[Path], object]  # of the damaged file
+
+
+@dataclass
+class Reader:
+    make: Callable[[Path], object]  # valid files in an empty folder
+    file: str
+    read: Read
+    cases: int = 12  # in the default ring
+    named: bool = True  # does a message name the file?
+
+
+def text(*lines: str) -> Callable[[Path], object]:
+    """A folder with one file, `file`."""
+    return lambda folder: (folder / "file").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def drained(found: Iterable[Any]) -> int:
+    return sum(1 for _ in found)
+
+
+# ---- nmt ------------------------------------------------------------------------------------------------------------------------
+
+VOCAB = ["#version: 1 vocabulary size=3", "the\t10", "cat\t7", "l'\t5", "sat\t1"]
+TABLE = [
+    "a b ||| c ||| 0.5 0.25 1 0.1 ||| 0-0 1-0 ||| 3 2 1 ||| |||",
+    "a ||| b ||| 0.5 0.25 1 1e-3 ||| 0-0 ||| 3 2 1 ||| |||",
+    "a ||| c d ||| 0.5 0.25 1 0.1 ||| 0-0 0-1 ||| 3 2 1 ||| |||",
+]
+NBEST = [
+    "0 ||| a b ||| LM0= -1.5 TM0= -0.5 -0.25 ||| -2.5 ||| 0-0=0-0 1=1",
+    "0 ||| a ||| LM0= -1 TM0= -0.5 -0.5 ||| -2.75",
+    "1 ||| c ||| LM0= -3 TM0= 0 1e-3 ||| -9",
+]
+ARPA = [
+    "\\data\\", "ngram 1=5", "ngram 2=3", "", "\\1-grams:", "-1.5\t<unk>", "0\t<s>\t-0.5", "-0.7\t</s>", "-0.6\tp\t-0.25", "-0.9\tq\t-0.1", "",
+    "\\2-grams:", "-0.3\t<s> p", "-0.4\tp q", "-0.2\tq </s>", "", "\\end\\",
+]  # fmt: skip
+CONFIG = [
+    "run: runs/x", "seed: 3", "data:", "  train_source: a.en", "  train_target: a.fr", "  max_length: 40", "  source: {language: en, case: lower}",
+    "model: {embedding: 16, hidden: 24, maxout: 12, dropout: 0.1}", "training:", "  learning_rate: 0.01", "  max_steps: 60", "  cost: word",
+]  # fmt: skip
+
+
+def read_arpa(path: Path) -> None:
+    count.load(path).scores([["p", "q", "x"], []])
+
+
+def read_codes(path: Path) -> None:
+    subword.load(path).apply(["the", "lower", "newest"])
+
+
+def read_overrides(path: Path) -> None:
+    text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")  # as the system hands over arguments
+    config.load(str(path.parent / "config.yaml"), list(filter(None, text.split("\n")[:5])))
+
+
+def overrides(folder: Path) -> None:
+    files.write_text(folder / "config.yaml", CONFIG)
+    files.write_text(folder / "overrides", ["model.hidden=32", "training.learning_rate=1e-4", "data.source.case=keep", "seed=7"])
+
+
+def old_run(folder: Path) -> None:
+    """A run of version 0.1, which has no checksums; quick to load."""
+    shutil.copytree(ROOT / "tests" / "golden" / "run-1", folder / "run")
+    place = folder / "run" / "config.yaml"
+    place.write_text(place.read_text(encoding="utf-8").replace("ize: true", "ize: false"), encoding="utf-8")
+
+
+def new_run(folder: Path) -> None:
+    old_run(folder)
+    manifest.write(folder / "run", [path.name for path in sorted((folder / "run").iterdir())])
+
+
+def read_run(path: Path) -> None:
+    run.Run.load(path.parent)
+
+
+def train_state(folder: Path) -> None:
+    progress = {"step": 600, "epoch": 1, "batch": 0, "best": 1.0, "best_step": 600, "saved": [600]}
+    optimizer = {"state": {0: {"mean": torch.ones(3)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+    state = {"progress": progress, "optimizer": optimizer, "random": torch.get_rng_state(), "random_cuda": [], "sizes": [0, 0], "extra": {}}
+    old_run(folder)
+    torch.save(state, folder / "run" / "training.pt")
+    manifest.write(folder / "run", [path.name for path in sorted((folder / "run").iterdir())])
+
+
+def binarized(folder: Path) -> None:
+    words = Vocab({"a": 3, "b": 2}, 10)
+    pairs = [(["a", "b"], ["b"]), (["b"], ["a", "a"]), (["a"], ["a"])]
+    corpus.binarize(pairs, words, words, folder / "data", 10, "stamp")
+
+
+def read_corpus(path: Path) -> None:
+    found = corpus.open_corpus(path.parent)
+    for number in range(min(100, len(found))):
+        found.pair(number)
+
+
+def hypotheses(folder: Path) -> None:
+    files.write_text(folder / "source", ["a b", "c"])
+    files.write_text(folder / "file", NBEST)
+
+
+READERS: dict[str, Reader] = {
+    "text": Reader(text("a b c", "", "été"), "file", lambda path: drained(files.read_lines(path))),
+    "gzip": Reader(lambda folder: (folder / "file").write_bytes(gzip.compress(b"a b\n" * 50)), "file", lambda path: drained(files.read_lines(path))),
+    "vocabulary": Reader(text(*VOCAB), "file", Vocab.load),
+    "codes": Reader(text("#version: 0.2", "l o", "lo w</w>", "e r</w>"), "file", read_codes),
+    "truecase": Reader(text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", tokenize.load_truecase),
+    "dictionary": Reader(text("#version: 1 dictionary size=3", "a\t5", "b\t3", "a b\t2"), "file", Dictionary.load),
+    "arpa": Reader(text(*ARPA), "file", read_arpa),
+    "lexicon": Reader(text("chat cat 0.5", "le the 0.25", "NULL the 1"), "file", Lexicon.load),
+    "n-best list": Reader(text(*NBEST), "file", lambda path: drained(nbest.read(path))),
+    "phrase table": Reader(text(*TABLE), "file", lambda path: drained(phrase_table.checked(path))),
+    "hypotheses": Reader(hypotheses, "file", lambda path: systems.load(str(path.parent / "source"), [str(path.parent / "source")], [str(path)], None, "none")),
+    "scores": Reader(text("-1.5 ||| -1 -0.5", "-2", "-3.25"), "file", lambda path: correlation.read_scores(str(path))),
+    "train.tsv": Reader(
+        lambda folder: [files.write_text(folder / f"{name}.tsv", ["step\tcost\tbleu", "10\t3.5\t1.5", "20\t3.25\tnan"]) for name in ("train", "dev")],
+        "train.tsv",
+        lambda path: list(curves.to_tsv({"run": curves.read(path.parent)})),
+    ),
+    "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
+    "overrides": Reader(overrides, "overrides", read_overrides, named=False),
+    "training.pt": Reader(train_state, "run/training.pt", lambda path: loop.load_state(path.parent)),
+    "stamp.json": Reader(binarized, "data/stamp.json", read_corpus),
+    "ids": Reader(binarized, "data/source.ids", read_corpus),
+    "offsets": Reader(binarized, "data/target.offsets", read_corpus),
+}
+PARTS = ("version", "config.yaml", "checkpoints.json", "source.vocab", "target.codes", "source.truecase", "step-600.pt")
+READERS |= {f"old run: {name}": Reader(old_run, f"run/{name}", read_run, 4) for name in PARTS}
+READERS |= {f"new run: {name}": Reader(new_run, f"run/{name}", read_run, 4) for name in (*PARTS, "manifest.json")}
+
+# ---- smt ------------------------------------------------------------------------------------------------------------------------
+
+WEIGHTS = ["# weights", "LM0= 0.5", "TM0= 0.2 -0.1", "UnknownWordPenalty0= 1"]
+INI = [
+    "[input-factors]", "0", "[mapping]", "0 T 0", "[distortion-limit]", "6", "[feature]", "UnknownWordPenalty", "Distortion",
+    "PhraseDictionaryMemory name=TM0 num-features=4 path=table input-factor=0 output-factor=0 table-limit=20", "KENLM name=LM0 factor=0 path=lm order=3",
+    "[weight]", "Distortion0= 0.3", "TM0= 0.2 0.2 0.2 0.2", "LM0= 0.5",
+]  # fmt: skip
+FEATURES = ["FEATURES_TXT_BEGIN_0 0 2 2 LM0_0 TM0_0", "-1 0.5", "-2 0.25", "FEATURES_TXT_END_0"]
+SCORES = ["SCORES_TXT_BEGIN_0 0 2 9 BLEU", "4 4 3 3 2 2 1 1 4", "3 4 1 3 1 2 1 1 4", "SCORES_TXT_END_0"]
+
+
+def pools(folder: Path) -> None:
+    files.write_text(folder / "features", FEATURES)
+    files.write_text(folder / "scores", SCORES)
+
+
+def read_pool(path: Path) -> None:
+    pool.from_moses([str(path.parent / "features")], [str(path.parent / "scores")])
+
+
+def read_ini(path: Path) -> None:
+    ini = moses_ini.read(str(path))
+    drained(check_system.problems(ini, str(path.parent)))
+
+
+def scored(folder: Path) -> None:
+    files.write_text(folder / "table", TABLE)
+    reuse.write_columns(str(folder / "table"), [{"identity": "a", "column": 4}])
+
+
+def model(folder: Path) -> None:
+    write_model(folder / "model", 1)
+
+
+def read_model(path: Path) -> None:
+    system.load(str(path.parent), use_cache=False)
+
+
+def cached(folder: Path) -> None:
+    """The one file of a cache, under another name; the reader gives it back the name it had."""
+    model(folder)
+    keep(folder)
+    found = next((folder / "cache").glob("*.npz"))
+    (folder / "name").write_text(found.name, encoding="utf-8")
+    found.rename(folder / "cached")
+
+
+def keep(folder: Path) -> None:
+    table = str(folder / "model" / "table")
+    Cache(folder / "cache").keep([table], lambda: tables.read(table, 4, None), tables.Table)
+
+
+def read_cached(path: Path) -> None:
+    name = (path.parent / "name").read_text(encoding="utf-8")
+    (path.parent / "cache" / name).write_bytes(path.read_bytes())
+    keep(path.parent)
+
+
+def read_markup(path: Path) -> None:
+    for number, line in enumerate(files.read_lines(path), 1):
+        try:
+            xml_input.parse(line, xml_input.Markup("exclusive"))
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from error  # as the decoder does
+
+
+def begun_job(folder: Path) -> None:
+    begun = job.open_job(str(folder / "out"), {"table": "t", "features": ["a"]}, 2, resume=False)
+    begun.add(np.ones((3, 2)))
+    begun.add(np.zeros((2, 2)))
+
+
+def read_job(path: Path) -> None:
+    resumed = job.open_job(str(path.parent.parent / "out"), {"table": "t", "features": ["a"]}, 2, resume=True)
+    drained(resumed.finished())
+
+
+def tuned(folder: Path) -> None:
+    (folder / "work").mkdir()
+    tuning.open_folder(folder / "work", {"model": "m"}, tuning.TuneConfig())
+    made = tuning.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
+    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, tuning.TuneConfig()).save(made)
+
+
+def read_tuned(path: Path) -> None:
+    tuning.open_folder(path.parent, {"model": "m"}, tuning.TuneConfig())
+    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, tuning.TuneConfig())
+    begun.load()
+    begun.pool()
+
+
+READERS |= {
+    "word translation table": Reader(text("chat cat 0.5", "le the 0.25", "NULL the 1"), "file", lambda path: propose.read_lexicon(str(path))),
+    "alignments": Reader(text("0-0 1-2", "", "0-0"), "file", lambda path: drained(alignment.read(path))),
+    "weights": Reader(text(*WEIGHTS), "file", weights.read),
+    "starting weights": Reader(text("0.5 0.25 0.25"), "file", lambda path: tune_nbest.read_init(str(path), ["LM0_0", "TM0_0", "TM0_1"])),
+    "moses.ini": Reader(text(*INI), "file", read_ini),
+    "scores.json": Reader(scored, "table.scores.json", lambda path: reuse.OldTable(str(path).removesuffix(".scores.json"), ["a"])),
+    "table of proposals": Reader(text(*TABLE), "file", lambda path: propose.read_table(str(path), None)),
+    "features of mert": Reader(pools, "features", read_pool),
+    "scores of mert": Reader(pools, "scores", read_pool),
+    "decoder: moses.ini": Reader(model, "model/moses.ini", read_model),
+    "decoder: table": Reader(model, "model/table", read_model),
+    "decoder: reordering": Reader(model, "model/reordering", read_model),
+    "decoder: lm": Reader(model, "model/lm0", read_model),
+    "decoder: cache": Reader(cached, "cached", read_cached),
+    "markup": Reader(
+        text('a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np> b', "<zone> a b </zone> c", 'a <wall/> <x translation="y" span="0-0"/>'),
+        "file",
+        read_markup,
+    ),
+    "job.json": Reader(begun_job, "out.job/job.json", read_job),
+    "scores of a job": Reader(begun_job, "out.job/scores", read_job),
+    "tune.json": Reader(tuned, "work/tune.json", read_tuned),
+    "NN.npz": Reader(tuned, "work/00.npz", read_tuned),
+}

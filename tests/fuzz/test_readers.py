@@ -1,0 +1,98 @@
+"""Whatever has happened to a file, its reader returns, or raises a UserError of one short line that names it: nothing else, soon, in little memory."""
+
+import logging
+import os
+import resource
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from nmt.errors import UserError
+from tests.fuzz.mutations import mutated
+from tests.fuzz.readers import READERS, Reader
+
+SECONDS = 10  # of the processor: a busy machine is no failure
+MEMORY = 3 << 30  # bytes beyond what the process has: far more than any of these small files needs
+CASES = 500  # of each reader, in the slow ring
+
+
+def options(cases: int) -> Any:
+    return settings(
+        max_examples=cases, derandomize=True, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=False
+    )
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """An AssertionError after SECONDS, a MemoryError above MEMORY."""
+
+    def late(number: int, frame: Any) -> NoReturn:
+        raise AssertionError(f"not done in {SECONDS} s")
+
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") if Path("/proc/self/statm").exists() else None
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    handler = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    if used is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def fuzz(reader: Reader, folder: Path, cases: int) -> None:
+    reader.make(folder)
+    damaged = folder / reader.file
+    valid = damaged.read_bytes()
+    reader.read(damaged)  # what is valid is read
+
+    @options(cases)
+    @given(mutated(valid))
+    def each(data: bytes) -> None:
+        damaged.write_bytes(data)
+        with bounded():
+            try:
+                reader.read(damaged)
+            except UserError as error:
+                message = str(error)
+                assert "\n" not in message and len(message) < 2000, message[:3000]
+                assert not reader.named or str(damaged) in message or str(damaged.parent) in message, message
+
+    logging.disable(logging.CRITICAL)
+    try:
+        each()
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+# What is mended elsewhere: numbers of vocabularies, codes and ARPA files, configurations, binarized text, indices of runs.
+RUNS = "readers of runs and their parts"
+SOON = dict.fromkeys(["stamp.json", "ids", "offsets", "old run: target.codes", "new run: target.codes"], RUNS)
+SOON_OF_MANY = SOON | dict.fromkeys(
+    ["vocabulary", "codes", "dictionary", "arpa", "configuration", "overrides", "decoder: lm"]
+    + [f"{run} run: {part}" for run in ("old", "new") for part in ("config.yaml", "checkpoints.json", "source.vocab")],
+    RUNS,
+)
+
+
+def marked(names: Iterable[str], known: dict[str, str]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.xfail(reason=known[name], strict=True)) if name in known else name for name in names]
+
+
+@pytest.mark.parametrize("name", marked(READERS, SOON))
+def test_damaged_files_give_one_clear_error(name: str, tmp_path: Path) -> None:
+    fuzz(READERS[name], tmp_path, READERS[name].cases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", marked(READERS, SOON_OF_MANY))
+def test_damaged_files_of_500_kinds_give_one_clear_error(name: str, tmp_path: Path) -> None:
+    fuzz(READERS[name], tmp_path, CASES)
