@@ -95,7 +95,6 @@ def train(config: Any, directory: Path, overwrite: bool, show_bar: bool, team: A
 
     with team.first_then_others():
         if team.first and overwrite:
-            check_outside(config, directory)
             run_directory.remove(directory)
         state = reopen(config, directory, team.first)
         config.device = device
@@ -197,14 +196,6 @@ def begin_from(model: Any, vocabs: Any, parent: str) -> None:
     )  # fmt: skip
     if done.left:
         log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
-
-
-def check_outside(config: Any, directory: Path) -> None:
-    """ConfigError for a file that is read but would be removed with the run."""
-    sides = [getattr(side, key) for side in (config.data.source, config.data.target) for key in ("vocab_file", "codes")]
-    for path in (config.init_from, config.data.train_source, config.data.train_target, config.data.phrase_table, config.data.train_text, *sides):
-        if path and f"{os.path.realpath(path)}/".startswith(f"{os.path.realpath(directory)}/"):
-            raise ConfigError(f"{path}: is read, but --overwrite removes {directory}; name another run directory")
 
 
 def reopen(config: Any, directory: Path, first: bool) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ import torch
 
 from nmt import checkpoint, config, locks, manifest, run_directory
 from nmt.cli import train
-from nmt.errors import CheckpointError, ConfigError, DataError, UserError
+from nmt.errors import CheckpointError, DataError, UserError
 from tests.conftest import ATTENTIVE
 
 
@@ -265,14 +265,6 @@ def test_overwrite_keeps_what_is_not_of_the_run(copied: Path, command: Callable[
     assert all((copied / "run" / name).read_text() == "mine" for name in ("notes.txt", "data/mine.en", "src/main.c"))
     assert [path.name for path in (copied / "run").glob("step-*")] == ["step-20.pt"]
     checkpoint.load(copied / "run")
-
-
-@pytest.mark.parametrize("override", ["init_from=RUN", "data.source.vocab_file=RUN/source.vocab", "data.source.codes=RUN/x"])
-def test_overwrite_does_not_remove_what_is_read(copied: Path, override: str) -> None:
-    before = content(copied)
-    with pytest.raises(ConfigError, match="is read, but --overwrite removes"):
-        start(copied, copied / "run", override.replace("RUN", str(copied / "run")), overwrite=True)
-    assert content(copied) == before
 
 
 def test_a_second_training_is_told_of_the_first(copied: Path) -> None:

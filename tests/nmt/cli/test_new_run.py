@@ -30,7 +30,7 @@ def test_no_text_lies_in_the_folder_that_is_made(folder: Path, key: str, name: s
 
 def test_nor_do_vocabularies_codes_weights_and_the_configuration(folder: Path) -> None:
     inside, run = str(folder / "run" / "text"), str(folder / "run")
-    for data in (DataConfig(source=SideConfig(vocab_file=inside)), DataConfig(target=SideConfig(codes=inside))):
+    for data in (DataConfig(source=SideConfig(vocab_file=inside)), DataConfig(target=SideConfig(codes=f"{run}/none"))):
         with pytest.raises(ConfigError, match="lies in the run directory"):
             new_run.check(RunConfig(run=run, data=data), str(folder / "config.yaml"))
     with pytest.raises(ConfigError, match="init_from"):
