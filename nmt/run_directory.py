@@ -117,7 +117,7 @@ def step_of(directory: Path, which: str) -> int:
             return int(json.load(stream)[which])
     except DataError as error:
         raise CheckpointError(str(error)) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path}: cannot find checkpoint {numbers.shown(which)}; expected best, last or a step") from error
 
 

@@ -12,7 +12,7 @@ import torch
 
 from nmt import config, files, manifest, nbest, phrase_table, run
 from nmt.analysis import correlation, curves, systems
-from nmt.data import corpus, subword, tokenize
+from nmt.data import binarized, subword, tokenize
 from nmt.data.lexicon import Lexicon
 from nmt.data.vocab import Vocab
 from nmt.errors import DataError
@@ -116,14 +116,14 @@ def train_state(folder: Path) -> None:
     manifest.write(folder / "run", [path.name for path in sorted((folder / "run").iterdir())])
 
 
-def binarized(folder: Path) -> None:
+def ids(folder: Path) -> None:
     words = Vocab({"a": 3, "b": 2}, 10)
     pairs = [(["a", "b"], ["b"]), (["b"], ["a", "a"]), (["a"], ["a"])]
-    corpus.binarize(pairs, words, words, folder / "data", 10, "stamp")
+    binarized.binarize(pairs, words, words, folder / "data", 10, "stamp")
 
 
 def read_corpus(path: Path) -> None:
-    found = corpus.open_corpus(path.parent)
+    found = binarized.open_corpus(path.parent, 5, 5)
     for number in range(min(100, len(found))):
         found.pair(number)
 
@@ -154,9 +154,9 @@ READERS: dict[str, Reader] = {
     "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),
     "training.pt": Reader(train_state, "run/training.pt", lambda path: loop.load_state(path.parent)),
-    "stamp.json": Reader(binarized, "data/stamp.json", read_corpus),
-    "ids": Reader(binarized, "data/source.ids", read_corpus),
-    "offsets": Reader(binarized, "data/target.offsets", read_corpus),
+    "stamp.json": Reader(ids, "data/stamp.json", read_corpus),
+    "ids": Reader(ids, "data/source.ids", read_corpus),
+    "offsets": Reader(ids, "data/target.offsets", read_corpus),
 }
 PARTS = ("version", "config.yaml", "checkpoints.json", "source.vocab", "target.codes", "source.truecase", "step-600.pt")
 READERS |= {f"old run: {name}": Reader(old_run, f"run/{name}", read_run, 4) for name in PARTS}

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import INI, NBEST, TABLE, text
-from tests.fuzz.test_readers import RUNS, bounded, marked, options
+from tests.fuzz.test_readers import bounded, options
 
 LINES = ("the cat sat", "", "a b c d e", "été \u2028 l' homme")
 Make = Callable[[Path], object]
@@ -66,6 +66,6 @@ def test_commands_end_with_0_or_2(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", marked(COMMANDS, dict.fromkeys(["nmt.cli.subword", "nmt.cli.dictionary"], RUNS)))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_commands_end_with_0_or_2_in_500_cases(name: str, tmp_path: Path) -> None:
     fuzz(name, tmp_path, 500)

@@ -4,7 +4,7 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,26 +73,12 @@ def fuzz(reader: Reader, folder: Path, cases: int) -> None:
         logging.disable(logging.NOTSET)
 
 
-# What is mended elsewhere: numbers of vocabularies, codes and ARPA files, configurations, binarized text, indices of runs.
-RUNS = "readers of runs and their parts"
-SOON = dict.fromkeys(["stamp.json", "ids", "offsets", "old run: target.codes", "new run: target.codes"], RUNS)
-SOON_OF_MANY = SOON | dict.fromkeys(
-    ["vocabulary", "codes", "dictionary", "arpa", "configuration", "overrides", "decoder: lm"]
-    + [f"{run} run: {part}" for run in ("old", "new") for part in ("config.yaml", "checkpoints.json", "source.vocab")],
-    RUNS,
-)
-
-
-def marked(names: Iterable[str], known: dict[str, str]) -> list[Any]:
-    return [pytest.param(name, marks=pytest.mark.xfail(reason=known[name], strict=True)) if name in known else name for name in names]
-
-
-@pytest.mark.parametrize("name", marked(READERS, SOON))
+@pytest.mark.parametrize("name", READERS)
 def test_damaged_files_give_one_clear_error(name: str, tmp_path: Path) -> None:
     fuzz(READERS[name], tmp_path, READERS[name].cases)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", marked(READERS, SOON_OF_MANY))
+@pytest.mark.parametrize("name", READERS)
 def test_damaged_files_of_500_kinds_give_one_clear_error(name: str, tmp_path: Path) -> None:
     fuzz(READERS[name], tmp_path, CASES)
