@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+GRACE = 10.0  # seconds to clean up in; a library may have swallowed the exception, or compute on, and then the kernel ends the process
 SAME = 0.5  # seconds: `timeout` and torchrun send a signal twice, to a process and to its group; that is one
 
 
@@ -57,6 +58,8 @@ def listen(first: Callable[[int], object]) -> None:
 
 def leave(number: int) -> NoReturn:
     """Files that are being written beside their names are removed on the way out."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, GRACE)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     sys.exit(128 + number)

@@ -39,3 +39,9 @@ def test_held_signals_come_late() -> None:
 
 def test_what_was_to_be_ignored_stays_ignored() -> None:
     assert run("signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignals.listen(signals.leave)\nos.kill(me, signal.SIGINT)\nprint('on')") == (0, "on\n")
+
+
+def test_a_process_that_swallows_the_exception_ends_all_the_same() -> None:
+    script = "signals.GRACE = 0.2\nsignals.listen(signals.leave)\ntry:\n    os.kill(me, signal.SIGTERM)\n"
+    script += "except SystemExit:\n    print('on', flush=True)\n    time.sleep(1200)"
+    assert run(script) == (-signal.SIGALRM, "on\n")
