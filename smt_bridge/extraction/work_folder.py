@@ -29,7 +29,7 @@ def work_folder(output: str) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
         raise files.cannot_write(parent, error) from error
-    with locks.locked(folder, COMMAND):
+    with locks.locked(folder, COMMAND, wait=True):  # another extraction that starts may take it for a left one, and removes it empty
         try:
             yield folder
         except BrokenPipeError:
@@ -50,7 +50,9 @@ def sweep(parent: Path) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """A lock whose text is not written yet is left alone: its owner is about to take it."""
-    if folder.is_symlink() or not folder.is_dir() or not locks.holder(folder).startswith(f"{COMMAND},"):
+    """Made by an extraction? One that was killed before it had written its name left an empty folder, and nobody misses that."""
+    if folder.is_symlink() or not folder.is_dir():
         return False
-    return all(CONTENT.fullmatch(inside.name) for inside in folder.iterdir())
+    if not locks.holder(folder):
+        return locks.is_empty(folder)
+    return locks.holder(folder).startswith(f"{COMMAND},") and all(CONTENT.fullmatch(inside.name) for inside in folder.iterdir())

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -44,12 +45,29 @@ def test_left_over_folders_are_swept(tmp_path: Path) -> None:
     assert all((tmp_path / name / inside).exists() for name, inside in strangers.items())
 
 
-def test_a_lock_without_text_is_left_alone(tmp_path: Path) -> None:
-    """Its owner is about to take it."""
-    (tmp_path / "smt-extract.abcdefgh").mkdir()
-    (tmp_path / "smt-extract.abcdefgh" / locks.FILE).touch()
+@pytest.mark.parametrize("lock", [True, False])
+def test_a_start_that_was_killed_at_once_leaves_an_empty_folder(lock: bool, tmp_path: Path) -> None:
+    left = tmp_path / "smt-extract.abcdefgh"
+    left.mkdir()
+    if lock:
+        (left / locks.FILE).touch()
     sweep(tmp_path)
-    assert (tmp_path / "smt-extract.abcdefgh").exists()
+    assert not left.exists()
+
+
+def test_who_has_just_begun_loses_nothing_to_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another extraction sweeps between the making of the folder and its lock."""
+    make = tempfile.mkdtemp
+
+    def made_and_swept(prefix: str, dir: Path) -> str:
+        folder = make(prefix=prefix, dir=dir)
+        sweep(tmp_path)
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_swept)
+    with work_folder(str(tmp_path / "table")) as folder:
+        assert folder.exists() and locks.holder(folder).startswith("smt-extract, process")
+    assert not list(tmp_path.iterdir())
 
 
 def write_texts(folder: Path, lines: int) -> None:
