@@ -39,8 +39,11 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser.parse_args(argv)
     options.start_log("smt-decode", args.quiet)
     files.check_text(args.input)
+    from smt_bridge import moses_ini
     from smt_bridge import weights as weight_files
+    from smt_bridge.decoder.system import ini_of
 
+    decoding.check_tables(moses_ini.read(ini_of(args.model)), [("--output", args.output), ("--n-best-list", args.n_best_list or "")])
     weights = weight_files.read(args.weights) if args.weights else None
     decoder = decoding.load(args, args.n_best if args.n_best_list else 0, args.distinct, weights)
     check_markup(decoder, args.input)

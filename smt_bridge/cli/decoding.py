@@ -2,11 +2,14 @@
 
 import argparse
 import logging
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
+from nmt.cli.arguments import add_setting, check_separate
 from nmt.data.long_lines import MAX_LINE_WORDS
-from nmt.settings import ALLOWED
+from smt_bridge.moses_ini import Ini, find_table
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
@@ -16,33 +19,36 @@ log = logging.getLogger("nmt.decode")
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    from smt_bridge.decoder.config import BY_NAME
+    from smt_bridge.decoder.config import DecoderConfig
 
-    whole: dict[str, Any] = {"type": int, "default": None, "metavar": "N"}
+    def add(name: str, what: str) -> None:
+        add_setting(parser, DecoderConfig, name, help=what)
+
     switch: dict[str, Any] = {"action": argparse.BooleanOptionalAction, "default": None}
-    parser.add_argument("--stack", **whole, help="hypotheses kept for each number of translated words; 0: all; default: the ini's, or 200")
-    parser.add_argument("--table-limit", **whole, help="best options of a source phrase; 0: all; default: the ini's, or 20")
-    parser.add_argument("--distortion-limit", **whole, help="longest jump in words; -1: any; default: the ini's, or any")
-    parser.add_argument(
-        "--beam-threshold", type=float, default=None, metavar="P", help="drop hypotheses of less than this share of the best one's; default: the ini's, or 1e-5"
-    )
-    parser.add_argument("--max-phrase-length", **whole, help="source words of an option; default: the ini's, or 20")
-    parser.add_argument("--early-distortion-cost", **switch, help="pay for a jump when it leaves a gap; default: the ini's")
-    parser.add_argument("--drop-unknown", **switch, help="leave unknown words out, but for those with digits; default: the ini's")
-    parser.add_argument("--mark-unknown", **switch, help="write UNK before unknown words, or the ini's prefix and suffix around them; default: the ini's")
-    parser.add_argument(
-        "--xml-input",
-        choices=BY_NAME["xml_input"].metadata[ALLOWED],
-        default=None,
-        help="what tags in the input do, as in Moses; default: the ini's, or pass-through",
-    )
-    parser.add_argument("--xml-brackets", type=brackets, default=None, metavar="'< >'", help="what encloses tags; default: the ini's, or < >")
+    add("stack", "hypotheses kept for each number of translated words; 0: all; without it the ini's, or 200")
+    add("table_limit", "best options of a source phrase; 0: all; without it the ini's, or 20")
+    add("distortion_limit", "longest jump in words; -1: any; without it the ini's, or any")
+    add("beam_threshold", "drop hypotheses of less than this share of the best one's; without it the ini's, or 1e-5")
+    add("max_phrase_length", "source words of an option; without it the ini's, or 20")
+    parser.add_argument("--early-distortion-cost", **switch, help="pay for a jump when it leaves a gap; without it as the ini says")
+    parser.add_argument("--drop-unknown", **switch, help="leave unknown words out, but for those with digits; without it as the ini says")
+    parser.add_argument("--mark-unknown", **switch, help="write UNK before unknown words, or what the ini has for it; without it as the ini says")
+    add("xml_input", "what tags in the input do, as in Moses; without it the ini's, or pass-through")
+    parser.add_argument("--xml-brackets", type=brackets, default=None, metavar="'< >'", help="what encloses tags; without it the ini's, or < >")
     options.add_max_line_words(parser, "are translated in parts, or refused for an n-best list")
-    parser.add_argument("--neural-beam", type=int, default=500, metavar="K", help="candidates of a stack that the neural LMs of the ini score; 0: all")
-    parser.add_argument("--buffer", type=options.positive, default=8192, metavar="N", help="n-grams that a neural LM scores at a time")
+    add("neural_beam", "candidates of a stack that the neural LMs of the ini score; 0: all")
+    add("buffer", "n-grams that a neural LM scores at a time")
     parser.add_argument("--workers", type=options.positive, default=1, metavar="N", help="sentences translated at a time; the result does not depend on it")
     parser.add_argument("--cache", metavar="DIR", default=None, help="where tables and LMs are kept, ready to load; default: see smt-cache")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache, which makes loading fast")
+
+
+def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]]) -> None:
+    """ConfigError when an output, (option, path), is a moses.ini that is read, or one of its tables and models."""
+    roots = (".", str(Path(ini.path).parent))
+    found = [find_table(feature.options["path"], root) for feature in ini.features if "path" in feature.options for root in roots]
+    tables = [("MODEL", str(place)) for place in found if place]
+    check_separate([("MODEL", ini.path), *tables], outputs)
 
 
 def brackets(text: str) -> tuple[str, str]:

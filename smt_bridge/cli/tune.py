@@ -83,11 +83,9 @@ def places_of(args: argparse.Namespace) -> Places:
     output = Path(args.output or Path(path).parent / "moses.tuned.ini")
     work = Path(args.work or f"{output}.tuning")
     ini = moses_ini.read(path)
-    roots = [".", str(Path(path).parent)]
-    tables = [("MODEL", ini_paths.absolute(feature.options["path"], roots)) for feature in ini.features if "path" in feature.options]
-    arguments.check_separate([("MODEL", path), *tables], [("--output", str(output)), ("--work", str(work))])
+    decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])
     beside = output.parent.resolve() == Path(path).parent.resolve()
-    return Places(path, output, work, ini if beside else ini_paths.whole(ini, roots))
+    return Places(path, output, work, ini if beside else ini_paths.whole(ini, [".", str(Path(path).parent)]))
 
 
 def tune(args: argparse.Namespace, places: Places) -> None:
