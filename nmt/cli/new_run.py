@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt import config as configuration
+from nmt import run_directory
 from nmt.data.text import check_language
 from nmt.errors import ConfigError
 
@@ -15,7 +16,12 @@ FILES = (
 
 
 def check(config: Any, given: str) -> None:
-    """Of a run that is begun: nothing that is read lies in its folder, and its languages are some. ConfigError before any work."""
+    """Of a run that is begun: nothing that is read lies in its folder, its languages are some, the run that it starts from is there.
+
+    ConfigError or CheckpointError before any work.
+    """
+    if config.init_from:
+        run_directory.check_version(Path(config.init_from))
     for side in (config.data.target,) if config.lm.type else (config.data.source, config.data.target):
         check_language(side)
     for key, path in {"CONFIG.yaml": given, **{key: configuration.value_of(config, key) for key in FILES}}.items():

@@ -8,7 +8,7 @@ from nmt.cli import new_run, train
 from nmt.config import RunConfig
 from nmt.data.corpus import DataConfig
 from nmt.data.text import SideConfig
-from nmt.errors import ConfigError
+from nmt.errors import CheckpointError, ConfigError
 
 
 @pytest.fixture
@@ -33,8 +33,11 @@ def test_nor_do_vocabularies_codes_weights_and_the_configuration(folder: Path) -
     for data in (DataConfig(source=SideConfig(vocab_file=inside)), DataConfig(target=SideConfig(codes=f"{run}/none"))):
         with pytest.raises(ConfigError, match="lies in the run directory"):
             new_run.check(RunConfig(run=run, data=data), str(folder / "config.yaml"))
+    (folder / "run" / "version").write_text("nmt-run 1\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="init_from"):
         new_run.check(RunConfig(run=run, init_from=run), str(folder / "config.yaml"))
+    with pytest.raises(CheckpointError, match="no such run directory"):
+        new_run.check(RunConfig(run=run, init_from=str(folder / "none")), str(folder / "config.yaml"))
     with pytest.raises(ConfigError, match=r"CONFIG\.yaml"):
         new_run.check(RunConfig(run=run), str(folder / "run" / "config.yaml"))
     new_run.check(RunConfig(run=run, data=DataConfig(train_source=str(folder / "text"))), str(folder / "config.yaml"))
