@@ -64,7 +64,8 @@ def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: st
         raise UserError(f"{line}: {error.strerror or error}") from error
     if done.returncode:
         fate = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
-        raise UserError(f"{line}: failed with {fate}; its own messages are above")
+        program = Path(command[1] if command[0] == "perl" else command[0]).name
+        raise UserError(f"{program}: failed with {fate}; its own messages are above")
 
 
 def whole_ini(ini: str, folder: Path) -> Path:

@@ -78,11 +78,13 @@ def write_texts(folder: Path, lines: int) -> None:
 
 def extract_with_little_room(folder: Path, size: int) -> None:
     """In a process of its own: no file may grow beyond `size` bytes."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
     try:
         inputs = Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
         tables.build(inputs, Outputs(str(folder / "table")), ExtractConfig())
     except UserError as error:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
         (folder / "message").write_text(str(error))
 
 
