@@ -1,7 +1,9 @@
 """The HTML report in a real browser: it sorts, filters, shows values on hover, and writes no error to the console."""
 
+import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,10 +53,11 @@ def browser(page: Path) -> Iterator[Any]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,2400"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    opened.get(page.as_uri())
-    yield opened
-    opened.quit()
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # Chromium makes a socket there, whose path may have 108 bytes at most
+        opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver, env={**os.environ, "TMPDIR": short}))
+        opened.get(page.as_uri())
+        yield opened
+        opened.quit()
 
 
 def column(browser: Any, table: str, number: int) -> list[str]:
