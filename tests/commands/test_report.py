@@ -53,7 +53,7 @@ def browser(page: Path) -> Iterator[Any]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,2400"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # Chromium makes a socket there, whose path may have 108 bytes at most
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as short:  # Chromium makes a socket there, whose path may have 108 bytes at most
         opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver, env={**os.environ, "TMPDIR": short}))
         opened.get(page.as_uri())
         yield opened
