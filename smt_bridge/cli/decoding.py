@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli import options
-from nmt.cli.arguments import add_setting, check_separate
+from nmt.cli.arguments import add_setting, check_separate, settings_of
 from nmt.data.long_lines import MAX_LINE_WORDS
 from smt_bridge.moses_ini import Ini, find_table
 
@@ -68,23 +68,8 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
     from smt_bridge.decoder.config import DecoderConfig
     from smt_bridge.decoder.decoder import Decoder
 
-    config = DecoderConfig(
-        stack=args.stack,
-        table_limit=args.table_limit,
-        distortion_limit=args.distortion_limit,
-        beam_threshold=args.beam_threshold,
-        max_phrase_length=args.max_phrase_length,
-        early_distortion_cost=args.early_distortion_cost,
-        drop_unknown=args.drop_unknown,
-        mark_unknown=args.mark_unknown,
-        xml_input=args.xml_input,
-        xml_brackets=args.xml_brackets,
-        max_line_words=args.max_line_words or MAX_LINE_WORDS,
-        nbest=nbest,
-        distinct=distinct,
-        neural_beam=args.neural_beam,
-        buffer=args.buffer,
-    )
+    lines = args.max_line_words or MAX_LINE_WORDS
+    config = settings_of(DecoderConfig, args, max_line_words=lines, nbest=nbest, distinct=distinct)
     config.check()
     system = systems.load(args.model, not args.no_cache and Cache(args.cache or ""))
     networks = []

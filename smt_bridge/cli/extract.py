@@ -46,7 +46,7 @@ def command(argv: Sequence[str] | None) -> None:
     from smt_bridge.extraction.tables import Inputs, Outputs, build
 
     begin = time.monotonic()
-    config = ExtractConfig(max_length=args.max_length, smoothing=args.smoothing, memory=args.memory)
+    config = arguments.settings_of(ExtractConfig, args)
     with Progress(0, "words", args.quiet) as progress:
         pairs = build(Inputs(args.source, args.target, args.alignment), Outputs(args.output, args.reordering, args.lexical), config, progress.add)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

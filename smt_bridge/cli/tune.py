@@ -94,9 +94,7 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     from smt_bridge.tuning import pool as pools
     from smt_bridge.tuning.bleu import References
 
-    config = TuneConfig(
-        method=args.method, iterations=args.iterations, patience=args.patience, restarts=args.restarts, seed=args.seed, threads=args.workers
-    )  # fmt: skip
+    config = arguments.settings_of(TuneConfig, args, threads=args.workers)
     settings.check(config)
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
