@@ -1,4 +1,5 @@
-"""Trained models from their run directories, and weights as files; which files there are stands in nmt/run_directory.py."""
+"""Trained models from their run directories, and weights as files; which files there are stands in
+nmt/run_directory.py."""
 
 import os
 import zipfile
@@ -74,11 +75,14 @@ def save_tensors(value: object, path: Path) -> None:
         os.replace(beside, path)
     except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
         beside.unlink(missing_ok=True)
-        raise CheckpointError(f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}") from error
+        raise CheckpointError(
+            f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}"
+        ) from error
 
 
 def load_tensors(path: Path) -> Any:
-    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from the file."""
+    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from
+    the file."""
     try:
         entries = manifest.read(path.parent)
         stream = manifest.opened(path.parent, path.name, entries)
@@ -90,11 +94,15 @@ def load_tensors(path: Path) -> Any:
                 check_sums(stream)
             return torch.load(stream, map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises half a dozen kinds for a damaged file
-            raise CheckpointError(f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name another step") from error
+            raise CheckpointError(
+                f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name "
+                "another step"
+            ) from error
 
 
 def check_sums(stream: BinaryIO) -> None:
-    """torch writes a zip file, whose own checksums it does not look at: of a run without a manifest they are all there is."""
+    """torch writes a zip file, whose own checksums it does not look at: of a run without a manifest they are
+    all there is."""
     with zipfile.ZipFile(stream) as parts:
         if parts.testzip():
             raise zipfile.BadZipFile
@@ -102,7 +110,8 @@ def check_sums(stream: BinaryIO) -> None:
 
 
 def read_yaml(directory: Path) -> Any:
-    """The sections of a run's config.yaml. CheckpointError when it is damaged or cut off: a key that is not there would get its default."""
+    """The sections of a run's config.yaml. CheckpointError when it is damaged or cut off: a key that is not
+    there would get its default."""
     path = directory / CONFIG
     try:
         entries = manifest.read(directory)
@@ -126,7 +135,9 @@ def read_config(directory: Path) -> tuple[DataConfig, ModelConfig, LMConfig]:
     try:
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
         model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
-        lm = OmegaConf.merge(OmegaConf.structured(LMConfig), config.get("lm", {}))  # before version 0.4 there was none
+        lm = OmegaConf.merge(
+            OmegaConf.structured(LMConfig), config.get("lm", {})
+        )  # before version 0.4 there was none
         result: Any = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
         settings.check(result[0], "data.")
         result[2].check() if result[2].type else result[1].check()
@@ -140,7 +151,9 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
     config = data.source if side == "source" else data.target
     try:
         if (data.bpe_merges or config.codes) and not (directory / f"{side}.codes").exists():
-            raise DataError(f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?")
+            raise DataError(
+                f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?"
+            )
         return TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
@@ -155,7 +168,8 @@ def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
 
 
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
-    """A run ready to translate or score. CheckpointError says in one line what is wrong with the directory."""
+    """A run ready to translate or score. CheckpointError says in one line what is wrong with the
+    directory."""
     directory = Path(directory)
     return run_directory.settled(directory, lambda: load_once(directory, which, device))
 
@@ -169,14 +183,17 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
     source, source_words = load_side(directory, "source", data)
     target, target_words = load_side(directory, "target", data)
     step = run_directory.find_step(directory, which)
-    model = Translator(model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words)
+    model = Translator(
+        model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words
+    )
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedRun(directory, model.to(device), source, target, source_words, target_words, data, step)
 
 
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
-    """A language model ready to score. CheckpointError says in one line what is wrong with the directory, ConfigError what it cannot do."""
+    """A language model ready to score. CheckpointError says in one line what is wrong with the directory,
+    ConfigError what it cannot do."""
     directory = Path(directory)
     return run_directory.settled(directory, lambda: load_lm_once(directory, which, device))
 
@@ -186,7 +203,9 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
     run_directory.verify(directory)
     data, _, config = read_config(directory)
     if not config.type:
-        raise CheckpointError(f"{directory}: is a translator, expected a language model's run directory (lm.type)")
+        raise CheckpointError(
+            f"{directory}: is a translator, expected a language model's run directory (lm.type)"
+        )
     if config.type == "multiscale" and device != "cpu":
         raise ConfigError(f"{directory}: multiscale models compute on the CPU only; use --device cpu")
     text, words = load_side(directory, "target", data)
@@ -198,11 +217,14 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
 
 
 def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of the weights of several checkpoints, added in float64. CheckpointError when they are not of one model."""
+    """The mean of the weights of several checkpoints, added in float64. CheckpointError when they are not of
+    one model."""
     total: dict[str, torch.Tensor] = {}
     for path in paths:
         weights = load_tensors(path)
-        if not isinstance(weights, dict) or (total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}):
+        if not isinstance(weights, dict) or (
+            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
+        ):
             raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
         for name, value in weights.items():
             total[name] = value.double() + total[name] if name in total else value.double()
@@ -214,4 +236,6 @@ def load_weights(model: nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(weights)
     except (RuntimeError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path}: the weights do not fit the model of config.yaml; was either replaced?") from error
+        raise CheckpointError(
+            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
+        ) from error

@@ -1,6 +1,7 @@
 """The configuration of a run: a YAML file and `section.key=value` overrides, checked against the dataclasses.
 
-Defaults and ranges stand in the dataclasses, above the classes they configure; here they are only put together.
+Defaults and ranges stand in the dataclasses, above the classes they configure; here they are only put
+together.
 """
 
 import difflib
@@ -34,19 +35,27 @@ class RunConfig:
     seed: int = number(1, least=0)  # parameters, order of sentences, dropout
     device: str = "cpu"  # cpu | cuda | cuda:1 ...
     threads: int = number(0, least=0)  # 0: as many as torch chooses
-    init_from: str = ""  # a run whose weights are the start, as far as they fit; words are matched by their spelling
-    precision: str = choice("fp32", "bf16")  # of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16
+    init_from: str = (
+        ""  # a run whose weights are the start, as far as they fit; words are matched by their spelling
+    )
+    precision: str = choice(
+        "fp32", "bf16"
+    )  # of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16
     matmul: str = choice("auto", "mkl", "onednn")  # back end of matrix products on the CPU
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
-    lm: LMConfig = field(default_factory=LMConfig)  # with a type: the run is a language model and `model` is not read
+    lm: LMConfig = field(
+        default_factory=LMConfig
+    )  # with a type: the run is a language model and `model` is not read
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
 PRESETS = Path(__file__).parent / "presets"
 
 # What may differ when a run goes on: limits, and what has no part in the result.
-FREE = {"run", "threads", "data.cache"} | {f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")}
+FREE = {"run", "threads", "data.cache"} | {
+    f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")
+}
 
 
 Where = Callable[[str], str]  # where a key got its value: file:line, or the override
@@ -55,13 +64,17 @@ Where = Callable[[str], str]  # where a key got its value: file:line, or the ove
 def load(path: str, overrides: list[str], preset: str | None = None) -> RunConfig:
     """Defaults, a preset, the file, the overrides: what comes later wins.
 
-    ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong type or out of its range.
+    ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong
+    type or out of its range.
     """
     config = OmegaConf.structured(RunConfig)
     if preset:
         found = PRESETS / f"{preset}.yaml"
         if not found.exists():
-            raise ConfigError(f"--preset {preset}: unknown, expected one of {', '.join(sorted(file.stem for file in PRESETS.glob('*.yaml')))}")
+            raise ConfigError(
+                f"--preset {preset}: unknown, expected one of "
+                f"{', '.join(sorted(file.stem for file in PRESETS.glob('*.yaml')))}"
+            )
         config = OmegaConf.merge(config, read(str(found))[0])
     given, text = read(path)
     config = merge(config, given, lambda key: where_is(path, text, key))
@@ -80,7 +93,10 @@ def load(path: str, overrides: list[str], preset: str | None = None) -> RunConfi
         settings.check(result)
         if result.lm.type:
             result.lm.check()
-            result.training.metric, result.training.dev_beam = "cost", 0  # a language model translates nothing
+            result.training.metric, result.training.dev_beam = (
+                "cost",
+                0,
+            )  # a language model translates nothing
         else:
             result.model.check()
         result.training.check()
@@ -105,7 +121,10 @@ def resolve(config: Any, where: Where) -> RunConfig:
     """As dataclasses, every ${...} filled in."""
     try:
         result: RunConfig = OmegaConf.to_object(config)  # type: ignore[assignment]
-    except (OmegaConfBaseException, RecursionError) as error:  # a ${...} that leads nowhere, or round in a circle
+    except (
+        OmegaConfBaseException,
+        RecursionError,
+    ) as error:  # a ${...} that leads nowhere, or round in a circle
         key = str(getattr(error, "full_key", None) or "run")
         raise ConfigError(f"{where(key)}: {key}: {reason(error)}") from error
     return result
@@ -134,9 +153,14 @@ def read(path: str) -> tuple[Any, str]:
     try:
         given = yaml_text.parse(text)
     except NotYaml as error:
-        raise ConfigError(f"{f'{path}:{error.line}' if error.line else path}: not valid YAML: {error}") from error
+        raise ConfigError(
+            f"{f'{path}:{error.line}' if error.line else path}: not valid YAML: {error}"
+        ) from error
     if not OmegaConf.is_dict(given):
-        raise ConfigError(f"{path}: expected sections and keys, such as 'model:', found {type(OmegaConf.to_object(given)).__name__}")
+        raise ConfigError(
+            f"{path}: expected sections and keys, such as 'model:', found "
+            f"{type(OmegaConf.to_object(given)).__name__}"
+        )
     return given, text
 
 
@@ -165,7 +189,8 @@ def given_keys(content: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def all_keys(kind: Any = RunConfig, prefix: str = "") -> list[str]:
-    """Every key of the configuration, sections included: `data`, `data.source`, `data.source.language`, ..."""
+    """Every key of the configuration, sections included: `data`, `data.source`, `data.source.language`,
+    ..."""
     keys: list[str] = []
     for item in fields(kind):
         keys.append(prefix + item.name)
@@ -188,9 +213,16 @@ def did_you_mean(key: str) -> str:
     section = key.rpartition(".")[0]
     beside = [name for name in known if name.rpartition(".")[0] == section]
     leaf = key.rpartition(".")[2]
-    near = difflib.get_close_matches(key, beside, 1, 0.6) or [name for name in known if name.rpartition(".")[2] == leaf][:2]
+    near = (
+        difflib.get_close_matches(key, beside, 1, 0.6)
+        or [name for name in known if name.rpartition(".")[2] == leaf][:2]
+    )
     near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
-    return f", did you mean {' or '.join(map(repr, near))}?" if near else f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+    return (
+        f", did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+    )
 
 
 def where_is(path: str, text: str, key: str) -> str:
@@ -199,7 +231,11 @@ def where_is(path: str, text: str, key: str) -> str:
     lines = text.split("\n")
     for part in key.split("."):
         part = part.partition("[")[0]
-        found = [n for n in range(number, len(lines)) if re.match(rf"\s*['\"]?{re.escape(part)}['\"]?\s*:|.*[{{,]\s*{re.escape(part)}\s*:", lines[n])]
+        found = [
+            n
+            for n in range(number, len(lines))
+            if re.match(rf"\s*['\"]?{re.escape(part)}['\"]?\s*:|.*[{{,]\s*{re.escape(part)}\s*:", lines[n])
+        ]
         if not found:
             return path
         number = found[0]
@@ -213,9 +249,13 @@ def to_yaml(config: RunConfig) -> str:
 def differences(config: RunConfig, directory: Path) -> list[str]:
     """Keys in which a configuration differs from the one a run was started with, less those that may."""
     try:
-        before: Any = OmegaConf.merge(OmegaConf.structured(RunConfig), checkpoint.read_yaml(directory))  # a newer key had its default
+        before: Any = OmegaConf.merge(
+            OmegaConf.structured(RunConfig), checkpoint.read_yaml(directory)
+        )  # a newer key had its default
     except OmegaConfBaseException as error:
-        raise CheckpointError(f"{directory / CONFIG}: damaged configuration ({reason(error)}); copy it again") from error
+        raise CheckpointError(
+            f"{directory / CONFIG}: damaged configuration ({reason(error)}); copy it again"
+        ) from error
     now = OmegaConf.structured(config)
     names = [key for key in all_keys() if not is_section(key)]
     return [

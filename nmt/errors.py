@@ -32,8 +32,15 @@ class CheckpointError(UserError):
 
 
 def one_line(message: str) -> str:
-    """A message as one line that a terminal can show: cut where it is too long, control characters escaped."""
+    """A message as one line that a terminal can show: cut where it is too long, control characters
+    escaped."""
     line = re.sub(r"[^\S ]+", " ", message).strip()
-    line = line if line.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line[: 4 * LONGEST])
-    line = re.sub(rf"\S{{{WIDEST + 1},}}", lambda word: f"{word[0][: WIDEST // 2]}...{word[0][-WIDEST // 2 :]}", line)
+    line = (
+        line
+        if line.isprintable()
+        else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line[: 4 * LONGEST])
+    )
+    line = re.sub(
+        rf"\S{{{WIDEST + 1},}}", lambda word: f"{word[0][: WIDEST // 2]}...{word[0][-WIDEST // 2 :]}", line
+    )
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."

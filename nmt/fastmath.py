@@ -1,12 +1,13 @@
 """The fastest exact fp32 matrix product of this machine: MKL, or oneDNN where it is as exact and faster.
 
-On AMD processors stock torch takes MKL's slow path and loses a factor of two. oneDNN is reached through a torch switch that on
-processors with AMX really computes in bf16, so it is taken only after its error against fp64 was measured. The choice is made
-once for a run and a processor and stored in the run directory: two back ends differ in the last bits, so every start, worker
-and resume has to use the same one.
+On AMD processors stock torch takes MKL's slow path and loses a factor of two. oneDNN is reached through a
+torch switch that on processors with AMX really computes in bf16, so it is taken only after its error against
+fp64 was measured. The choice is made once for a run and a processor and stored in the run directory: two back
+ends differ in the last bits, so every start, worker and resume has to use the same one.
 
-`Reduced` is the other thing, and never chosen by itself: products in bf16 or int8, with an error that the caller reports. `Mixed` is
-its counterpart for training: forward and backward products in bf16, everything else, weights and sums included, in fp32.
+`Reduced` is the other thing, and never chosen by itself: products in bf16 or int8, with an error that the
+caller reports. `Mixed` is its counterpart for training: forward and backward products in bf16, everything
+else, weights and sums included, in fp32.
 """
 
 import functools
@@ -28,21 +29,32 @@ from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
 
 BACK_ENDS = ("mkl", "onednn")
-SHAPES = [(256, 512, 1536), (16, 512, 1536), (64, 500, 4000)]  # rows, inner, columns: a layer, a short batch, a softmax
-TOLERANCE = 8.0  # an exact back end errs at most this many times as much as MKL; rounding inputs to bf16 errs 1000 times as much
+SHAPES = [
+    (256, 512, 1536),
+    (16, 512, 1536),
+    (64, 500, 4000),
+]  # rows, inner, columns: a layer, a short batch, a softmax
+# an exact back end errs at most this many times as much as MKL; rounding inputs to bf16 errs 1000 times as
+# much
+TOLERANCE = 8.0
 MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a busy machine does not decide
 
 
 @dataclass
 class Choice:
     back_end: str  # mkl | onednn
-    error: float = float("nan")  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
+    error: float = float(
+        "nan"
+    )  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
     speed: float = float("nan")  # time of MKL over time of oneDNN
 
     def __str__(self) -> str:
         if self.error != self.error:  # not a number: nothing was measured
             return f"matrix products by {self.back_end}"
-        return f"matrix products by {self.back_end} (oneDNN: {self.error:.1f}x the error and {self.speed:.2f}x the speed of MKL)"
+        return (
+            f"matrix products by {self.back_end} (oneDNN: {self.error:.1f}x the error and "
+            f"{self.speed:.2f}x the speed of MKL)"
+        )
 
 
 def use(back_end: str) -> None:
@@ -80,9 +92,11 @@ def measure() -> tuple[float, float]:
 
 
 def choose(wish: str = "auto", memory: Path | None = None) -> Choice:
-    """Test both back ends and switch to the chosen one. ConfigError when the wish is not exact on this machine.
+    """Test both back ends and switch to the chosen one. ConfigError when the wish is not exact on this
+    machine.
 
-    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or makes it and adds it there.
+    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or makes it and adds
+    it there.
     """
     if wish not in ("auto", *BACK_ENDS):
         raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
@@ -103,7 +117,9 @@ def _choose(wish: str) -> Choice:
         error, speed = measure()
     exact = error <= TOLERANCE
     if wish == "onednn" and not exact:
-        raise ConfigError(f"matmul: onednn errs {error:.0f} times as much as mkl on this processor; use auto or mkl")
+        raise ConfigError(
+            f"matmul: onednn errs {error:.0f} times as much as mkl on this processor; use auto or mkl"
+        )
     back_end = "onednn" if wish == "onednn" or (exact and speed >= MARGIN) else "mkl"
     use(back_end)
     return Choice(back_end, error, speed)
@@ -131,7 +147,9 @@ def remember(memory: Path, choice: Choice) -> None:
     """Add a choice; a run directory that cannot be written to is left as it is."""
     with suppress(OSError, UserError):
         lines = list(files.read_lines(memory)) if memory.exists() else []
-        files.write_text(memory, [*lines, f"{processor()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"])
+        files.write_text(
+            memory, [*lines, f"{processor()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"]
+        )
 
 
 @runtime_checkable
@@ -142,18 +160,23 @@ class Aligns(Protocol):
 
 
 class Reduced(TorchFunctionMode):
-    """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all else stays fp32.
+    """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all
+    else stays fp32.
 
-    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and each row of the matrix by its largest value
-    (symmetric, the input's scales found anew each time), adds in int32.
+    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and each row of the matrix by
+    its largest value (symmetric, the input's scales found anew each time), adds in int32.
     """
 
     def __init__(self, precision: str, model: nn.Module) -> None:
         super().__init__()
         with torch.no_grad():
-            kept = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]  # copies that stand for a parameter
+            kept = [
+                module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)
+            ]  # copies that stand for a parameter
         make = {"bf16": bf16_product, "int8": int8_product}[precision]
-        matrices = [p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32]
+        matrices = [
+            p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32
+        ]
         self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
 
     def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:
@@ -183,11 +206,14 @@ REMEMBERED = 12  # operands whose rounded copies are kept: the matrices of a rec
 
 
 def check_precision(precision: str, device: str) -> None:
-    """ConfigError for an unknown precision, and for bf16 on a processor that has no bf16 products: it would be slower there."""
+    """ConfigError for an unknown precision, and for bf16 on a processor that has no bf16 products: it would
+    be slower there."""
     if precision not in PRECISIONS:
         raise ConfigError(f"precision: {precision!r} is unknown, expected one of {', '.join(PRECISIONS)}")
     if precision == "bf16" and device == "cpu" and not flags() & {"avx512_bf16", "amx_bf16"}:
-        raise ConfigError("precision: bf16 needs a processor with avx512_bf16 or amx_bf16, which this one has not; use fp32")
+        raise ConfigError(
+            "precision: bf16 needs a processor with avx512_bf16 or amx_bf16, which this one has not; use fp32"
+        )
 
 
 def flags() -> set[str]:
@@ -214,14 +240,21 @@ class _LinearFunction(torch.autograd.Function):
         x, matrix = ctx.saved_tensors
         rows = grad.flatten(0, -2)
         dx = ctx.mixed.product(rows, matrix).view(x.shape) if ctx.needs_input_grad[0] else None
-        return dx, ctx.mixed.product(rows.t(), x.flatten(0, -2)), rows.sum(0) if ctx.needs_input_grad[2] else None, None
+        return (
+            dx,
+            ctx.mixed.product(rows.t(), x.flatten(0, -2)),
+            rows.sum(0) if ctx.needs_input_grad[2] else None,
+            None,
+        )
 
 
 class Mixed(TorchFunctionMode):
-    """`with Mixed(): model.loss(batch).backward()` computes large matrix products in bf16, results and all other operations in fp32.
+    """`with Mixed(): model.loss(batch).backward()` computes large matrix products in bf16, results and all
+    other operations in fp32.
 
-    Rounding to bf16 keeps 8 bits of each factor; a product of n terms is added in fp32 and rounded once. Matrices that are used
-    again and again, as in a recurrent loop, are rounded once: enter the mode anew after each change of the weights.
+    Rounding to bf16 keeps 8 bits of each factor; a product of n terms is added in fp32 and rounded once.
+    Matrices that are used again and again, as in a recurrent loop, are rounded once: enter the mode anew
+    after each change of the weights.
     """
 
     entered: ClassVar[list["Mixed"]] = []  # by this process, the last one innermost
@@ -246,7 +279,11 @@ class Mixed(TorchFunctionMode):
             self.rounded.move_to_end(id(value))
             return known[2]
         made = value.bfloat16()
-        self.rounded[id(value)] = value, value._version, made  # holds the tensor, so that its id stays its own
+        self.rounded[id(value)] = (
+            value,
+            value._version,
+            made,
+        )  # holds the tensor, so that its id stays its own
         if len(self.rounded) > REMEMBERED:
             self.rounded.popitem(last=False)
         return made
@@ -259,10 +296,20 @@ class Mixed(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if function is F.linear and args[1].dim() == 2 and args[0].numel() * len(args[1]) >= SMALL and args[1].dtype == torch.float32:
+        if (
+            function is F.linear
+            and args[1].dim() == 2
+            and args[0].numel() * len(args[1]) >= SMALL
+            and args[1].dtype == torch.float32
+        ):
             bias = args[2] if len(args) > 2 else kwargs.get("bias")
             return _LinearFunction.apply(args[0], args[1], bias, self)
-        if function in PRODUCTS and args[-2].dim() == args[-1].dim() == 2 and args[-1].dtype == torch.float32 and not needs_grad(args[-2:]):
+        if (
+            function in PRODUCTS
+            and args[-2].dim() == args[-1].dim() == 2
+            and args[-1].dtype == torch.float32
+            and not needs_grad(args[-2:])
+        ):
             result = self.product(args[-2], args[-1])
             if function is Tensor.addmm_:
                 return args[0].add_(result)
@@ -273,12 +320,14 @@ class Mixed(TorchFunctionMode):
 
 
 def rounded(value: Tensor) -> Tensor:
-    """bf16 of an operand of several products, rounded once, where `Mixed` is entered; else the value itself."""
+    """bf16 of an operand of several products, rounded once, where `Mixed` is entered; else the value
+    itself."""
     return value.bfloat16() if Mixed.entered and value.dtype == torch.float32 else value
 
 
 def in_mode(backward: Backward) -> Backward:
-    """For a hand-written backward pass: torch's engine leaves modes, so the one that is entered is entered again."""
+    """For a hand-written backward pass: torch's engine leaves modes, so the one that is entered is entered
+    again."""
 
     @functools.wraps(backward)
     def again(ctx: Any, *grads: Tensor) -> Any:
@@ -290,7 +339,8 @@ def in_mode(backward: Backward) -> Backward:
     return cast(Backward, again)
 
 
-# Those of the hand-written forward and backward passes; where torch itself would differentiate, only F.linear is replaced.
+# Those of the hand-written forward and backward passes; where torch itself would differentiate, only F.linear
+# is replaced.
 PRODUCTS = (torch.mm, torch.matmul, torch.addmm, Tensor.addmm_, Tensor.matmul, Tensor.__matmul__)
 
 

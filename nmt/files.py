@@ -1,7 +1,9 @@
-"""Lines in, lines out: strict UTF-8, `\\n` only, plain or gzip, `-` for stdin and stdout; output is written beside and renamed.
+"""Lines in, lines out: strict UTF-8, `\\n` only, plain or gzip, `-` for stdin and stdout; output is written
+beside and renamed.
 
-A line ends at `\\n` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `\\r` are data. One trailing `\\r` and a byte
-order mark on line 1 are removed with a warning. Files are recognized as gzip by their content, not their name.
+A line ends at `\\n` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `\\r` are data. One trailing
+`\\r` and a byte order mark on line 1 are removed with a warning. Files are recognized as gzip by their
+content, not their name.
 """
 
 import gzip
@@ -24,7 +26,11 @@ try:  # unpacks twice as fast as zlib
     from isal.igzip import IGzipFile as GzipReader
     from isal.isal_zlib import error as isal_error
 
-    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error, cast("type[Exception]", isal_error))  # its stub calls it an instance
+    UNPACK_ERRORS = (
+        gzip.BadGzipFile,
+        zlib.error,
+        cast("type[Exception]", isal_error),
+    )  # its stub calls it an instance
 except ImportError:
     from gzip import GzipFile as GzipReader  # type: ignore[assignment]
 
@@ -44,7 +50,8 @@ def name_of(path: str | Path) -> str:
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """A buffered byte stream of a plain or gzip file, or of stdin. DataError when it cannot be opened, or turns out to be a broken gzip file."""
+    """A buffered byte stream of a plain or gzip file, or of stdin. DataError when it cannot be opened, or
+    turns out to be a broken gzip file."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -68,7 +75,8 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_byte_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file as bytes, each without its `\\n`; nothing else is touched. DataError for a broken gzip file."""
+    """The lines of a file as bytes, each without its `\\n`; nothing else is touched. DataError for a broken
+    gzip file."""
     with open_bytes(path) as stream:
         try:
             for line in stream:
@@ -92,7 +100,11 @@ def read_lines(path: str | Path) -> Iterator[str]:
         if raw.endswith(b"\r"):
             raw = raw[:-1]
             if not warned:
-                log.warning("%s:%d: a carriage return at the end of the line was removed, here and below", name_of(path), number)
+                log.warning(
+                    "%s:%d: a carriage return at the end of the line was removed, here and below",
+                    name_of(path),
+                    number,
+                )
                 warned = True
         yield decode(raw, path, number)
 
@@ -100,17 +112,21 @@ def read_lines(path: str | Path) -> Iterator[str]:
 def decode(raw: bytes, path: str | Path, number: int) -> str:
     """One line as text. DataError when it is not UTF-8 or contains NUL."""
     if b"\0" in raw:
-        raise DataError(f"{name_of(path)}:{number}: NUL character, expected text; is this a binary or UTF-16 file?")
+        raise DataError(
+            f"{name_of(path)}:{number}: NUL character, expected text; is this a binary or UTF-16 file?"
+        )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{name_of(path)}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
+            f"{name_of(path)}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not "
+            "UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
         ) from error
 
 
 def check_text(path: str | Path) -> None:
-    """Read a regular file through once, so that a bad line is reported before hours of work, not after them."""
+    """Read a regular file through once, so that a bad line is reported before hours of work, not after
+    them."""
     if str(path) != "-" and not Path(path).exists():
         raise DataError(f"{path}: cannot read: No such file or directory")
     if str(path) != "-" and Path(path).is_file():
@@ -126,14 +142,16 @@ def check_lines(path: str | Path) -> int:
 
 
 def again(path: str | Path) -> Iterator[str]:
-    """The lines of a regular file, for a check before the reading that counts; none of a stream, which can be read only once."""
+    """The lines of a regular file, for a check before the reading that counts; none of a stream, which can be
+    read only once."""
     if str(path) != "-" and Path(path).is_file():
         for number, raw in enumerate(read_byte_lines(path), 1):
             yield decode(raw, path, number)
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
-    """Walk files of equal length line by line. DataError names the shorter file and gives both numbers of lines."""
+    """Walk files of equal length line by line. DataError names the shorter file and gives both numbers of
+    lines."""
     streams = [read_lines(path) for path in paths]
     number = 0
     while True:
@@ -141,14 +159,18 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
         if all(row is None for row in rows):
             return
         if any(row is None for row in rows):
-            counts = [number + (0 if row is None else 1 + sum(1 for _ in stream)) for row, stream in zip(rows, streams, strict=True)]
+            counts = [
+                number + (0 if row is None else 1 + sum(1 for _ in stream))
+                for row, stream in zip(rows, streams, strict=True)
+            ]
             raise unequal(paths, counts)
         number += 1
         yield tuple(row for row in rows if row is not None)
 
 
 def check_parallel(*paths: str | Path) -> None:
-    """Read files through once: DataError for bad text or unequal numbers of lines. Pipes are left for the reading that counts."""
+    """Read files through once: DataError for bad text or unequal numbers of lines. Pipes are left for the
+    reading that counts."""
     existing(paths)
     if not all(Path(path).is_file() for path in paths):
         return
@@ -160,12 +182,14 @@ def check_parallel(*paths: str | Path) -> None:
 def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
     short, long = counts.index(min(counts)), counts.index(max(counts))
     return DataError(
-        f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; parallel files need one line for each line"
+        f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
+        "parallel files need one line for each line"
     )
 
 
 def split_words(line: str) -> list[str]:
-    """Words of a tokenized line. Only space and tab separate, as in Moses: NBSP or U+2028 stay inside a word."""
+    """Words of a tokenized line. Only space and tab separate, as in Moses: NBSP or U+2028 stay inside a
+    word."""
     return [word for word in line.replace("\t", " ").split(" ") if word]
 
 
@@ -178,7 +202,9 @@ class Output:
 
     def write(self, data: bytes | str) -> None:
         try:
-            self.stream.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)  # for names that are not UTF-8
+            self.stream.write(
+                data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+            )  # for names that are not UTF-8
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -202,18 +228,24 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
 
 
 class Writing:
-    """`with Writing(path) as out:` writes beside `path` and renames at the end; after an error nothing is left behind.
+    """`with Writing(path) as out:` writes beside `path` and renames at the end; after an error nothing is
+    left behind.
 
     `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
     """
 
     def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
-        """`folder`, on the same disk, takes the unfinished file instead, under one name, so that a killed job leaves none behind."""
+        """`folder`, on the same disk, takes the unfinished file instead, under one name, so that a killed job
+        leaves none behind."""
         self.path = str(path)
         self.name = "<stdout>" if self.path == "-" else self.path
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
-        self.direct = self.path == "-" or (os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode))
-        self.beside = f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/output"
+        self.direct = self.path == "-" or (
+            os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode)
+        )
+        self.beside = (
+            f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/output"
+        )
 
     def __enter__(self) -> Output:
         try:
@@ -225,10 +257,14 @@ class Writing:
             raise cannot_write(self.name, error) from error
         self.top: BinaryIO = self.file
         if self.path.endswith(".gz"):
-            self.top = cast(BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0))  # no date: same input, same bytes
+            self.top = cast(
+                BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0)
+            )  # no date: same input, same bytes
         return Output(self.top, self.name)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if self.top is not self.file:
                 self.top.close()

@@ -61,7 +61,10 @@ class Counts:
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         texts = [files.split_words(line) for line in lines]
         found = self.model.scores(texts)
-        return [LineScores(text, scores.tolist(), list(map(self.model.knows, text))) for text, scores in zip(texts, found, strict=True)]
+        return [
+            LineScores(text, scores.tolist(), list(map(self.model.knows, text)))
+            for text, scores in zip(texts, found, strict=True)
+        ]
 
 
 class Neural:
@@ -69,7 +72,10 @@ class Neural:
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
-            raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer; its scores are no log p without log Z")
+            raise ConfigError(
+                f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer; its scores "
+                "are no log p without log Z"
+            )
         self.run, self.normalized, self.name = run, normalized, run.name
         self.vocabulary = len(run.words) - 2
         self.carried: Any = None
@@ -80,11 +86,18 @@ class Neural:
         ids = [self.run.words.encode(text) for text in texts]
         found = self.scores(ids)
         if self.shares:
-            found = [np.add(scores, share).tolist() for scores, share in zip(found, self.shares.logs(texts), strict=True)]
-        return [LineScores(text, scores, [word != UNK for word in line]) for text, scores, line in zip(texts, found, ids, strict=True)]
+            found = [
+                np.add(scores, share).tolist()
+                for scores, share in zip(found, self.shares.logs(texts), strict=True)
+            ]
+        return [
+            LineScores(text, scores, [word != UNK for word in line])
+            for text, scores, line in zip(texts, found, ids, strict=True)
+        ]
 
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
-        """|log Z| of each distinct context of some lines, by a CSLM trained with lm.normalizer; else nothing."""
+        """|log Z| of each distinct context of some lines, by a CSLM trained with lm.normalizer; else
+        nothing."""
         model = self.run.model
         if not isinstance(model, CSLM) or not self.run.config.normalizer or not lines:
             return []
@@ -112,7 +125,9 @@ class Neural:
         return [part.tolist() for part in flat.split([len(text) + 1 for text in ids])] if ids else []
 
 
-def load(path: str, which: str = "best", device: str = "cpu", normalized: bool = False, backoff: str = "") -> LanguageModel:
+def load(
+    path: str, which: str = "best", device: str = "cpu", normalized: bool = False, backoff: str = ""
+) -> LanguageModel:
     """`backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
 
     ConfigError, DataError or CheckpointError, in one line, for what is no language model."""
@@ -121,7 +136,9 @@ def load(path: str, which: str = "best", device: str = "cpu", normalized: bool =
     if backoff:
         raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself")
     if normalized:
-        raise ConfigError(f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway")
+        raise ConfigError(
+            f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway"
+        )
     return Counts(path)
 
 
@@ -134,5 +151,11 @@ def log_normalizers(model: CSLM, texts: Sequence[Sequence[int]]) -> NDArray[np.f
         features = model.above(first.rows(start, start + STEPS))
         matrix: Any = model.output.words
         scores = features @ matrix.t()
-        parts.append((scores if model.output.words_bias is None else scores + model.output.words_bias).logsumexp(1).double().cpu().numpy())
+        parts.append(
+            (scores if model.output.words_bias is None else scores + model.output.words_bias)
+            .logsumexp(1)
+            .double()
+            .cpu()
+            .numpy()
+        )
     return np.concatenate(parts) if parts else np.zeros(0)

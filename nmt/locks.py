@@ -3,7 +3,8 @@
     with locked(folder, "nmt-train"):
         ...
 
-The system lets go of the lock when its process ends, however that happens. The file `.lock` stays: its content is the last holder.
+The system lets go of the lock when its process ends, however that happens. The file `.lock` stays: its
+content is the last holder.
 """
 
 import logging
@@ -27,9 +28,11 @@ FILE = ".lock"
 
 @contextmanager
 def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[None]:
-    """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when another has it.
+    """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when
+    another has it.
 
-    `wait`: until the other has done, for a folder that is held for a short work only. A folder that was made here, and that
+    `wait`: until the other has done, for a folder that is held for a short work only. A folder that was made
+    here, and that
     nothing was put into, goes again.
     """
     folder = Path(folder)
@@ -38,7 +41,13 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
     lock = acquire(folder, wait)
     try:
         with suppress(OSError):  # a full disk: the lock holds without its text
-            place.write_text(f"{command}, process {os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}", encoding="utf-8")
+            place.write_text(
+                (
+                    f"{command}, process {os.getpid()} on {platform.node()}, since "
+                    f"{time.strftime('%Y-%m-%d %H:%M:%S')}"
+                ),
+                encoding="utf-8",
+            )
         yield
     finally:
         if made and folder.exists() and is_empty(folder):
@@ -57,7 +66,9 @@ def acquire(folder: Path, wait: bool) -> FileLock:
             lock.acquire()
             return lock
         except FileNotFoundError as error:
-            gone += 1  # whoever had made the folder has just removed it; or it is in a place where none can be made, such as /proc
+            # whoever had made the folder has just removed it; or it is in a place where none can be made,
+            # such as /proc
+            gone += 1
             if gone > 20:
                 raise files.cannot_write(folder, error) from error
         except Timeout as error:
@@ -73,7 +84,8 @@ def acquire(folder: Path, wait: bool) -> FileLock:
 
 
 def clear(folder: str | Path) -> None:
-    """Remove a folder that this process holds, its lock last: whoever comes meanwhile finds it locked, or new and empty."""
+    """Remove a folder that this process holds, its lock last: whoever comes meanwhile finds it locked, or new
+    and empty."""
     for inside in Path(folder).iterdir():
         if inside.name != FILE:
             with suppress(OSError):

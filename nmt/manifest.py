@@ -1,9 +1,12 @@
-"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a cut file is seen before it does harm.
+"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a cut file is seen
+before it does harm.
 
     {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
 
-A file that is replaced stands in the manifest with its old and its new checksum until it has its name, so that the folder is
-sound at every moment, whenever a process is killed. Stamps tell in the same way whether an input is still what it was.
+A file that is replaced stands in the manifest with its old and its new checksum until it has its name, so
+that the folder is
+sound at every moment, whenever a process is killed. Stamps tell in the same way whether an input is still
+what it was.
 """
 
 import hashlib
@@ -50,8 +53,14 @@ def read(folder: str | Path) -> Entries | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
-            raise DataError(f"{path}: format {str(content['format'])[:40]!r}, expected {FORMAT!r}; use the version of the toolkit that made it")
-        return {str(name): [Entry(int(one["size"]), str(one["sha256"])) for one in entries] for name, entries in content["files"].items()}
+            raise DataError(
+                f"{path}: format {str(content['format'])[:40]!r}, expected {FORMAT!r}; use the version of "
+                "the toolkit that made it"
+            )
+        return {
+            str(name): [Entry(int(one["size"]), str(one["sha256"])) for one in entries]
+            for name, entries in content["files"].items()
+        }
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -71,9 +80,11 @@ def save(folder: str | Path, entries: Entries) -> None:
 
 
 def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
-    """Give finished files, written under other names on the same disk, their own names, in this order; forget and remove `drop`.
+    """Give finished files, written under other names on the same disk, their own names, in this order; forget
+    and remove `drop`.
 
-    At every moment each file of the folder has a checksum in the manifest: until all have their names it lists the old ones too.
+    At every moment each file of the folder has a checksum in the manifest: until all have their names it
+    lists the old ones too.
     """
     folder, before = Path(folder), read(folder) or {}
     for part in parts.values():
@@ -101,7 +112,8 @@ def sync(path: Path) -> None:
 
 
 def verify(folder: str | Path, names: Iterable[str]) -> bool:
-    """Are these files what was written? DataError names the first that is not; False when the folder has no manifest."""
+    """Are these files what was written? DataError names the first that is not; False when the folder has no
+    manifest."""
     entries = read(folder)
     if entries is None:
         return False
@@ -112,22 +124,31 @@ def verify(folder: str | Path, names: Iterable[str]) -> bool:
 
 
 def opened(folder: str | Path, name: str, entries: Entries | None) -> BinaryIO:
-    """A file, open to be read, its content checked: what the caller reads is what was checked, even if another file gets the name."""
+    """A file, open to be read, its content checked: what the caller reads is what was checked, even if
+    another file gets the name."""
     path = Path(folder) / name
     listed = entries is not None and name in entries
     try:
         stream = open(path, "rb")
     except FileNotFoundError as error:
-        raise DataError(f"{path}: not there{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?") from error
+        raise DataError(
+            f"{path}: not there{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?"
+        ) from error
     except OSError as error:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
     if entries is None:
         return stream
     try:
         if not listed:
-            raise DataError(f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a copy")
+            raise DataError(
+                f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a "
+                "copy"
+            )
         sizes, digests = {one.size for one in entries[name]}, {one.sha256 for one in entries[name]}
-        if os.fstat(stream.fileno()).st_size not in sizes or hashlib.file_digest(stream, "sha256").hexdigest() not in digests:
+        if (
+            os.fstat(stream.fileno()).st_size not in sizes
+            or hashlib.file_digest(stream, "sha256").hexdigest() not in digests
+        ):
             raise DataError(f"{path}: damaged: size or checksum is not the one in {FILE}; copy it again")
         stream.seek(0)
     except OSError as error:  # a directory of that name, or a failing disk
@@ -149,7 +170,8 @@ def stamp(path: str | Path) -> dict[str, Any]:
 
 
 def unchanged(path: str | Path, before: Mapping[str, Any]) -> bool:
-    """Has an input the content that its stamp tells of? Read only when its time of change differs. DataError when it is gone."""
+    """Has an input the content that its stamp tells of? Read only when its time of change differs. DataError
+    when it is gone."""
     try:
         status = os.stat(path)
     except OSError as error:

@@ -1,4 +1,5 @@
-"""BLEU and chrF through sacreBLEU, always with their signatures, from statistics that are kept sentence by sentence."""
+"""BLEU and chrF through sacreBLEU, always with their signatures, from statistics that are kept sentence by
+sentence."""
 
 import logging
 from collections.abc import Sequence
@@ -33,13 +34,16 @@ class ChrF:
 
 
 def check_tokenizer(name: str) -> None:
-    """ConfigError for a tokenizer that sacreBLEU lacks, or whose package or model is not on this machine: nothing is downloaded."""
+    """ConfigError for a tokenizer that sacreBLEU lacks, or whose package or model is not on this machine:
+    nothing is downloaded."""
     from sacrebleu.metrics.bleu import BLEU as Metric
     from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
     from sacrebleu.utils import SACREBLEU_DIR
 
     if name not in Metric.TOKENIZERS:
-        raise ConfigError(f"BLEU tokenizer {shown(name)} is unknown, expected one of {', '.join(Metric.TOKENIZERS)}")
+        raise ConfigError(
+            f"BLEU tokenizer {shown(name)} is unknown, expected one of {', '.join(Metric.TOKENIZERS)}"
+        )
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # what it warns of has no part in the result
     if name in SPM_MODELS and find_spec("sentencepiece"):
         url = SPM_MODELS[name]["url"]
@@ -49,23 +53,29 @@ def check_tokenizer(name: str) -> None:
     try:
         Metric(tokenize=name)
     except Exception as error:  # of the packages that it needs, each has kinds of its own
-        raise ConfigError(f"BLEU tokenizer {name!r} cannot be used: {' '.join(str(error).split()) or type(error).__name__}") from error
+        raise ConfigError(
+            f"BLEU tokenizer {name!r} cannot be used: {' '.join(str(error).split()) or type(error).__name__}"
+        ) from error
 
 
 class CharacterStatistics:
-    """What corpus chrF is made of, one row a sentence: characters n-grams of hypothesis, of reference, and of both, for n 1 to 6."""
+    """What corpus chrF is made of, one row a sentence: characters n-grams of hypothesis, of reference, and of
+    both, for n 1 to 6."""
 
     def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         """`references` holds one list for each reference translation; of several the best is counted."""
         from sacrebleu.metrics.chrf import CHRF
 
         self.metric: Any = CHRF()
-        statistics = self.metric._extract_corpus_statistics(list(hypotheses), [list(reference) for reference in references])
+        statistics = self.metric._extract_corpus_statistics(
+            list(hypotheses), [list(reference) for reference in references]
+        )
         self.rows: NDArray[np.int64] = np.array(statistics, np.int64).reshape(-1, 18)
         self.signature = self.metric.get_signature().format()
 
     def chrf(self, which: NDArray[np.bool_] | None = None) -> ChrF:
-        """Corpus chrF2 of all sentences, or of those where `which` is true: equal to sacreBLEU's corpus_score."""
+        """Corpus chrF2 of all sentences, or of those where `which` is true: equal to sacreBLEU's
+        corpus_score."""
         rows = self.rows if which is None else self.rows[which]
         return ChrF(float(self.metric._aggregate_and_compute([rows.sum(0).tolist()]).score), self.signature)
 
@@ -75,18 +85,23 @@ class CharacterStatistics:
 
 
 class SentenceStatistics:
-    """What corpus BLEU is made of, one row a sentence: matches 1..4, totals 1..4, hypothesis and reference length.
+    """What corpus BLEU is made of, one row a sentence: matches 1..4, totals 1..4, hypothesis and reference
+    length.
 
     Any group of sentences can be scored without reading a text again.
     """
 
-    def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a") -> None:
+    def __init__(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a"
+    ) -> None:
         """`references` holds one list for each reference translation. DataError when their lengths differ."""
         from sacrebleu.metrics.bleu import BLEU as Metric
 
         for number, reference in enumerate(references, 1):
             if len(reference) != len(hypotheses):
-                raise DataError(f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses")
+                raise DataError(
+                    f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses"
+                )
         check_tokenizer(tokenize)
         metric: Any = Metric(tokenize=tokenize, effective_order=True)
         plain: Any = Metric(tokenize=tokenize)
@@ -94,12 +109,15 @@ class SentenceStatistics:
         for hypothesis, *others in zip(hypotheses, *references, strict=True):
             score = metric.sentence_score(hypothesis, others)
             rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
-        plain.corpus_score(["a"], [["a"]] * len(references))  # the signature knows the number of references only after this
+        plain.corpus_score(
+            ["a"], [["a"]] * len(references)
+        )  # the signature knows the number of references only after this
         self.rows: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 10)
         self.signature = plain.get_signature().format()
 
     def bleu(self, which: NDArray[np.bool_] | None = None) -> BLEU:
-        """Corpus BLEU of all sentences, or of those where `which` is true: equal to sacreBLEU's corpus_score."""
+        """Corpus BLEU of all sentences, or of those where `which` is true: equal to sacreBLEU's
+        corpus_score."""
         from sacrebleu.metrics.bleu import BLEU as Metric
 
         sums = (self.rows if which is None else self.rows[which]).sum(0).tolist()
@@ -107,5 +125,7 @@ class SentenceStatistics:
         return BLEU(score.score, self.signature)
 
 
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a") -> BLEU:
+def corpus_bleu(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a"
+) -> BLEU:
     return SentenceStatistics(hypotheses, references, tokenize).bleu()

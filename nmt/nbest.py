@@ -1,7 +1,7 @@
 """n-best lists in Moses' format: `id ||| words ||| name= v v name= v ||| total`, ids from 0.
 
-Moses writes two blanks before the second `|||`; both forms are read. Fields after the total (segmentation, alignment) are kept.
-A list without labels is read as one feature whose name is empty.
+Moses writes two blanks before the second `|||`; both forms are read. Fields after the total (segmentation,
+alignment) are kept. A list without labels is read as one feature whose name is empty.
 """
 
 import math
@@ -18,7 +18,8 @@ SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
 
 @dataclass
 class Hypothesis:
-    """One translation. `features` keeps the written order; values are natural logarithms where they are probabilities."""
+    """One translation. `features` keeps the written order; values are natural logarithms where they are
+    probabilities."""
 
     sentence: int
     words: list[str]
@@ -30,7 +31,11 @@ class Hypothesis:
     @property
     def text(self) -> list[str]:
         """The words as they stand in the line, Moses' escapes in place."""
-        return files.split_words(self.raw.split("|||", 2)[1]) if self.raw else [escape_bar(word) for word in self.words]
+        return (
+            files.split_words(self.raw.split("|||", 2)[1])
+            if self.raw
+            else [escape_bar(word) for word in self.words]
+        )
 
 
 def format_number(value: float) -> str:
@@ -42,18 +47,33 @@ def escape_bar(word: str) -> str:
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> str:
-    labelled = ((f"{name}= " if name else "") + " ".join(map(format_number, values)) for name, values in features.items())
+    labelled = (
+        (f"{name}= " if name else "") + " ".join(map(format_number, values))
+        for name, values in features.items()
+    )
     return " ".join(labelled)
 
 
 def write(hypothesis: Hypothesis) -> str:
-    """One line, without its end. A `|` inside a word becomes `&#124;`, as Moses' tokenizer does, so that fields stay fields."""
+    """One line, without its end. A `|` inside a word becomes `&#124;`, as Moses' tokenizer does, so that
+    fields stay fields."""
     words = " ".join(map(escape_bar, hypothesis.words))
-    return " ||| ".join([str(hypothesis.sentence), words, format_features(hypothesis.features), format_number(hypothesis.total), *hypothesis.rest])
+    return " ||| ".join(
+        [
+            str(hypothesis.sentence),
+            words,
+            format_features(hypothesis.features),
+            format_number(hypothesis.total),
+            *hypothesis.rest,
+        ]
+    )
 
 
-def extended(hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None) -> str:
-    """The line it was read from with more features at the end of its third field, and another total; all other bytes as they were."""
+def extended(
+    hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None
+) -> str:
+    """The line it was read from with more features at the end of its third field, and another total; all
+    other bytes as they were."""
     parts = hypothesis.raw.split("|||")
     if features:
         parts[2] = f"{parts[2].rstrip(' ')} {format_features(features)} "
@@ -76,9 +96,11 @@ def read(path: str | Path) -> Iterator[Hypothesis]:
 
 
 def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The entries of each sentence. DataError where ids do not rise, where features differ from line to line, for an empty file.
+    """The entries of each sentence. DataError where ids do not rise, where features differ from line to line,
+    for an empty file.
 
-    Moses' tuners read dense features by position: one that is missing or elsewhere on some lines would be taken for another.
+    Moses' tuners read dense features by position: one that is missing or elsewhere on some lines would be
+    taken for another.
     """
     name = files.name_of(path)
     group: list[Hypothesis] = []
@@ -87,10 +109,16 @@ def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
         dense = {name: len(values) for name, values in hypothesis.features.items() if "_" not in name}
         first = dense if first is None else first
         if list(dense.items()) != list(first.items()):
-            raise DataError(f"{name}:{number}: features {shown(dense)}, but the lines above have {shown(first)}; Moses' tuners would mix them up")
+            raise DataError(
+                f"{name}:{number}: features {shown(dense)}, but the lines above have {shown(first)}; Moses' "
+                "tuners would mix them up"
+            )
         if group and hypothesis.sentence != group[0].sentence:
             if hypothesis.sentence < group[0].sentence:
-                raise DataError(f"{name}:{number}: id {hypothesis.sentence} after id {group[0].sentence}; entries of a sentence belong together, ids rise")
+                raise DataError(
+                    f"{name}:{number}: id {hypothesis.sentence} after id {group[0].sentence}; entries of a "
+                    "sentence belong together, ids rise"
+                )
             yield group[0].sentence, group
             group = []
         group.append(hypothesis)
@@ -107,7 +135,9 @@ def parse(line: str, where: str) -> Hypothesis:
     """DataError when a field is missing or a value is not a finite number."""
     parts = [part.strip(" ") for part in line.split("|||")]
     if len(parts) < 4:
-        raise DataError(f"{where}: {len(parts)} fields, expected 4 or more (id ||| words ||| features ||| total)")
+        raise DataError(
+            f"{where}: {len(parts)} fields, expected 4 or more (id ||| words ||| features ||| total)"
+        )
     try:
         sentence = numbers.count(parts[0])
     except ValueError as error:
@@ -138,7 +168,11 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
         except ValueError as error:
             raise DataError(f"{where}: {what_is(token)}") from error
         if not math.isfinite(value):
-            raise DataError(f"{where}: {numbers.shown(token)} in feature {name or 'list'}; Moses' tuners drop or misread such a line")
+            raise DataError(
+                f"{where}: {numbers.shown(token)} in feature {name or 'list'}; Moses' tuners drop or "
+                "misread "
+                "such a line"
+            )
         features.setdefault(name, []).append(value)
     return features
 
@@ -146,14 +180,21 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
 def what_is(token: str) -> str:
     """Why a token of the feature field is no number."""
     if token[-1] == ":":
-        return f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as the number 0; write it with = instead of :"
+        return (
+            f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as "
+            "the number 0; write it with = instead of :"
+        )
     if re.fullmatch(r"[A-Za-z]\w*=.+", token):
-        return f"{numbers.shown(token)} has no blank after '=': Moses' tuners read it as 0; write {numbers.shown(token.replace('=', '= '))}"
+        return (
+            f"{numbers.shown(token)} has no blank after '=': Moses' tuners read it as 0; write "
+            f"{numbers.shown(token.replace('=', '= '))}"
+        )
     return f"{numbers.shown(token)} is not a number, expected 'name= value value ...'"
 
 
 def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """The phrases of a hypothesis: (first and last word of the source), (of the target), from 0, both inclusive.
+    """The phrases of a hypothesis: (first and last word of the source), (of the target), from 0, both
+    inclusive.
 
     DataError for a list that was written without -include-segmentation-in-n-best.
     """
@@ -163,7 +204,10 @@ def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, in
             return [(span(source), span(target)) for source, target in (token.split("=") for token in tokens)]
     if not hypothesis.words:
         return []
-    raise DataError(f"{where}: no segmentation field like '0-1=0-1 2=2'; let Moses write it with -include-segmentation-in-n-best")
+    raise DataError(
+        f"{where}: no segmentation field like '0-1=0-1 2=2'; let Moses write it with "
+        "-include-segmentation-in-n-best"
+    )
 
 
 def span(text: str) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """Numbers from text, strictly: ASCII digits, finite, and no longer than a number can be.
 
-Python's int() and float() also take `1_000`, digits of other scripts, nan and inf, and int() takes minutes over a million digits.
-Everything that a user or a file gives is read here. ValueError says what is wrong; the caller adds where.
+Python's int() and float() also take `1_000`, digits of other scripts, nan and inf, and int() takes minutes
+over a million digits. Everything that a user or a file gives is read here. ValueError says what is wrong; the
+caller adds where.
 """
 
 import math
@@ -50,7 +51,8 @@ def real(text: str) -> float:
 
 
 def plain(text: str) -> bool:
-    """May float() read the words of a line? It takes no more than `real` does of ASCII without `_` and odd spaces; but for nan and inf."""
+    """May float() read the words of a line? It takes no more than `real` does of ASCII without `_` and odd
+    spaces; but for nan and inf."""
     if not text.isascii():
         return False
     for character in TAKEN:  # noqa: SIM110  (twice as fast as all() or isprintable())

@@ -1,7 +1,10 @@
-"""The lines of a Moses phrase table: `source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties`.
+"""The lines of a Moses phrase table: `source ||| target ||| scores ||| alignment ||| counts ||| sparse |||
+properties`.
 
-Bytes in, bytes out: only the score field is ever read as anything but bytes, and whatever follows it is kept as it stands.
-Training takes a table as it is (`read`); whoever writes one for Moses reads it with `checked`, which refuses every line that
+Bytes in, bytes out: only the score field is ever read as anything but bytes, and whatever follows it is kept
+as it stands.
+Training takes a table as it is (`read`); whoever writes one for Moses reads it with `checked`, which refuses
+every line that
 Moses would refuse, crash on or silently misread.
 """
 
@@ -18,15 +21,26 @@ from nmt.errors import DataError
 log = logging.getLogger(__name__)
 
 # What Moses' tokenizer writes for its own special characters; the order matters: `&amp;` is undone last.
-ESCAPES = [("&#124;", "|"), ("&#91;", "["), ("&#93;", "]"), ("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&quot;", '"'), ("&amp;", "&")]
-NUMBER = rb"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"  # one way to match each: a bad line of a thousand numbers must not take ages
+ESCAPES = [
+    ("&#124;", "|"),
+    ("&#91;", "["),
+    ("&#93;", "]"),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&apos;", "'"),
+    ("&quot;", '"'),
+    ("&amp;", "&"),
+]
+# one way to match each: a bad line of a thousand numbers must not take ages
+NUMBER = rb"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
 POINT = rb"\d{1,9}-\d{1,9}"
 ALIGNMENT = re.compile(rb"[ \t]*(?:" + POINT + rb"(?:[ \t]+" + POINT + rb")*)?[ \t\r]*")
 PROPERTY = re.compile(rb"\{\{(\S*)")
 # The phrase properties that Moses registers; it stops at any other.
 PROPERTIES = {
-    b"Counts", b"LHS", b"NonTermContext", b"NonTermContextTarget", b"Orientation", b"SourceLabels", b"SpanLength",
+    b"Counts", b"LHS", b"NonTermContext", b"NonTermContextTarget", b"Orientation", b"SourceLabels",
+    b"SpanLength",
     b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences",
 }  # fmt: skip
 BINARY = {".minphr", ".binphr", ".minlexr"}  # of Moses' compact and on-disk tables
@@ -37,7 +51,8 @@ SMALLEST = 3.8e-44  # float32: what is below is read as 0 and floored by Moses a
 
 @dataclass(slots=True)
 class PhrasePair:
-    """One line. `source` and `target` are bytes with Moses' escapes in place; `raw[:end]` is the line up to its last score."""
+    """One line. `source` and `target` are bytes with Moses' escapes in place; `raw[:end]` is the line up to
+    its last score."""
 
     source: bytes
     target: bytes
@@ -55,19 +70,34 @@ class PhrasePair:
 
 
 def parse(line: bytes, where: str) -> PhrasePair:
-    """DataError when the line has fewer than 3 or more than 7 fields, an empty phrase or an empty score field."""
+    """DataError when the line has fewer than 3 or more than 7 fields, an empty phrase or an empty score
+    field."""
     parts = line.split(b"|||", 3)
     if len(parts) < 3:
         if not line.strip():
-            raise DataError(f"{where}: empty line, expected source ||| target ||| scores ...; Moses stops at it ('Ran out of tokens')")
-        raise DataError(f"{where}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| scores ...). {what_it_is(line)}")
+            raise DataError(
+                f"{where}: empty line, expected source ||| target ||| scores ...; Moses stops at it ('Ran "
+                "out of tokens')"
+            )
+        raise DataError(
+            f"{where}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| "
+            f"scores ...). {what_it_is(line)}"
+        )
     source, target, scores = parts[0].strip(b" \t"), parts[1].strip(b" \t"), parts[2].strip(b" \t\r")
     if not source or not target:
-        fate = "skips the line with a misleading message" if not source else "crashes when such a line has an alignment"
-        raise DataError(f"{where}: empty {'source' if not source else 'target'} phrase; Moses {fate}. Remove the line")
+        fate = (
+            "skips the line with a misleading message"
+            if not source
+            else "crashes when such a line has an alignment"
+        )
+        raise DataError(
+            f"{where}: empty {'source' if not source else 'target'} phrase; Moses {fate}. Remove the line"
+        )
     if not scores:
         raise DataError(f"{where}: no scores, expected numbers in the third field")
-    return PhrasePair(source, target, scores, line, len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r")))
+    return PhrasePair(
+        source, target, scores, line, len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r"))
+    )
 
 
 def what_it_is(line: bytes) -> str:
@@ -82,19 +112,24 @@ def check(pair: PhrasePair, where: str) -> None:
     raw = pair.raw
     if not raw.isascii():
         if raw.startswith(b"\xef\xbb\xbf"):
-            raise DataError(f"{where}: a byte order mark, which Moses takes for a part of the first word; remove it, e.g. sed '1s/^\\xef\\xbb\\xbf//'")
+            raise DataError(
+                f"{where}: a byte order mark, which Moses takes for a part of the first word; remove it, "
+                "e.g. sed '1s/^\\xef\\xbb\\xbf//'"
+            )
         files.decode(raw, *split_where(where))
     elif b"\0" in raw:
         raise DataError(f"{where}: NUL character. {what_it_is(raw)}")
     for name, phrase in (("source", pair.source), ("target", pair.target)):
         if b"|" in phrase:
             raise DataError(
-                f"{where}: '|' in the {name} phrase {shown(phrase)}: Moses cuts the word there, as in factored tables, which are not supported; "
+                f"{where}: '|' in the {name} phrase {shown(phrase)}: Moses cuts the word there, as in "
+                "factored tables, which are not supported; "
                 "write &#124; for a literal one, or give a table of one factor"
             )
         if b"[" in phrase and any(word[:1] == b"[" and word[-1:] == b"]" for word in phrase.split(b" ")):
             raise DataError(
-                f"{where}: non-terminal in the {name} phrase {shown(phrase)}: a hierarchical (Hiero) table, which is not supported; "
+                f"{where}: non-terminal in the {name} phrase {shown(phrase)}: a hierarchical (Hiero) table, "
+                "which is not supported; "
                 "give a phrase-based one, or write &#91; and &#93; for literal brackets"
             )
     check_scores(pair.scores, where)
@@ -109,27 +144,43 @@ def check_scores(scores: bytes, where: str) -> None:
         text = word.decode("utf-8", "replace")
         if re.fullmatch(rb"-(?:" + NUMBER + rb"|inf)", word):
             raise DataError(
-                f"{where}: score {text} is negative, expected a probability: Moses takes its logarithm, gets nan and silently drops the pair; "
+                f"{where}: score {text} is negative, expected a probability: Moses takes its logarithm, gets "
+                "nan and silently drops the pair; "
                 "write exp(log p) instead of log p"
             )
         if re.fullmatch(rb"\d+-\d+", word):
             raise DataError(
-                f"{where}: {text} where a score is expected: an alignment? Tables phrase-table.half.* have another order of fields; Moses refuses them"
+                f"{where}: {text} where a score is expected: an alignment? Tables phrase-table.half.* have "
+                "another order of fields; Moses refuses them"
             )
         if not re.fullmatch(NUMBER, word):
-            fate = "prints -nan totals" if word.lstrip(b"+").lower().startswith(b"inf") else "stops with 'Bad score'"
-            raise DataError(f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {fate}")
+            fate = (
+                "prints -nan totals"
+                if word.lstrip(b"+").lower().startswith(b"inf")
+                else "stops with 'Bad score'"
+            )
+            raise DataError(
+                f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {fate}"
+            )
         if float(word) > LARGEST:
-            raise DataError(f"{where}: score {text} is infinite in single precision; Moses prints -nan totals")
+            raise DataError(
+                f"{where}: score {text} is infinite in single precision; Moses prints -nan totals"
+            )
 
 
 def check_rest(pair: PhrasePair, where: str) -> None:
     """Alignment and properties."""
     parts = pair.raw[pair.end :].split(b"|||")[1:]
     if len(parts) > 4:
-        raise DataError(f"{where}: {len(parts) + 3} fields, expected 3 to 7 (source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties)")
+        raise DataError(
+            f"{where}: {len(parts) + 3} fields, expected 3 to 7 (source ||| target ||| scores ||| alignment "
+            "||| counts ||| sparse ||| properties)"
+        )
     if not ALIGNMENT.fullmatch(parts[0]):
-        raise DataError(f"{where}: alignment {shown(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with 'Error parsing alignment'")
+        raise DataError(
+            f"{where}: alignment {shown(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with "
+            "'Error parsing alignment'"
+        )
     points = parts[0].split()
     if points:
         sides = [point.split(b"-") for point in points]
@@ -137,13 +188,17 @@ def check_rest(pair: PhrasePair, where: str) -> None:
         lengths = len(pair.source.split()), len(pair.target.split())
         if source >= lengths[0] or target >= lengths[1]:
             raise DataError(
-                f"{where}: alignment {shown(parts[0].strip())} points outside the phrases ({lengths[0]} and {lengths[1]} words); "
+                f"{where}: alignment {shown(parts[0].strip())} points outside the phrases ({lengths[0]} and "
+                f"{lengths[1]} words); "
                 "Moses goes on with a nonsense alignment"
             )
     if len(parts) == 4 and b"{{" in parts[3]:
         for name in PROPERTY.findall(parts[3]):
             if name.rstrip(b"}") not in PROPERTIES:
-                raise DataError(f"{where}: phrase property {shown(name)} is unknown to Moses, which stops ('Phrase property is not registered')")
+                raise DataError(
+                    f"{where}: phrase property {shown(name)} is unknown to Moses, which stops ('Phrase "
+                    "property is not registered')"
+                )
 
 
 def shown(text: bytes) -> str:
@@ -162,14 +217,18 @@ def read(path: str | Path) -> Iterator[PhrasePair]:
 
 
 def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
-    """The pairs of a table for Moses: each line sound, all with the same number of scores, in whole-line `LC_ALL=C` order.
+    """The pairs of a table for Moses: each line sound, all with the same number of scores, in whole-line
+    `LC_ALL=C` order.
 
-    Memory does not grow with the table. DataError with the line number for the first thing that is wrong; an empty table is an
-    error too. `unsorted` accepts any order, with one warning.
+    Memory does not grow with the table. DataError with the line number for the first thing that is wrong; an
+    empty table is an error too. `unsorted` accepts any order, with one warning.
     """
     name = files.name_of(path)
     if str(path) != "-" and (Path(path).is_dir() or Path(path).suffix in BINARY):
-        raise DataError(f"{path}: a binary table, or a directory; give the text table (plain or gzip) that it was made from")
+        raise DataError(
+            f"{path}: a binary table, or a directory; give the text table (plain or gzip) that it was made "
+            "from"
+        )
     expected, before = 0, b""
     floored = told = False
     for number, line in enumerate(files.read_byte_lines(path), 1):
@@ -179,16 +238,35 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
         values = pair.scores.split()
         expected = expected or len(values)
         if len(values) != expected:
-            raise DataError(f"{where}: {len(values)} scores, but the lines above have {expected}; Moses refuses such a table")
+            raise DataError(
+                f"{where}: {len(values)} scores, but the lines above have {expected}; Moses refuses such a "
+                "table"
+            )
         if not floored and min(map(float, values)) < SMALLEST:
-            log.warning("%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and perhaps below", where, SMALLEST)
+            log.warning(
+                (
+                    "%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and "
+                    "perhaps "
+                    "below"
+                ),
+                where,
+                SMALLEST,
+            )
             floored = True
         if line < before and not unsorted:
             raise DataError(
-                f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
+                f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort "
+                "it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
             )
         if line < before and not told:
-            log.warning("%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin aborts on it", where)
+            log.warning(
+                (
+                    "%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin "
+                    "aborts "
+                    "on it"
+                ),
+                where,
+            )
             told = True
         before = line
         yield pair
@@ -197,7 +275,8 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
 
 
 def words(phrase: bytes, where: str = "phrase table") -> list[str]:
-    """The words of a phrase as a model sees them: Moses' escapes undone. Only space and tab separate words."""
+    """The words of a phrase as a model sees them: Moses' escapes undone. Only space and tab separate
+    words."""
     try:
         text = phrase.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -231,16 +310,28 @@ def direct(pair: PhrasePair) -> float:
 
 
 def counts(pair: PhrasePair, where: str = "") -> list[int]:
-    """How often target, source and both were extracted; [] without counts. DataError for counts that are no numbers; `where`: file:line."""
+    """How often target, source and both were extracted; [] without counts. DataError for counts that are no
+    numbers; `where`: file:line."""
     fields = pair.fields()
     try:
-        return [int(value) for value in numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())] if len(fields) > 4 else []
+        return (
+            [
+                int(value)
+                for value in numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())
+            ]
+            if len(fields) > 4
+            else []
+        )
     except ValueError as error:
-        raise DataError(f"{where}{': ' * bool(where)}counts of the pair {shown(pair.source)} ||| {shown(pair.target)}: {error}") from error
+        raise DataError(
+            f"{where}{': ' * bool(where)}counts of the pair {shown(pair.source)} ||| {shown(pair.target)}: "
+            f"{error}"
+        ) from error
 
 
 def source_count(pair: PhrasePair) -> int:
-    """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0 without counts."""
+    """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0
+    without counts."""
     found = counts(pair)
     return found[1] if len(found) > 1 else 0
 

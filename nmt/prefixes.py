@@ -1,4 +1,5 @@
-"""Many id sequences as a trie, level by level: what begins alike is one node, and a whole level is one matrix product.
+"""Many id sequences as a trie, level by level: what begins alike is one node, and a whole level is one matrix
+product.
 
     a b        level 0  the roots: one for each group
     a c        level 1  a
@@ -30,12 +31,15 @@ class Level:
 
 
 def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None) -> list[Level]:
-    """Sequences of one group, numbered from 0, share prefixes; without groups all do. Level 0 are the groups."""
+    """Sequences of one group, numbered from 0, share prefixes; without groups all do. Level 0 are the
+    groups."""
     count = len(sequences)
     lengths = np.fromiter(map(len, sequences), np.int64, count)
     roots = np.zeros(count, np.int64) if groups is None else np.asarray(groups, np.int64)
     grid = np.full((count, int(lengths.max(initial=0))), -1, np.int64)
-    grid[np.arange(grid.shape[1]) < lengths[:, None]] = np.concatenate([np.zeros(0, np.int64), *map(np.asarray, sequences)])
+    grid[np.arange(grid.shape[1]) < lengths[:, None]] = np.concatenate(
+        [np.zeros(0, np.int64), *map(np.asarray, sequences)]
+    )
     order = np.lexsort([*grid.T[::-1], roots])
     grid, lengths, roots = grid[order], lengths[order], roots[order]
     node = roots  # of each sequence, in the level in hand
@@ -43,7 +47,9 @@ def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None)
     fresh[1:] = roots[1:] != roots[:-1]
     empty = lengths == 0
     groups_in_all = int(roots.max(initial=-1)) + 1
-    result = [Level(np.full(groups_in_all, -1), np.zeros(groups_in_all, np.int64), order[empty], roots[empty])]
+    result = [
+        Level(np.full(groups_in_all, -1), np.zeros(groups_in_all, np.int64), order[empty], roots[empty])
+    ]
     for depth in range(grid.shape[1]):
         column = grid[:, depth]
         fresh[1:] |= column[1:] != column[:-1]

@@ -4,7 +4,8 @@
 
     run = Run.load("runs/first")                      # or Run.load("runs/a", "runs/b"): an ensemble
     run.translate(["A man sleeps .", "Two dogs run ."])  # -> one text a line
-    run.score([("A man sleeps .", "Un homme dort .")])   # -> natural log p of each pair, the end of the sentence included
+    run.score([("A man sleeps .", "Un homme dort .")])   # -> natural log p of each pair, the end of the
+    sentence included
 
 The commands nmt-translate and nmt-score are made of these calls.
 """
@@ -35,11 +36,20 @@ from nmt.search.sampling import SamplingConfig, sample
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 
-GIANT = 4  # times the longest line: a word of more characters than that is not cut into subwords, which would take forever, but into pieces
-SEARCHED, SCORED = "n-best lists, samples, prefixes and alignments of the whole sentence", "a score of the whole sentence"
+# times the longest line: a word of more characters than that is not cut into subwords, which would take
+# forever, but into pieces
+GIANT = 4
+SEARCHED, SCORED = (
+    "n-best lists, samples, prefixes and alignments of the whole sentence",
+    "a score of the whole sentence",
+)
 FREQUENT = 100  # most frequent target words of every short-list
 
-CACHED, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400  # scores (12 MiB) that a batch of live hypotheses may hold, and its bounds
+CACHED, LEAST_ROWS, MOST_ROWS = (
+    3 << 20,
+    50,
+    400,
+)  # scores (12 MiB) that a batch of live hypotheses may hold, and its bounds
 
 
 @dataclass
@@ -49,22 +59,29 @@ class Translation:
     words: list[str]
     log_prob: float  # natural logarithm, the end symbol included
     score: float  # what hypotheses are ranked by
-    alignment: list[tuple[int, int]] = field(default_factory=list)  # source word, target word, from 0; with attention only
+    alignment: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # source word, target word, from 0; with attention only
 
 
 class Run:
-    """One or more trained runs with one target vocabulary. All calls keep the number and the order of lines."""
+    """One or more trained runs with one target vocabulary. All calls keep the number and the order of
+    lines."""
 
     def __init__(self, members: Sequence[SavedRun]) -> None:
         self.members = list(members)
         first = self.members[0]
         for member in self.members[1:]:
             if member.target_words.words != first.target_words.words:
-                raise ConfigError(f"{member.directory}: its target vocabulary is not that of {first.directory}; an ensemble needs one and the same")
+                raise ConfigError(
+                    f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
+                    "ensemble needs one and the same"
+                )
 
     @staticmethod
     def load(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
-        """CheckpointError says in one line what is wrong with a directory; `which`: best, last or an update."""
+        """CheckpointError says in one line what is wrong with a directory; `which`: best, last or an
+        update."""
         return Run([checkpoint.load(directory, which, device) for directory in directories])
 
     @property
@@ -89,12 +106,16 @@ class Run:
 
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> StepModel[Any]:
         """The same, each with its softmax over the words that may translate a sentence."""
-        models = [Shortlisted(member.model, ShortlistOf(member, lexicon, frequent)) for member in self.members]
+        models = [
+            Shortlisted(member.model, ShortlistOf(member, lexicon, frequent)) for member in self.members
+        ]
         return models[0] if len(models) == 1 else Ensemble(models)
 
     def read(self, line: str, tokenized: bool = False) -> Any:
         """The ids of a line, or a Reading of each member's; empty for a line without words."""
-        ids = tuple(member.source_words.encode(member.source.units(line, tokenized)) for member in self.members)
+        ids = tuple(
+            member.source_words.encode(member.source.units(line, tokenized)) for member in self.members
+        )
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
@@ -111,12 +132,15 @@ class Run:
         words = files.split_words(line) if tokenized else long_lines.pieces(line)
         return sum(map(self.sizes(tokenized, limit, target), words))
 
-    def refuse_long(self, lines: Iterable[str], tokenized: bool, limit: Limit, what: str, target: bool = False) -> None:
+    def refuse_long(
+        self, lines: Iterable[str], tokenized: bool, limit: Limit, what: str, target: bool = False
+    ) -> None:
         """DataError for the first line that is too long; `what` it is too long for."""
         limit.refuse((self.length(line, tokenized, limit, target) for line in lines), what)
 
     def sizes(self, tokenized: bool, limit: Limit, target: bool = False) -> Callable[[str], int]:
-        """Units of a word, in the member that cuts it finest; of one with thousands of characters no more is asked than how many those are."""
+        """Units of a word, in the member that cuts it finest; of one with thousands of characters no more is
+        asked than how many those are."""
         pipelines = [member.target if target else member.source for member in self.members]
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in pipelines)
 
@@ -145,9 +169,11 @@ class Run:
         model: StepModel[Any] | None = None,
         limit: Limit | None = None,
     ) -> list[list[Candidate]]:
-        """The finished hypotheses of each line, best first. A line without words has one: empty, of probability 1. DataError for one that is too long.
+        """The finished hypotheses of each line, best first. A line without words has one: empty, of
+        probability 1. DataError for one that is too long.
 
-        `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of `shortlisted`.
+        `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of
+        `shortlisted`.
         """
         limit = limit or self.limit()
         self.refuse_long(lines, tokenized, limit, SEARCHED)
@@ -156,25 +182,44 @@ class Run:
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
         results = [[Candidate([], 0.0, 0.0)] for _ in lines]
         if not config.rows:
-            config = replace(config, rows=min(MOST_ROWS, max(LEAST_ROWS, CACHED // len(self.members[0].target_words))))
-        for index, candidates in zip(full, search(model or self.model, [readings[i] for i in full], config, forced), strict=True):
+            config = replace(
+                config, rows=min(MOST_ROWS, max(LEAST_ROWS, CACHED // len(self.members[0].target_words)))
+            )
+        for index, candidates in zip(
+            full, search(model or self.model, [readings[i] for i in full], config, forced), strict=True
+        ):
             results[index] = candidates
         return results
 
     def sample(
-        self, lines: Sequence[str], config: SamplingConfig, tokenized: bool = False, first: int = 0, limit: Limit | None = None
+        self,
+        lines: Sequence[str],
+        config: SamplingConfig,
+        tokenized: bool = False,
+        first: int = 0,
+        limit: Limit | None = None,
     ) -> list[list[Candidate]]:
-        """Draws from the model's distribution for each line; `first`: number of the first line in the whole input."""
+        """Draws from the model's distribution for each line; `first`: number of the first line in the whole
+        input."""
         limit = limit or self.limit(first=first)
         self.refuse_long(lines, tokenized, limit, SEARCHED)
         readings = [self.read(line, tokenized) for line in lines]
         results = []
-        for index, reading in enumerate(readings):  # one by one: a sentence's numbers hang on its place, and so would a batch
-            results += sample(self.model, [reading], config, first + index) if len(reading) else [[Candidate([], 0.0, 0.0)] * config.samples]
+        for index, reading in enumerate(
+            readings
+        ):  # one by one: a sentence's numbers hang on its place, and so would a batch
+            results += (
+                sample(self.model, [reading], config, first + index)
+                if len(reading)
+                else [[Candidate([], 0.0, 0.0)] * config.samples]
+            )
         return results
 
-    def translation(self, line: str, candidate: Candidate, tokenized: bool = False, unknown: Lexicon | None = None) -> Translation:
-        """A candidate as words. `unknown` replaces each UNK by a translation of the source word that the attention looked at."""
+    def translation(
+        self, line: str, candidate: Candidate, tokenized: bool = False, unknown: Lexicon | None = None
+    ) -> Translation:
+        """A candidate as words. `unknown` replaces each UNK by a translation of the source word that the
+        attention looked at."""
         member = self.members[0]
         units = member.target_words.decode(candidate.words)
         words_of = word_numbers(units)
@@ -183,16 +228,26 @@ class Run:
             source_units = member.source.units(line, tokenized)
             source_of = word_numbers(source_units)
             source = member.source.join(source_units)
-            alignment = sorted({(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)})
+            alignment = sorted(
+                {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
+            )
             if unknown is not None:
                 instead = [unknown.best(source[source_of[look]]) for look in candidate.looked_at]
-                units = [other if unit == SPECIALS[UNK] else unit for unit, other in zip(units, instead, strict=True)]
+                units = [
+                    other if unit == SPECIALS[UNK] else unit
+                    for unit, other in zip(units, instead, strict=True)
+                ]
         return Translation(member.target.join(units), candidate.log_prob, candidate.score, alignment)
 
-    def n_best(self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False) -> list[list[Translation]]:
+    def n_best(
+        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+    ) -> list[list[Translation]]:
         """All finished hypotheses of each line, best first."""
         found = self.search(lines, config or BeamConfig(), tokenized)
-        return [[self.translation(line, candidate, tokenized) for candidate in candidates] for line, candidates in zip(lines, found, strict=True)]
+        return [
+            [self.translation(line, candidate, tokenized) for candidate in candidates]
+            for line, candidates in zip(lines, found, strict=True)
+        ]
 
     def best(
         self,
@@ -203,34 +258,62 @@ class Run:
         unknown: Lexicon | None = None,
         limit: Limit | None = None,
     ) -> list[Translation]:
-        """The best translation of each line. Lines that are too long are translated in parts, and have no alignment."""
+        """The best translation of each line. Lines that are too long are translated in parts, and have no
+        alignment."""
         limit = limit or self.limit()
         cut = [self.parts(line, tokenized, limit) for line in lines]
         every = Limit(sys.maxsize)
-        found = iter(self.search([part for parts in cut for part in parts], config, tokenized, None, model, every))
-        return [joined([self.translation(part, next(found)[0], tokenized, unknown) for part in parts]) for parts in cut]
+        found = iter(
+            self.search([part for parts in cut for part in parts], config, tokenized, None, model, every)
+        )
+        return [
+            joined([self.translation(part, next(found)[0], tokenized, unknown) for part in parts])
+            for parts in cut
+        ]
 
-    def translate(self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False, max_line_words: int | None = None) -> list[str]:
+    def translate(
+        self,
+        lines: Sequence[str],
+        config: BeamConfig | None = None,
+        tokenized: bool = False,
+        max_line_words: int | None = None,
+    ) -> list[str]:
         """The best translation of each line: detokenized text, or words between blanks for tokenized input.
 
-        Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut at punctuation.
+        Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
+        at punctuation.
         """
-        return [self.text(found, tokenized) for found in self.best(lines, config or BeamConfig(), tokenized, limit=self.limit(max_line_words))]
+        return [
+            self.text(found, tokenized)
+            for found in self.best(lines, config or BeamConfig(), tokenized, limit=self.limit(max_line_words))
+        ]
 
     def text(self, translation: Translation, tokenized: bool = False) -> str:
         return self.target.line(translation.words, tokenized)
 
-    def word_scores(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: Limit | None = None) -> list[list[float]]:
-        """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair that is too long."""
+    def word_scores(
+        self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: Limit | None = None
+    ) -> list[list[float]]:
+        """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair
+        that is too long."""
         limit = limit or self.limit()
         for side in (0, 1):
             self.refuse_long((pair[side] for pair in pairs), tokenized, limit, SCORED, target=side == 1)
         targets = [self.target_ids(target, tokenized) for _, target in pairs]
-        sources = [[member.source_words.encode(member.source.units(source, tokenized)) for source, _ in pairs] for member in self.members]
-        scores = [word_scores(member.model, list(zip(ids, targets, strict=True))) for member, ids in zip(self.members, sources, strict=True)]
+        sources = [
+            [member.source_words.encode(member.source.units(source, tokenized)) for source, _ in pairs]
+            for member in self.members
+        ]
+        scores = [
+            word_scores(member.model, list(zip(ids, targets, strict=True)))
+            for member, ids in zip(self.members, sources, strict=True)
+        ]
         if len(scores) == 1:
             return scores[0]
-        return [mean_log_probs([tensor(row).double() for row in rows]).tolist() for rows in zip(*scores, strict=True)]
+        return [
+            mean_log_probs([tensor(row).double() for row in rows]).tolist()
+            for rows in zip(*scores, strict=True)
+        ]
 
     def score(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False) -> list[float]:
         """Natural log p(second text | first text) of each pair, the end symbol included."""
@@ -239,7 +322,8 @@ class Run:
 
 @dataclass
 class ShortlistOf:
-    """The ids of the target words that may translate a sentence of source ids; UNK, BOS and EOS are always among them."""
+    """The ids of the target words that may translate a sentence of source ids; UNK, BOS and EOS are always
+    among them."""
 
     member: SavedRun
     lexicon: Lexicon
@@ -257,7 +341,11 @@ def joined(parts: Sequence[Translation]) -> Translation:
     """Translations of the parts of a line as one, without alignment."""
     if len(parts) == 1:
         return parts[0]
-    return Translation([word for part in parts for word in part.words], sum(part.log_prob for part in parts), sum(part.score for part in parts))
+    return Translation(
+        [word for part in parts for word in part.words],
+        sum(part.log_prob for part in parts),
+        sum(part.score for part in parts),
+    )
 
 
 def word_numbers(units: Sequence[str]) -> list[int]:

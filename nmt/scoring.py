@@ -34,8 +34,11 @@ class PairModel(Protocol):
         ...
 
 
-def word_scores(model: PairModel, pairs: Sequence[tuple[Ids, Ids]], batch_size: int = BATCH) -> list[list[float]]:
-    """log p of each word of each target and of its end symbol, in the order of the pairs. A sum is the log p of a pair."""
+def word_scores(
+    model: PairModel, pairs: Sequence[tuple[Ids, Ids]], batch_size: int = BATCH
+) -> list[list[float]]:
+    """log p of each word of each target and of its end symbol, in the order of the pairs. A sum is the log p
+    of a pair."""
     results: list[list[float]] = [[] for _ in pairs]
     for rows in batches(pairs, batch_size):
         batch = make_batch([pairs[row][0] for row in rows], [pairs[row][1] for row in rows]).to(model.device)
@@ -66,7 +69,8 @@ class PrefixModel(Protocol):
 
 
 class Walk(Protocol[State]):
-    """What a walk through tries of targets asks: a state of a row for each node of a level, and a step to the next level."""
+    """What a walk through tries of targets asks: a state of a row for each node of a level, and a step to the
+    next level."""
 
     @property
     def output(self) -> Softmax: ...
@@ -89,18 +93,27 @@ class TranslatorWalk:
     """The decoder after the sources; what it makes of each word is computed once."""
 
     def __init__(self, model: PrefixModel, sources: Sequence[Ids], words: NDArray[np.int64]) -> None:
-        self.model, self.sources, self.output, self.device = model, sources, model.decoder.output, model.device
+        self.model, self.sources, self.output, self.device = (
+            model,
+            sources,
+            model.decoder.output,
+            model.device,
+        )
         self.tables: WordTables = model.decoder.tables(tensor(words, model.device))
 
     def start(self) -> DecoderState:
         return self.model.start_by_prefix(self.sources)
 
-    def advance(self, state: DecoderState, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, DecoderState]:
+    def advance(
+        self, state: DecoderState, rows: Tensor, words: Tensor, first: bool
+    ) -> tuple[Tensor, DecoderState]:
         return self.model.decoder.advance(self.model.reorder(state, rows), self.tables.rows(words), first)
 
     def join(self, states: list[DecoderState]) -> DecoderState:
         """The states of the blocks of a level as one."""
-        hidden, sentence = (torch.cat([getattr(state, name) for state in states]) for name in ("hidden", "sentence"))
+        hidden, sentence = (
+            torch.cat([getattr(state, name) for state in states]) for name in ("hidden", "sentence")
+        )
         return replace(states[0], hidden=hidden, sentence=sentence, weights=None)
 
 
@@ -121,23 +134,33 @@ class RecurrentWalk:
         return torch.cat(states)
 
 
-def pair_scores(model: PrefixModel, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]) -> NDArray[np.float64]:
-    """log p(target | source) of each target, whose source is sources[source_of[i]]: natural logarithm, end symbol included.
+def pair_scores(
+    model: PrefixModel, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]
+) -> NDArray[np.float64]:
+    """log p(target | source) of each target, whose source is sources[source_of[i]]: natural logarithm, end
+    symbol included.
 
-    Equal to the sums of `word_scores` up to rounding, and 20 to 40 times faster than one pair at a time: sources are read
-    through a trie of their prefixes, targets through a trie for each source, all of them level by level together.
+    Equal to the sums of `word_scores` up to rounding, and 20 to 40 times faster than one pair at a time:
+    sources are read
+    through a trie of their prefixes, targets through a trie for each source, all of them level by level
+    together.
     """
     with torch.no_grad():
         levels = prefixes.levels(targets, source_of)
         words, index = level_words(levels)
-        walk = TranslatorWalk(model, sources[: len(levels[0].words)], words)  # a last source may have no target
+        walk = TranslatorWalk(
+            model, sources[: len(levels[0].words)], words
+        )  # a last source may have no target
         return _walk(walk, levels, index, len(targets))
 
 
-def text_scores(model: LanguageModel, texts: Sequence[Ids], normalized: bool = False, ends: bool = True) -> NDArray[np.float64]:
+def text_scores(
+    model: LanguageModel, texts: Sequence[Ids], normalized: bool = False, ends: bool = True
+) -> NDArray[np.float64]:
     """log p of each sentence, natural logarithm; what they have in common is computed once.
 
-    `ends`: the end symbol is part of it; else of a beginning of a sentence. `normalized` takes log Z as 0, for a CSLM that was trained with lm.normalizer.
+    `ends`: the end symbol is part of it; else of a beginning of a sentence. `normalized` takes log Z as 0,
+    for a CSLM that was trained with lm.normalizer.
     """
     if not texts:
         return np.zeros(0)
@@ -148,7 +171,12 @@ def text_scores(model: LanguageModel, texts: Sequence[Ids], normalized: bool = F
             scores[words == EOS] = 0.0
         return np.add.reduceat(scores, np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]))
     if isinstance(model, MultiscaleLM):
-        return np.array([sum(scores if ends else scores[:-1]) for scores in word_scores(model, [((), text) for text in texts])])
+        return np.array(
+            [
+                sum(scores if ends else scores[:-1])
+                for scores in word_scores(model, [((), text) for text in texts])
+            ]
+        )
     with torch.no_grad():
         levels = prefixes.levels(texts, [0] * len(texts))
         words, index = level_words(levels)
@@ -156,12 +184,17 @@ def text_scores(model: LanguageModel, texts: Sequence[Ids], normalized: bool = F
 
 
 def level_words(levels: Sequence[Level]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct words that are read, BOS first among them, and which of them each node ends in, level by level."""
-    words, index = np.unique(np.concatenate([[BOS], *(level.words for level in levels[1:])]), return_inverse=True)
+    """The distinct words that are read, BOS first among them, and which of them each node ends in, level by
+    level."""
+    words, index = np.unique(
+        np.concatenate([[BOS], *(level.words for level in levels[1:])]), return_inverse=True
+    )
     return words, index
 
 
-def _walk(walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], count: int, with_ends: bool = True) -> NDArray[np.float64]:
+def _walk(
+    walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], count: int, with_ends: bool = True
+) -> NDArray[np.float64]:
     """log p of `count` targets that lie in tries, level by level; their end symbols counted or not."""
     state = walk.start()
     total = np.zeros(count)
@@ -176,7 +209,9 @@ def _walk(walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], 
         scores, ends = np.empty(len(below.words)), np.empty(len(level.nodes))
         hidden = []
         for cut in prefixes.blocks(len(rows)):
-            features, after = walk.advance(state, tensor(parents[cut], walk.device), tensor(rows[cut], walk.device), depth == 0)
+            features, after = walk.advance(
+                state, tensor(parents[cut], walk.device), tensor(rows[cut], walk.device), depth == 0
+            )
             hidden.append(after)
             children = slice(*np.searchsorted(below.parents, [cut.start, cut.stop]))
             finished = slice(*np.searchsorted(level.nodes, [cut.start, cut.stop]))
@@ -191,7 +226,9 @@ def _walk(walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], 
     return total
 
 
-def edge_scores(output: Softmax, features: Tensor, nodes: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.float64]:
+def edge_scores(
+    output: Softmax, features: Tensor, nodes: NDArray[np.int64], words: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """log p of words after nodes: features (n, K), nodes (m,) of 0..n-1, words (m,) -> (m,)"""
     order = np.argsort(nodes, kind="stable")
     nodes, words = nodes[order], words[order]
@@ -200,7 +237,14 @@ def edge_scores(output: Softmax, features: Tensor, nodes: NDArray[np.int64], wor
     for cut in prefixes.blocks(len(features), SOFTMAX_ROWS):
         edges = slice(*np.searchsorted(nodes, [cut.start, cut.stop]))
         log_probs = output.log_probs(features[cut], out=room[: cut.stop - cut.start])
-        result[order[edges]] = log_probs[tensor(nodes[edges] - cut.start, features.device), tensor(words[edges], features.device)].double().cpu().numpy()
+        result[order[edges]] = (
+            log_probs[
+                tensor(nodes[edges] - cut.start, features.device), tensor(words[edges], features.device)
+            ]
+            .double()
+            .cpu()
+            .numpy()
+        )
     return result
 
 

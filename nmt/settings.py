@@ -1,4 +1,5 @@
-"""What values a setting may have, beside its default, and the one check of them for files, options and Python alike.
+"""What values a setting may have, beside its default, and the one check of them for files, options and Python
+alike.
 
 @dataclass
 class SearchConfig:
@@ -21,7 +22,8 @@ ALLOWED = "allowed"  # key of a field's metadata
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number; None where there is none. `least` and `most` belong to the range, `above` and `below` do not."""
+    """Bounds of a number; None where there is none. `least` and `most` belong to the range, `above` and
+    `below` do not."""
 
     least: float | None = None
     most: float | None = None
@@ -39,8 +41,20 @@ class Range:
 
     def __str__(self) -> str:
         """As a message says it: "1 or more", "0 to 1", "more than 0 and less than 1"."""
-        low = f"{plain(self.least)} or more" if self.least is not None else f"more than {plain(self.above)}" if self.above is not None else ""
-        high = f"{plain(self.most)} or less" if self.most is not None else f"less than {plain(self.below)}" if self.below is not None else ""
+        low = (
+            f"{plain(self.least)} or more"
+            if self.least is not None
+            else f"more than {plain(self.above)}"
+            if self.above is not None
+            else ""
+        )
+        high = (
+            f"{plain(self.most)} or less"
+            if self.most is not None
+            else f"less than {plain(self.below)}"
+            if self.below is not None
+            else ""
+        )
         if self.least is not None and self.most is not None:
             return f"{plain(self.least)} to {plain(self.most)}"
         return " and ".join(filter(None, (low, high))) or "a finite number"
@@ -51,8 +65,15 @@ def plain(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
-def number(default: Any, least: float | None = None, most: float | None = None, above: float | None = None, below: float | None = None) -> Any:
-    """A field of a dataclass: a number, or a list of numbers, with its range. A list's elements each have the range."""
+def number(
+    default: Any,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A field of a dataclass: a number, or a list of numbers, with its range. A list's elements each have the
+    range."""
     metadata = {ALLOWED: Range(least, most, above, below)}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -70,7 +91,11 @@ def problem(item: "Field[Any]", value: Any) -> str:
     if value is None and item.default is None:
         return ""
     if isinstance(allowed, tuple):
-        return "" if value in allowed else f"{shown(str(value))} is unknown, expected one of {', '.join(map(repr, allowed))}"
+        return (
+            ""
+            if value in allowed
+            else f"{shown(str(value))} is unknown, expected one of {', '.join(map(repr, allowed))}"
+        )
     expects_number = allowed is not None or isinstance(item.default, int | float)
     for part in value if isinstance(value, list | tuple) else [value]:
         if isinstance(part, bool) or not isinstance(part, int | float):
@@ -85,7 +110,8 @@ def problem(item: "Field[Any]", value: Any) -> str:
 
 
 def problems(config: Any, prefix: str = "") -> Iterable[str]:
-    """`key: what is wrong` for each value of a dataclass, and of the dataclasses in it, that is out of its range."""
+    """`key: what is wrong` for each value of a dataclass, and of the dataclasses in it, that is out of its
+    range."""
     for item in fields(config):
         value = getattr(config, item.name)
         if is_dataclass(value):
@@ -95,6 +121,7 @@ def problems(config: Any, prefix: str = "") -> Iterable[str]:
 
 
 def check(config: Any, prefix: str = "") -> None:
-    """ConfigError for the first value out of its range. `prefix`: what messages put before a key, such as `training.`"""
+    """ConfigError for the first value out of its range. `prefix`: what messages put before a key, such as
+    `training.`"""
     for found in problems(config, prefix):
         raise ConfigError(found)

@@ -10,14 +10,18 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-GRACE = 10.0  # seconds to clean up in; a library may have swallowed the exception, or compute on, and then the kernel ends the process
+# seconds to clean up in; a library may have swallowed the exception, or compute on, and then the kernel ends
+# the process
+GRACE = 10.0
 SAME = 0.5  # seconds: `timeout` and torchrun send a signal twice, to a process and to its group; that is one
 
 
 class Held:
-    """`with held:` in the main thread: a signal is noted, and what it leads to happens at the end of the block.
+    """`with held:` in the main thread: a signal is noted, and what it leads to happens at the end of the
+    block.
 
-    Compiled code needs this: an exception out of a signal handler, raised while its arguments are unpacked, is a segmentation fault.
+    Compiled code needs this: an exception out of a signal handler, raised while its arguments are unpacked,
+    is a segmentation fault.
     """
 
     def __init__(self) -> None:
@@ -38,7 +42,8 @@ held = Held()
 
 
 def listen(first: Callable[[int], object]) -> None:
-    """Call `first` with the number of the first signal. One that this process was told to ignore (nohup, say) stays ignored."""
+    """Call `first` with the number of the first signal. One that this process was told to ignore (nohup, say)
+    stays ignored."""
     came: list[float] = []
 
     def handle(number: int, frame: object) -> None:

@@ -1,4 +1,5 @@
-"""YAML from outside, made safe: nothing nested without end, no few lines that stand for more than any memory holds."""
+"""YAML from outside, made safe: nothing nested without end, no few lines that stand for more than any memory
+holds."""
 
 from typing import Any
 
@@ -26,7 +27,12 @@ def parse(text: str) -> Any:
         return OmegaConf.create(text) if text.strip() else OmegaConf.create({})
     except NotYaml:
         raise
-    except (YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:  # ValueError: a number of 5,000 digits
+    except (
+        YAMLError,
+        OmegaConfBaseException,
+        ValueError,
+        RecursionError,
+    ) as error:  # ValueError: a number of 5,000 digits
         mark = getattr(error, "problem_mark", None)
         raise NotYaml(reason(error), mark.line + 1 if mark else 0) from error
 

@@ -1,4 +1,5 @@
-"""Word alignments: by sil-thot's models, or read from any tool; as lines `0-0 1-2`, source word first, words from 0."""
+"""Word alignments: by sil-thot's models, or read from any tool; as lines `0-0 1-2`, source word first, words
+from 0."""
 
 import logging
 import os
@@ -22,7 +23,12 @@ STAGES = {
     "fast_align": (("FastAlignModel", 4),),
     "eflomal": (("EflomalAlignmentModel", 0),),  # 0: as many as the model schedules
     "hmm": (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5)),
-    "ibm4": (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5), ("Ibm3AlignmentModel", 5), ("Ibm4AlignmentModel", 5)),
+    "ibm4": (
+        ("Ibm1AlignmentModel", 5),
+        ("HmmAlignmentModel", 5),
+        ("Ibm3AlignmentModel", 5),
+        ("Ibm4AlignmentModel", 5),
+    ),
 }
 Texts = list[list[str]]
 
@@ -30,8 +36,8 @@ Texts = list[list[str]]
 def thot() -> Any:
     """The package sil-thot. ConfigError without it.
 
-    With one thread: several add up floating-point numbers in an order of their own, so that now and then a link differs from run to run.
-    Its OpenMP reads the variable when it is loaded.
+    With one thread: several add up floating-point numbers in an order of their own, so that now and then a
+    link differs from run to run. Its OpenMP reads the variable when it is loaded.
     """
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -39,7 +45,8 @@ def thot() -> Any:
         import thot.alignment
     except ImportError as error:
         raise ConfigError(
-            "no alignment tool: the package sil-thot is not installed; install it with: pip install 'nmt-smt[smt]', or give alignments of another tool"
+            "no alignment tool: the package sil-thot is not installed; install it with: pip install "
+            "'nmt-smt[smt]', or give alignments of another tool"
         ) from error
     finally:
         if before is None:
@@ -61,9 +68,14 @@ def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
 
 
 def align(sources: Texts, targets: Texts, method: str) -> list[Links]:
-    """One direction: each target word has at most one source word, except for what eflomal and IBM 4 sample or reach otherwise."""
+    """One direction: each target word has at most one source word, except for what eflomal and IBM 4 sample
+    or reach otherwise."""
     package = thot()
-    usable = [number for number, pair in enumerate(zip(sources, targets, strict=True)) if all(0 < len(side) <= LONGEST for side in pair)]
+    usable = [
+        number
+        for number, pair in enumerate(zip(sources, targets, strict=True))
+        if all(0 < len(side) <= LONGEST for side in pair)
+    ]
     model: Any = None
     for name, passes in STAGES[method]:
         kind = getattr(package, name)
@@ -82,7 +94,12 @@ def align(sources: Texts, targets: Texts, method: str) -> list[Links]:
     if method == "eflomal":
         found = [model.get_training_alignment(place)[1] for place in range(len(usable))]
     else:
-        found = [matrix for _, matrix in model.get_best_alignments([sources[number] for number in usable], [targets[number] for number in usable])]
+        found = [
+            matrix
+            for _, matrix in model.get_best_alignments(
+                [sources[number] for number in usable], [targets[number] for number in usable]
+            )
+        ]
     links: list[Links] = [frozenset()] * len(sources)
     for number, matrix in zip(usable, found, strict=True):
         links[number] = frozenset(zip(*(axis.tolist() for axis in matrix.to_numpy().nonzero()), strict=True))
@@ -115,8 +132,13 @@ def parse(line: str, where: str) -> Links:
     words = files.split_words(line)
     for word in words:
         if not POINT.fullmatch(word):
-            raise DataError(f"{where}: {word[:30]!r} is no alignment point, expected source-target such as 0-0 1-2 (words count from 0)")
-    return frozenset((int(source), int(target)) for source, _, target in (word.partition("-") for word in words))
+            raise DataError(
+                f"{where}: {word[:30]!r} is no alignment point, expected source-target such as 0-0 1-2 "
+                "(words count from 0)"
+            )
+    return frozenset(
+        (int(source), int(target)) for source, _, target in (word.partition("-") for word in words)
+    )
 
 
 def read(path: str | Path) -> Iterator[Links]:
@@ -129,5 +151,6 @@ def check_points(links: Links, source: int, target: int, where: str) -> None:
     for a, b in links:
         if a >= source or b >= target:
             raise DataError(
-                f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the source side first, does the text match?"
+                f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the "
+                "source side first, does the text match?"
             )

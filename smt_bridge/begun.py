@@ -1,4 +1,5 @@
-"""The settings that a long piece of work was begun with, as JSON in its folder: whoever goes on with it has to have the same."""
+"""The settings that a long piece of work was begun with, as JSON in its folder: whoever goes on with it has
+to have the same."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""What Moses would silently get wrong about a system, found before anyone starts a decoder: moses.ini, its tables, its weights."""
+"""What Moses would silently get wrong about a system, found before anyone starts a decoder: moses.ini, its
+tables, its weights."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -13,12 +14,22 @@ from smt_bridge.filter_table import differ
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import UNTUNED, tuned
 
-REORDERING_KEYS = {"name", "num-features", "type", "input-factor", "output-factor", "path", "default-scores", "property-index"}  # and sparse-...
+REORDERING_KEYS = {
+    "name",
+    "num-features",
+    "type",
+    "input-factor",
+    "output-factor",
+    "path",
+    "default-scores",
+    "property-index",
+}  # and sparse-...
 MULTI_MODEL = "PhraseDictionaryMultiModel"  # ...Counts too: combines tables that are features themselves
 
 
 def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
-    """One line for each thing that is wrong. `root` is the folder in which Moses will be started: paths are relative to it.
+    """One line for each thing that is wrong. `root` is the folder in which Moses will be started: paths are
+    relative to it.
 
     `thorough` reads the phrase and the reordering table whole, side by side.
     """
@@ -35,17 +46,35 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
         place = find_table(path, root) or find_table(path + ending, root)
         if place is None:
             nearby = find_table(path, str(Path(ini.path).parent))
-            hint = f"; it is there relative to {Path(ini.path).parent}: start Moses in that folder, or write the whole path" if nearby else ""
+            hint = (
+                (
+                    f"; it is there relative to {Path(ini.path).parent}: start Moses in that folder, or "
+                    "write "
+                    "the whole path"
+                )
+                if nearby
+                else ""
+            )
             yield f"{where}: path={path} of {feature.name} is not there{hint}"
-        elif place.is_file() and place.suffix not in (".minphr", ".minlexr") and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
+        elif (
+            place.is_file()
+            and place.suffix not in (".minphr", ".minlexr")
+            and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")
+        ):
             tables.setdefault(feature.kind, []).append((feature, place))
         elif feature.kind == "ProbingPT" and not place.is_dir():
-            yield f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a file; give a text table as PhraseDictionaryMemory"
+            yield (
+                f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a "
+                "file; give a text table as PhraseDictionaryMemory"
+            )
     for feature, place in [entry for entries in tables.values() for entry in entries]:
         found = columns(place)
         if found != feature.scores:
             where = f"{ini.path}:{feature.row + 1}"
-            yield f"{where}: {feature.name} has num-features={feature.scores}, but {place} has {found} scores a line; Moses stops at it"
+            yield (
+                f"{where}: {feature.name} has num-features={feature.scores}, but {place} has {found} "
+                "scores a line; Moses stops at it"
+            )
     if thorough:
         yield from row_problems(tables, components(ini))
 
@@ -55,32 +84,61 @@ def section_problems(ini: Ini) -> Iterator[str]:
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
         whole = sections.SHORT.get(name, name)
-        if not any(whole in known for known in (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)):
-            yield f"{where}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); remove it, or mend its name"
+        if not any(
+            whole in known
+            for known in (
+                sections.MODEL,
+                sections.HONORED,
+                sections.ONLY,
+                sections.HARMLESS,
+                sections.REFUSED,
+            )
+        ):
+            yield (
+                f"{where}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); "
+                "remove it, or mend its name"
+            )
         elif whole != name and whole not in sections.HARMLESS:
-            yield f"{where}: Moses knows [{name}] on its command line only, and passes over it here; write [{whole}]"
+            yield (
+                f"{where}: Moses knows [{name}] on its command line only, and passes over it here; write "
+                f"[{whole}]"
+            )
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:
     """What Moses stops at, or crashes on later, whatever the tables hold."""
     names = [feature.name for feature in ini.features]
     if not any(feature.kind == UNTUNED for feature in ini.features):
-        yield f"{ini.path}: no feature {UNTUNED}: Moses crashes at the first word that the table does not have; add the line {UNTUNED} below [feature]"
+        yield (
+            f"{ini.path}: no feature {UNTUNED}: Moses crashes at the first word that the table does not "
+            f"have; add the line {UNTUNED} below [feature]"
+        )
     for feature in ini.features:
         where = f"{ini.path}:{feature.row + 1}"
         if feature.kind == "LexicalReordering":
             for key in feature.options:
                 if key not in REORDERING_KEYS and not key.startswith("sparse-"):
-                    yield f"{where}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown argument'); remove it"
+                    yield (
+                        f"{where}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown "
+                        "argument'); remove it"
+                    )
         if feature.kind.startswith(MULTI_MODEL):
             for name in feature.options.get("components", "").split(","):
                 if name not in names:
-                    yield f"{where}: {feature.name} combines {name or 'nothing'}, which is no feature; name tables of this ini in components="
+                    yield (
+                        f"{where}: {feature.name} combines {name or 'nothing'}, which is no feature; name "
+                        "tables of this ini in components="
+                    )
 
 
 def components(ini: Ini) -> set[str]:
     """Tables that a MultiModel combines: it has the weights, and its pairs are those of all of them."""
-    return {name for feature in ini.features if feature.kind.startswith(MULTI_MODEL) for name in feature.options.get("components", "").split(",")}
+    return {
+        name
+        for feature in ini.features
+        if feature.kind.startswith(MULTI_MODEL)
+        for name in feature.options.get("components", "").split(",")
+    }
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
@@ -95,12 +153,21 @@ def weight_problems(ini: Ini) -> Iterator[str]:
         values = ini.weights.get(feature.name)
         if values is None:
             if feature.kind != UNTUNED:
-                yield f"{where}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of its scores"
+                yield (
+                    f"{where}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of "
+                    "its scores"
+                )
         elif len(values) != feature.scores:
             where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
-            yield f"{where}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; Moses stops at it"
+            yield (
+                f"{where}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; "
+                "Moses stops at it"
+            )
         elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:
-            yield f"{ini.path}:{ini.weight_rows[feature.name] + 1}: all weights of {feature.name} are 0; Moses ignores the feature (remove it, or tune)"
+            yield (
+                f"{ini.path}:{ini.weight_rows[feature.name] + 1}: all weights of {feature.name} are 0; "
+                "Moses ignores the feature (remove it, or tune)"
+            )
     for name, row in ini.weight_rows.items():
         if name not in names:
             yield f"{ini.path}:{row + 1}: weights of {name}, but there is no such feature"
@@ -114,7 +181,8 @@ def columns(path: str | Path) -> int:
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
-    """The reordering table has to have the rows of the phrase table: to a missing one Moses gives probability 1, a bonus.
+    """The reordering table has to have the rows of the phrase table: to a missing one Moses gives probability
+    1, a bonus.
 
     That of a MultiModel has the rows of all its tables; those are only looked at.
     """
@@ -125,7 +193,10 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
                 found = first_difference(phrases, path)
                 if found:
                     hint = "filter or sort both alike (smt-filter-table)"
-                    yield f"{path}:{found}: another phrase pair than in line {found} of {phrases}, for {feature.name}; {hint}"
+                    yield (
+                        f"{path}:{found}: another phrase pair than in line {found} of {phrases}, for "
+                        f"{feature.name}; {hint}"
+                    )
             if not others:
                 for _ in phrase_table.checked(phrases):
                     pass
@@ -135,7 +206,9 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 
 def first_difference(phrases: Path, reordering: Path) -> int:
     """The number of the first line in which two tables hold different pairs; 0: none."""
-    for number, (one, other) in enumerate(zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1):
+    for number, (one, other) in enumerate(
+        zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
+    ):
         if one is None or other is None or differ(one, other):
             return number
     return 0

@@ -1,4 +1,5 @@
-"""What training, tuning, selection and proposals may be told, with defaults and ranges; the options of their commands are made from it.
+"""What training, tuning, selection and proposals may be told, with defaults and ranges; the options of their
+commands are made from it.
 
 The decoder's settings are in decoder/config.py.
 """
@@ -42,7 +43,9 @@ class TuneConfig:
     method: str = choice("mert", "kbmira", "pro")  # line search, batch MIRA, pairwise ranking
     iterations: int = number(10, least=1)  # decodings at most
     patience: int = number(3, least=1)  # stop after so many decodings without a better BLEU
-    restarts: int = number(20, least=0)  # random starts of mert besides the given ones, as Moses' mert; in every iteration
+    restarts: int = number(
+        20, least=0
+    )  # random starts of mert besides the given ones, as Moses' mert; in every iteration
     seed: int = number(1, least=0)
     threads: int = number(2, least=1)  # of mert; no result depends on them
     still: float = number(1e-4, least=0)  # stop when no weight moves further
@@ -51,8 +54,12 @@ class TuneConfig:
 @dataclass
 class SelectionConfig:
     order: int = number(4, least=1, most=10)  # of the n-gram models
-    min_count: int = number(2, least=1)  # rarer words of the in-domain text are unknown to both models, so that neither gains by knowing more
-    seed: int = number(1, least=0)  # of the sample of the general text, which has as many words as the in-domain text
+    min_count: int = number(
+        2, least=1
+    )  # rarer words of the in-domain text are unknown to both models, so that neither gains by knowing more
+    seed: int = number(
+        1, least=0
+    )  # of the sample of the general text, which has as many words as the in-domain text
     steps: int = number(6, least=1)  # sizes tried by --dev: all, a half, a quarter ...
 
 

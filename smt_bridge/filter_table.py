@@ -1,4 +1,5 @@
-"""Only the phrase pairs whose source occurs in given texts: on the real Multi30k table an eighth of the work of all that follows."""
+"""Only the phrase pairs whose source occurs in given texts: on the real Multi30k table an eighth of the work
+of all that follows."""
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -8,7 +9,8 @@ from nmt import files, phrase_table
 from nmt.errors import DataError
 from nmt.phrase_table import PhrasePair
 
-LONGEST = 8  # words of the n-grams kept in a set; longer phrases, which few tables have, are looked for in the text itself
+# words of the n-grams kept in a set; longer phrases, which few tables have, are looked for in the text itself
+LONGEST = 8
 
 
 class Occurring:
@@ -37,7 +39,8 @@ def split(line: bytes) -> list[bytes]:
 
 
 def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
-    """The lines of tokenized texts. Only blank and tab may part words here, whatever other spaces there are."""
+    """The lines of tokenized texts. Only blank and tab may part words here, whatever other spaces there
+    are."""
     for path in paths:
         for line in files.read_lines(path):
             yield " ".join(files.split_words(line)).encode("utf-8")
@@ -52,8 +55,11 @@ def filtered(table: str | Path, wanted: Occurring, unsorted: bool = False) -> It
             yield pair
 
 
-def same_rows(pairs: Iterable[PhrasePair], others: Iterable[PhrasePair], name: str) -> Iterator[tuple[PhrasePair, PhrasePair]]:
-    """Rows of the phrase table and of the reordering table, side by side. DataError for the first pair that only one of them has."""
+def same_rows(
+    pairs: Iterable[PhrasePair], others: Iterable[PhrasePair], name: str
+) -> Iterator[tuple[PhrasePair, PhrasePair]]:
+    """Rows of the phrase table and of the reordering table, side by side. DataError for the first pair that
+    only one of them has."""
     for pair, other in zip_longest(pairs, others):
         if pair is None or other is None or differ(pair, other):
             raise missing(name, pair, other)
@@ -69,6 +75,7 @@ def missing(name: str, pair: PhrasePair | None, other: PhrasePair | None) -> Dat
         return "the end" if one is None else f"'{one.source.decode()} ||| {one.target.decode()}'"
 
     return DataError(
-        f"{name}: {shown(other)} where the phrase table has {shown(pair)}: the two tables do not hold the same pairs, and Moses gives a pair "
+        f"{name}: {shown(other)} where the phrase table has {shown(pair)}: the two tables do not hold the "
+        "same pairs, and Moses gives a pair "
         "without a row here probability 1, a bonus; make both from the same extraction"
     )

@@ -1,10 +1,12 @@
 """The folder of a long job, `OUTPUT.job/`: what it was started with, and the scores of its finished chunks.
 
     job.json    the settings; a resumed job has to have the same ones
-    scores      one record a chunk, in order: rows and checksum (4 bytes each, little-endian), then rows x features float64
+    scores      one record a chunk, in order: rows and checksum (4 bytes each, little-endian), then rows x
+    features float64
 
-Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any moment. Whoever works
-in the folder holds its lock: of two that append to one file, the second would overwrite what the first writes.
+Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any
+moment. Whoever works in the folder holds its lock: of two that append to one file, the second would overwrite
+what the first writes.
 """
 
 import struct
@@ -35,7 +37,8 @@ class Job:
         self.end = 0  # bytes of whole records, known once `finished` has been read
 
     def finished(self) -> Iterator[NDArray[np.float64]]:
-        """The scores of the finished chunks, in order: (rows, features) each. Whatever follows the last whole one is cut off."""
+        """The scores of the finished chunks, in order: (rows, features) each. Whatever follows the last whole
+        one is cut off."""
         self.end = 0
         if not self.path.exists():
             return
@@ -43,8 +46,13 @@ class Job:
         with open(self.path, "rb") as stream:
             while len(head := stream.read(HEAD.size)) == HEAD.size:
                 rows, checksum = HEAD.unpack(head)
-                length = rows * self.features * 8  # never 0, but in the NUL bytes that a machine without power may leave
-                if not 0 < length <= size - stream.tell() or zlib.crc32(body := stream.read(length)) != checksum:
+                length = (
+                    rows * self.features * 8
+                )  # never 0, but in the NUL bytes that a machine without power may leave
+                if (
+                    not 0 < length <= size - stream.tell()
+                    or zlib.crc32(body := stream.read(length)) != checksum
+                ):
                     break
                 self.end = stream.tell()
                 yield np.frombuffer(body).reshape(rows, self.features)
@@ -68,7 +76,10 @@ class Job:
     def check(self, values: NDArray[np.float64], rows: int) -> None:
         """DataError unless a finished chunk has as many rows as its part of the input."""
         if len(values) != rows:
-            raise DataError(f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove {self.folder} to start anew")
+            raise DataError(
+                f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove "
+                f"{self.folder} to start anew"
+            )
 
     def remove(self) -> None:
         locks.clear(self.folder)
@@ -85,15 +96,21 @@ def held(output: str, command: str) -> AbstractContextManager[None]:
 
 
 def open_job(output: str, settings: dict[str, Any], features: int, resume: bool) -> Job:
-    """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or of other settings."""
+    """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
+    of other settings."""
     folder = folder_of(output)
     place = folder / SETTINGS
     before = begun.read(place)
     if before is not None:
         if not resume:
-            raise ConfigError(f"{folder}: an unfinished job; --resume goes on with it, or remove the folder to start anew")
+            raise ConfigError(
+                f"{folder}: an unfinished job; --resume goes on with it, or remove the folder to start anew"
+            )
         if changed := begun.changed(before, settings):
-            raise ConfigError(f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or remove the folder to start anew")
+            raise ConfigError(
+                f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
+                "remove the folder to start anew"
+            )
         return Job(folder, features)
     try:
         folder.mkdir(parents=True, exist_ok=True)

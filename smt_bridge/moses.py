@@ -1,4 +1,5 @@
-"""An installation of Moses and the four of its programs that the bridge runs. The only file that starts programs of others."""
+"""An installation of Moses and the four of its programs that the bridge runs. The only file that starts
+programs of others."""
 
 import logging
 import os
@@ -37,15 +38,20 @@ class Installation:
         """ConfigError when it is not there."""
         path = self.root / name
         if not path.is_file():
-            raise ConfigError(f"{path}: not there; is {self.root} a Moses that was built (bin/ and scripts/)?")
+            raise ConfigError(
+                f"{path}: not there; is {self.root} a Moses that was built (bin/ and scripts/)?"
+            )
         return path
 
 
 def find(given: str | None) -> Installation:
-    """The folder given, or the environment variable MOSES_HOME. ConfigError with advice when there is no Moses in it."""
+    """The folder given, or the environment variable MOSES_HOME. ConfigError with advice when there is no
+    Moses in it."""
     root = given or os.environ.get("MOSES_HOME", "")
     if not root:
-        raise ConfigError("no Moses: give --moses DIR, or set MOSES_HOME to the folder with bin/ and scripts/")
+        raise ConfigError(
+            "no Moses: give --moses DIR, or set MOSES_HOME to the folder with bin/ and scripts/"
+        )
     installation = Installation(Path(root).absolute())
     if not os.access(installation.program("bin/moses"), os.X_OK):
         raise ConfigError(f"{installation.bin / 'moses'}: cannot be executed")
@@ -53,11 +59,14 @@ def find(given: str | None) -> Installation:
 
 
 def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None) -> None:
-    """A program from start to end; its messages go to stderr. UserError with its exit status when it fails."""
+    """A program from start to end; its messages go to stderr. UserError with its exit status when it
+    fails."""
     line = shlex.join(map(str, command))
     try:
         with open(stdout, "wb") if stdout else nullcontext() as sink:
-            done = subprocess.run(list(map(str, command)), stdin=stdin or subprocess.DEVNULL, stdout=sink, check=False)
+            done = subprocess.run(
+                list(map(str, command)), stdin=stdin or subprocess.DEVNULL, stdout=sink, check=False
+            )
     except FileNotFoundError as error:
         raise ConfigError(f"{line}: {error.filename} is not installed") from error
     except OSError as error:
@@ -69,7 +78,8 @@ def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: st
 
 
 def whole_ini(ini: str, folder: Path) -> Path:
-    """A copy of an ini with absolute paths, for Moses' scripts, which change folders. Relative ones are taken from here, as Moses takes them."""
+    """A copy of an ini with absolute paths, for Moses' scripts, which change folders. Relative ones are taken
+    from here, as Moses takes them."""
     made = folder / "smt-moses.ini"
     with files.Writing(made) as out:
         out.write("\n".join(ini_paths.whole(moses_ini.read(ini), ["."]).lines))
@@ -90,8 +100,21 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
 
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
-    """OUTPUT.minphr of a text table. `-nscores` has to be told: without it Moses takes 4 and aborts on a fifth column."""
-    run([moses.program("bin/processPhraseTableMin"), "-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)])
+    """OUTPUT.minphr of a text table. `-nscores` has to be told: without it Moses takes 4 and aborts on a
+    fifth column."""
+    run(
+        [
+            moses.program("bin/processPhraseTableMin"),
+            "-in",
+            table,
+            "-out",
+            output,
+            "-nscores",
+            str(scores),
+            "-threads",
+            str(threads),
+        ]
+    )
 
 
 @dataclass
@@ -102,11 +125,27 @@ class DecodeOptions:
 
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
-    """Translate a text; outputs are whole or not there. DataError when the decoder did not answer every line."""
-    command: list[str | Path] = [moses.program("bin/moses"), "-f", ini, "-threads", str(options.threads), "-v", "0"]
+    """Translate a text; outputs are whole or not there. DataError when the decoder did not answer every
+    line."""
+    command: list[str | Path] = [
+        moses.program("bin/moses"),
+        "-f",
+        ini,
+        "-threads",
+        str(options.threads),
+        "-v",
+        "0",
+    ]
     beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.nbest))
     if listed:
-        command += ["-n-best-list", listed, str(options.size), "distinct", "-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
+        command += [
+            "-n-best-list",
+            listed,
+            str(options.size),
+            "distinct",
+            "-include-segmentation-in-n-best",
+            "-print-alignment-info-in-n-best",
+        ]
     try:
         with TemporaryFile() as given:
             asked = 0
@@ -117,7 +156,9 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
             run(command, cast(BinaryIO, given), beside)
         answered = files.check_lines(str(beside))
         if asked != answered:
-            raise DataError(f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line")
+            raise DataError(
+                f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line"
+            )
         for made, name in ((listed, options.nbest), (beside, output)):
             if made and name:
                 os.replace(made, name)
@@ -137,8 +178,11 @@ class TuneOptions:
     filter: bool = True  # cut the tables to the development set first
 
 
-def tune(moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions) -> Path:
-    """Moses' own tuning loop, with seeds that make it repeatable; returns the tuned moses.ini. The folder is locked meanwhile."""
+def tune(
+    moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
+) -> Path:
+    """Moses' own tuning loop, with seeds that make it repeatable; returns the tuned moses.ini. The folder is
+    locked meanwhile."""
     flags = {"mert": [], "kbmira": ["--batch-mira"], "pro": ["--pairwise-ranked"]}[options.method]
     if options.method == "pro":
         check_megam(moses)
@@ -146,9 +190,29 @@ def tune(moses: Installation, ini: str, text: str, references: Sequence[str], fo
     work = Path(folder).absolute()
     with locks.locked(work, "smt-moses tune"):
         start = whole_ini(ini, work)
-        command: list[str | Path] = ["perl", moses.program(TUNE), Path(text).absolute(), Path(reference).absolute(), moses.program("bin/moses"), start]
-        command += ["--mertdir", moses.bin, "--working-dir", work, "--nbest", str(options.nbest), "--predictable-seeds"]
-        command += [f"--decoder-flags=-threads {options.threads} -v 0", "--maximum-iterations", str(options.iterations), *flags]
+        command: list[str | Path] = [
+            "perl",
+            moses.program(TUNE),
+            Path(text).absolute(),
+            Path(reference).absolute(),
+            moses.program("bin/moses"),
+            start,
+        ]
+        command += [
+            "--mertdir",
+            moses.bin,
+            "--working-dir",
+            work,
+            "--nbest",
+            str(options.nbest),
+            "--predictable-seeds",
+        ]
+        command += [
+            f"--decoder-flags=-threads {options.threads} -v 0",
+            "--maximum-iterations",
+            str(options.iterations),
+            *flags,
+        ]
         begin = time.time()
         try:
             run([*command, *([] if options.filter else ["--no-filter-phrase-table"])])
@@ -156,7 +220,9 @@ def tune(moses: Installation, ini: str, text: str, references: Sequence[str], fo
             raise UserError(f"{error}{last_words(work, begin)}") from error
         made = work / "moses.ini"
         if not made.is_file():
-            raise UserError(f"{made}: Moses' tuner ended without it; its own messages are above{last_words(work, begin)}")
+            raise UserError(
+                f"{made}: Moses' tuner ended without it; its own messages are above{last_words(work, begin)}"
+            )
     return made
 
 
@@ -165,15 +231,21 @@ def check_megam(moses: Installation) -> None:
     path = moses.bin / "megam_i686.opt"
     if not os.access(path, os.X_OK):
         raise ConfigError(
-            f"--method pro: needs the program megam as {path}, which is not there, and Moses would try to download it; "
+            f"--method pro: needs the program megam as {path}, which is not there, and Moses would try to "
+            "download it; "
             "give --method kbmira, or tune the lists of another method with smt-tune-nbest --method pro"
         )
 
 
 def last_words(folder: Path, begin: float) -> str:
-    """The log that Moses' script wrote last, its end on stderr: the programs that it starts do not tell their errors anywhere else."""
+    """The log that Moses' script wrote last, its end on stderr: the programs that it starts do not tell their
+    errors anywhere else."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
-    written = [(path.stat().st_mtime, path) for path in logs if path.stat().st_size and path.stat().st_mtime >= begin - 1]
+    written = [
+        (path.stat().st_mtime, path)
+        for path in logs
+        if path.stat().st_size and path.stat().st_mtime >= begin - 1
+    ]
     if not written:
         return ""
     newest = max(written)[1]

@@ -1,7 +1,8 @@
 """moses.ini: feature lines and weights that move together, every other byte as it was.
 
 [feature]
-PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0 output-factor=0
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0
+output-factor=0
 [weight]
 TranslationModel0= 0.2 0.2 0.2 0.2
 """
@@ -19,7 +20,18 @@ from smt_bridge.weights import Weights
 
 TRUE = ("true", "yes", "y", "1")  # as Moses reads truth
 FALSE = ("false", "no", "n", "0")
-OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "weight-t", "weight-l", "weight-d", "weight-w", "weight-lr", "ttable-limit"}
+OLD_SECTIONS = {
+    "ttable-file",
+    "lmodel-file",
+    "distortion-file",
+    "generation-file",
+    "weight-t",
+    "weight-l",
+    "weight-d",
+    "weight-w",
+    "weight-lr",
+    "ttable-limit",
+}
 CONVERT = "convert it first with Moses' scripts/training/convert-moses-ini-to-v2.perl"
 ADVICE = {"ttable-limit": "write table-limit=N in the line of the table"}
 
@@ -65,11 +77,15 @@ class Ini:
         for feature in self.features:
             if feature.name == name:
                 return feature
-        raise ConfigError(f"{self.path}: no feature {name}, expected one of {', '.join(feature.name for feature in self.features)}")
+        raise ConfigError(
+            f"{self.path}: no feature {name}, expected one of "
+            f"{', '.join(feature.name for feature in self.features)}"
+        )
 
 
 def read(path: str) -> Ini:
-    """DataError for a file that is no moses.ini, is of the old format, or that Moses itself would refuse to parse."""
+    """DataError for a file that is no moses.ini, is of the old format, or that Moses itself would refuse to
+    parse."""
     with files.open_bytes(path) as stream:
         text = stream.read()
     return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
@@ -85,11 +101,14 @@ def parse(path: str, lines: list[str]) -> Ini:
     weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
     weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
     parsed = weight_lines.parse([(row + 1, text) for row, text in weights.values], path)
-    return Ini(path, lines, features, weight_rows, parsed, max([weights.row, *weight_rows.values()]) + 1, sections)
+    return Ini(
+        path, lines, features, weight_rows, parsed, max([weights.row, *weight_rows.values()]) + 1, sections
+    )
 
 
 def split(path: str, lines: list[str]) -> dict[str, Section]:
-    """The sections of an ini as Moses reads them: # begins a comment anywhere, and a name that stands twice goes on where it was."""
+    """The sections of an ini as Moses reads them: # begins a comment anywhere, and a name that stands twice
+    goes on where it was."""
     found: dict[str, Section] = {}
     here: Section | None = None
     for row, line in enumerate(lines):
@@ -97,13 +116,20 @@ def split(path: str, lines: list[str]) -> dict[str, Section]:
         if text.startswith("["):
             name, bracket, _ = text[1:].partition("]")
             if not bracket:
-                raise DataError(f"{path}:{row + 1}: {numbers.shown(text)} has no closing bracket, and Moses passes over it; write [name]")
+                raise DataError(
+                    f"{path}:{row + 1}: {numbers.shown(text)} has no closing bracket, and Moses passes over "
+                    "it; write [name]"
+                )
             if name in OLD_SECTIONS:
-                raise DataError(f"{path}:{row + 1}: section [{name}] is of the old moses.ini format; {ADVICE.get(name, CONVERT)}")
+                raise DataError(
+                    f"{path}:{row + 1}: section [{name}] is of the old moses.ini format; "
+                    f"{ADVICE.get(name, CONVERT)}"
+                )
             here = found.setdefault(name, Section(row))
         elif text and here is None:
             raise DataError(
-                f"{path}:{row + 1}: {numbers.shown(text)} stands before the first section, expected a moses.ini that begins with one such as [feature]"
+                f"{path}:{row + 1}: {numbers.shown(text)} stands before the first section, expected a "
+                "moses.ini that begins with one such as [feature]"
             )
         elif text and here is not None:
             here.values.append((row, text))
@@ -131,7 +157,8 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
 
 
 def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
-    """`num-features` of a feature and its weights grow together; `path` names the table that has the new columns."""
+    """`num-features` of a feature and its weights grow together; `path` names the table that has the new
+    columns."""
     feature = ini.feature(name)
     before = weights_of(ini, feature)
     changed = {"num-features": str(feature.scores + len(values))}
@@ -150,7 +177,9 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
     if not 1 <= column <= feature.scores:
         raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}")
     if feature.scores == 1:
-        raise ConfigError(f"{ini.path}: {name} has only this score; remove the whole feature, without --column")
+        raise ConfigError(
+            f"{ini.path}: {name} has only this score; remove the whole feature, without --column"
+        )
     changed = {"num-features": str(feature.scores - 1)}
     if path:
         changed["path"] = path
@@ -162,7 +191,9 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
 
 def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     """A whole feature function with its weights."""
-    new = parse_feature(ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features))
+    new = parse_feature(
+        ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features)
+    )
     if any(feature.name == new.name for feature in ini.features):
         raise ConfigError(f"{ini.path}: there is a feature {new.name} already; give another name=")
     if new.scores != len(values):
@@ -182,17 +213,22 @@ def remove_feature(ini: Ini, name: str) -> Ini:
 
 
 def set_weights(ini: Ini, weights: Weights) -> Ini:
-    """New weights for the features that `weights` names; ConfigError for one that is not there or has another number of scores."""
+    """New weights for the features that `weights` names; ConfigError for one that is not there or has another
+    number of scores."""
     lines = list(ini.lines)
     for name, values in weights.items():
         feature = ini.feature(name)
         if len(values) != feature.scores:
-            raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given")
+            raise ConfigError(
+                f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given"
+            )
         if name in ini.weight_rows:
             set_line(lines, ini, name, values)
     for name in weights:
         if name not in ini.weight_rows:
-            raise ConfigError(f"{ini.path}: no line '{name}=' in [weight]; Moses would use 1 for it. Add the line first")
+            raise ConfigError(
+                f"{ini.path}: no line '{name}=' in [weight]; Moses would use 1 for it. Add the line first"
+            )
     return parse(ini.path, lines)
 
 
@@ -200,28 +236,48 @@ def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
     values = ini.weights.get(feature.name)
     if values is None:
         where = f"{ini.path}:{feature.row + 1}"
-        raise ConfigError(f"{where}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. Add the line first")
+        raise ConfigError(
+            f"{where}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. "
+            "Add "
+            "the line first"
+        )
     if len(values) != feature.scores:
         where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
-        raise ConfigError(f"{where}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at it. Mend that first")
+        raise ConfigError(
+            f"{where}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at "
+            "it. Mend that first"
+        )
     return values
 
 
 def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
     row = ini.weight_rows[name]
     _, mark, comment = lines[row].rstrip("\r").partition("#")
-    lines[row] = weight_lines.format_line(name, values) + f" #{comment}" * bool(mark) + "\r" * lines[row].endswith("\r")
+    lines[row] = (
+        weight_lines.format_line(name, values)
+        + f" #{comment}" * bool(mark)
+        + "\r" * lines[row].endswith("\r")
+    )
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
-    """A feature line with some values replaced in place, or added at its end, before a comment. ConfigError for a name that no text can hold."""
+    """A feature line with some values replaced in place, or added at its end, before a comment. ConfigError
+    for a name that no text can hold."""
     line, mark, comment = line.partition("#")
     for key, value in changed.items():
         if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):
-            raise ConfigError(f"{key}={value}: is not UTF-8, as a moses.ini has to be; give the file or its folder another name")
+            raise ConfigError(
+                f"{key}={value}: is not UTF-8, as a moses.ini has to be; give the file or its folder "
+                "another "
+                "name"
+            )
         pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
         found = pattern.search(line)
-        line = f"{line[: found.start()]}{key}={value}{line[found.end() :]}" if found else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"
+        line = (
+            f"{line[: found.start()]}{key}={value}{line[found.end() :]}"
+            if found
+            else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"
+        )
     return line + mark + comment
 
 

@@ -1,12 +1,16 @@
-"""New options from the network: target phrases that the encoder-decoder proposes for source phrases which a table covers thinly.
+"""New options from the network: target phrases that the encoder-decoder proposes for source phrases which a
+table covers thinly.
 
-The document leaves this as future work: the RNN not as a scorer of what the table has, but as a source of phrases. Beam search gives
-a few targets for each wanted source phrase; those that the table lacks become rows:
+The document leaves this as future work: the RNN not as a scorer of what the table has, but as a source of
+phrases. Beam search gives a few targets for each wanted source phrase; those that the table lacks become
+rows:
 
     phi          p(source | target) and p(target | source) of the networks
     lexical      weights by the most likely links of the word translation table, which also make the alignment
-    last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for tuning to weigh
-    reordering   the mean of the table's rows of that source, else of all: a missing row would cost nothing, a bonus over every real one
+    last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for
+    tuning to weigh
+    reordering   the mean of the table's rows of that source, else of all: a missing row would cost nothing, a
+    bonus over every real one
 
 Further columns (RNN, CSLM ...) are left to smt-score-table, which scores new rows like old ones.
 """
@@ -46,7 +50,9 @@ class Known:
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
     counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
     target_counts: dict[bytes, int] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)  # target words without escapes -> as the table writes them
+    words: dict[str, str] = field(
+        default_factory=dict
+    )  # target words without escapes -> as the table writes them
     reordering: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)  # of rare sources
     mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(6))
 
@@ -61,14 +67,23 @@ class Row:
 
 
 def read_table(path: str, reordering: str | None) -> Known:
-    """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four scores."""
+    """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four
+    scores."""
     known = Known()
     pairs: Iterator[Any] = phrase_table.checked(path)
-    others = same_rows(pairs, phrase_table.read(reordering), reordering) if reordering else ((pair, None) for pair in pairs)
+    others = (
+        same_rows(pairs, phrase_table.read(reordering), reordering)
+        if reordering
+        else ((pair, None) for pair in pairs)
+    )
     total, rows = np.zeros(6), 0
     for pair, other in others:
         if not rows and len(pair.scores.split()) != COLUMNS:
-            raise ConfigError(f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, then score further columns")
+            raise ConfigError(
+                f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, "
+                "then "
+                "score further columns"
+            )
         rows += 1
         known.targets.setdefault(pair.source, set()).add(pair.target)
         counts = phrase_table.counts(pair, f"{path}:{rows}")
@@ -79,11 +94,17 @@ def read_table(path: str, reordering: str | None) -> Known:
             known.words.setdefault(unescape(word), word)
         if other is not None:
             try:
-                values = np.array(numbers.reals(word.decode("utf-8", "replace") for word in other.scores.split()))
+                values = np.array(
+                    numbers.reals(word.decode("utf-8", "replace") for word in other.scores.split())
+                )
             except ValueError as error:
-                raise DataError(f"{reordering}:{rows}: {error}, expected 6 probabilities (msd-bidirectional-fe)") from error
+                raise DataError(
+                    f"{reordering}:{rows}: {error}, expected 6 probabilities (msd-bidirectional-fe)"
+                ) from error
             if len(values) != 6:
-                raise DataError(f"{reordering}:{rows}: {len(values)} probabilities, expected 6 (msd-bidirectional-fe)")
+                raise DataError(
+                    f"{reordering}:{rows}: {len(values)} probabilities, expected 6 (msd-bidirectional-fe)"
+                )
             total += values
             if known.counts.get(pair.source, 0) <= 10:
                 known.reordering.setdefault(pair.source, []).append(values)
@@ -111,12 +132,17 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
             word, given, probability = line.split(" ")
             found[given.encode(), word.encode()] = numbers.real(probability)
         except ValueError as error:
-            raise DataError(f"{path}:{number}: expected 'word given probability', found {numbers.shown(line)}") from error
+            raise DataError(
+                f"{path}:{number}: expected 'word given probability', found {numbers.shown(line)}"
+            ) from error
     return found
 
 
-def best_links(given: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon) -> tuple[list[tuple[int, int]], float]:
-    """Each word to the given word, or NULL, that makes it most likely: links (given, word), and the product of the probabilities."""
+def best_links(
+    given: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
+) -> tuple[list[tuple[int, int]], float]:
+    """Each word to the given word, or NULL, that makes it most likely: links (given, word), and the product
+    of the probabilities."""
     points, weight = [], 1.0
     for place, word in enumerate(words):
         chances = [lexicon.get((origin, word), 0.0) for origin in given]
@@ -128,22 +154,49 @@ def best_links(given: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon)
     return points, weight
 
 
-def line_of(source: bytes, target: bytes, chances: tuple[float, float], lexicons: tuple[Lexicon, Lexicon], counts: tuple[int, int]) -> bytes:
-    """A line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target words given source words, and back."""
+def line_of(
+    source: bytes,
+    target: bytes,
+    chances: tuple[float, float],
+    lexicons: tuple[Lexicon, Lexicon],
+    counts: tuple[int, int],
+) -> bytes:
+    """A line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target words
+    given source words, and back."""
     s, t = source.split(b" "), target.split(b" ")
     forward, direct = best_links(s, t, lexicons[0])
     backward, inverse = best_links(t, s, lexicons[1])
     linked = {word for word, _ in forward}
-    points = sorted({*forward, *((b, a) for a, b in backward if b not in linked)}, key=lambda point: (point[1], point[0]))
-    scores = b" ".join(b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct))
+    points = sorted(
+        {*forward, *((b, a) for a, b in backward if b not in linked)}, key=lambda point: (point[1], point[0])
+    )
+    scores = b" ".join(
+        b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct)
+    )
     shape = b" ".join(b"%d-%d" % point for point in points)
-    return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % (source, target, scores, PROPOSED, shape, *counts)
+    return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % (
+        source,
+        target,
+        scores,
+        PROPOSED,
+        shape,
+        *counts,
+    )
 
 
 class Proposer:
     """Networks and what they need to make rows."""
 
-    def __init__(self, run: str, inverse: str | None, which: str, device: str, config: ProposeConfig, known: Known, lexicons: tuple[Lexicon, Lexicon]) -> None:
+    def __init__(
+        self,
+        run: str,
+        inverse: str | None,
+        which: str,
+        device: str,
+        config: ProposeConfig,
+        known: Known,
+        lexicons: tuple[Lexicon, Lexicon],
+    ) -> None:
         self.run = Run.load(run, which=which, device=device)
         self.inverse = Translation(checkpoint.load(inverse, which, device), inverse=True) if inverse else None
         self.config, self.known, self.lexicons = config, known, lexicons
@@ -160,7 +213,14 @@ class Proposer:
                 own = self.known.reordering.get(source, [])
                 mean = np.mean(own, 0) if own else self.known.mean
                 line = line_of(source, target, (back, direct), self.lexicons, counts)
-                rows.append(Row(line, b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist())), source))
+                rows.append(
+                    Row(
+                        line,
+                        b"%b ||| %b ||| %b"
+                        % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist())),
+                        source,
+                    )
+                )
             tell(len(batch))
         return sorted(rows)
 
@@ -176,7 +236,9 @@ class Proposer:
                 chance = math.exp(min(0.0, translation.log_prob))
                 if new >= self.config.options or chance < self.config.least:
                     break
-                target = " ".join(self.known.words.get(word, escape(word)) for word in translation.words).encode()
+                target = " ".join(
+                    self.known.words.get(word, escape(word)) for word in translation.words
+                ).encode()
                 if target and target not in held:
                     found.append((source, target, chance))
                     new += 1
@@ -186,12 +248,19 @@ class Proposer:
         """p(source | target); without a network of that direction that of the other."""
         if self.inverse is None or not found:
             return [chance for _, _, chance in found]
-        pairs = Pairs([source.decode().split(" ") for source, _, _ in found], [target.decode().split(" ") for _, target, _ in found], list(range(len(found))))
+        pairs = Pairs(
+            [source.decode().split(" ") for source, _, _ in found],
+            [target.decode().split(" ") for _, target, _ in found],
+            list(range(len(found))),
+        )
         return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
 
 
-def merged(pairs: Iterable[PhrasePair], rows: Collection[Row], reordering: Iterable[bytes] | None) -> Iterator[tuple[bytes, bytes]]:
-    """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no proposal."""
+def merged(
+    pairs: Iterable[PhrasePair], rows: Collection[Row], reordering: Iterable[bytes] | None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no
+    proposal."""
     others = iter(reordering) if reordering is not None else None
     old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
     return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])

@@ -1,4 +1,5 @@
-"""Scores of an earlier table, for pairs that stand in both: `OLD.scores.json` tells which column came from which model."""
+"""Scores of an earlier table, for pairs that stand in both: `OLD.scores.json` tells which column came from
+which model."""
 
 import json
 import math
@@ -20,13 +21,17 @@ def write_columns(table: str, columns: list[dict[str, Any]]) -> None:
 
 
 def read_columns(table: str) -> dict[str, int]:
-    """Identities of features and their columns, from 1. DataError where the file that smt-score-table writes beside a table is missing or damaged."""
+    """Identities of features and their columns, from 1. DataError where the file that smt-score-table writes
+    beside a table is missing or damaged."""
     place = Path(f"{table}.scores.json")
     try:
         columns = json.loads(place.read_text(encoding="utf-8"))["columns"]
         return {str(column["identity"]): numbers.count(str(column["column"])) for column in columns}
     except FileNotFoundError as error:
-        raise DataError(f"{place}: not there; smt-score-table writes it beside its output, and without it nobody knows which run made a column") from error
+        raise DataError(
+            f"{place}: not there; smt-score-table writes it beside its output, and without it nobody knows "
+            "which run made a column"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{place}: damaged; score the table anew, without --reuse") from error
 
@@ -39,7 +44,10 @@ class OldTable:
         by_identity = read_columns(path)
         self.columns = [by_identity.get(identity) for identity in identities]
         if not any(self.columns):
-            raise DataError(f"{path}: none of its columns was made by these runs with these settings, so there is nothing to reuse")
+            raise DataError(
+                f"{path}: none of its columns was made by these runs with these settings, so there is "
+                "nothing to reuse"
+            )
         self.pairs = phrase_table.checked(path)
         self.now = next(self.pairs, None)
         self.found = self.asked = 0

@@ -1,6 +1,7 @@
 """A phrase table with new score columns: streamed, everything but the score field byte-equal.
 
-    check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the table's order
+    check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the
+    table's order
 
 Limits of chunks depend on the table alone, so that shards, workers and resumed jobs all give the same bytes.
 """
@@ -20,9 +21,12 @@ from smt_bridge.job import Job
 from smt_bridge.reuse import OldTable
 from smt_bridge.workers import Crew, Task
 
-CHUNK = 4096  # pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000 units
+# pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000
+# units
+CHUNK = 4096
 LONGEST = 4 * CHUNK  # where a source has more options than that, its pairs are cut
-FLOOR = 1e-38  # Moses parses float32 and floors what it cannot hold; 0, negative numbers and nan break it silently
+# Moses parses float32 and floors what it cannot hold; 0, negative numbers and nan break it silently
+FLOOR = 1e-38
 CEILING = 3e38  # and what is too large for it becomes infinite
 
 
@@ -47,7 +51,8 @@ def chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
 
 @dataclass
 class Survey:
-    """What one reading of the whole table tells; nothing is scored before its end has been seen to be sound."""
+    """What one reading of the whole table tells; nothing is scored before its end has been seen to be
+    sound."""
 
     pairs: int = 0
     sources: int = 0
@@ -80,7 +85,8 @@ def survey(path: str, unsorted: bool = False) -> Survey:
 def score(
     pieces: Iterable[list[PhrasePair]], crew: Crew, job: Job | None = None, old: OldTable | None = None
 ) -> Iterator[tuple[list[PhrasePair], NDArray[np.float64]]]:
-    """Each chunk with its values (pairs, features): those of a resumed job as they were, the others computed."""
+    """Each chunk with its values (pairs, features): those of a resumed job as they were, the others
+    computed."""
     stream = iter(pieces)
     if job:
         for values in job.finished():

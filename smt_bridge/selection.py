@@ -1,7 +1,8 @@
 """Data selection by cross-entropy difference (Moore and Lewis 2010; for parallel text Axelrod et al. 2011).
 
-A line is like the in-domain text when H_in(line) - H_general(line) is low: cross-entropies a word, natural logarithm, end symbol
-counted, by n-gram models of like size. Of parallel text the differences of both sides are added.
+A line is like the in-domain text when H_in(line) - H_general(line) is low: cross-entropies a word, natural
+logarithm, end symbol counted, by n-gram models of like size. Of parallel text the differences of both sides
+are added.
 """
 
 import math
@@ -39,7 +40,10 @@ class Side:
     def differences(self, lines: Sequence[str]) -> Floats:
         """H_in - H_general of each line, inf for an empty one: (n,)"""
         texts = [self.read(line) for line in lines]
-        inside, general = (np.array([scores.sum() for scores in model.scores(texts)]) for model in (self.inside, self.general))
+        inside, general = (
+            np.array([scores.sum() for scores in model.scores(texts)])
+            for model in (self.inside, self.general)
+        )
         lengths = np.array([len(text) + 1 for text in texts])
         return np.where(lengths > 1, (general - inside) / lengths, np.inf)
 
@@ -50,7 +54,9 @@ def learn(inside: str, general: str, config: SelectionConfig) -> Side:
     words = sum(counts.values())
     known = frozenset(word for word, count in counts.items() if count >= config.min_count)
     if not known:
-        raise DataError(f"{inside}: no word occurs {config.min_count} times; a larger sample of the domain is needed")
+        raise DataError(
+            f"{inside}: no word occurs {config.min_count} times; a larger sample of the domain is needed"
+        )
     side = Side(known, *[NgramModel([UNK, "<s>", "</s>"], [])] * 2)
     settings = KneserNeyConfig(config.order, discount_fallback=FALLBACK)
     side.inside = kneser_ney.estimate(map(side.read, files.read_lines(inside)), settings)
@@ -59,7 +65,8 @@ def learn(inside: str, general: str, config: SelectionConfig) -> Side:
 
 
 def sample(path: str, words: int, seed: int) -> list[str]:
-    """Lines drawn at random, about so many words in all, in one pass over the file; all of them where there are not more.
+    """Lines drawn at random, about so many words in all, in one pass over the file; all of them where there
+    are not more.
 
     Each line gets a random number; those with the lowest numbers are kept as long as there is room.
     """
@@ -70,11 +77,16 @@ def sample(path: str, words: int, seed: int) -> list[str]:
     return [line for line, keep in zip(files.read_lines(path), kept, strict=True) if keep]
 
 
-def scores(sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None) -> Floats:
-    """The difference of each line of the general text, of parallel text the sum over its sides: 8 bytes a line are held."""
+def scores(
+    sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None
+) -> Floats:
+    """The difference of each line of the general text, of parallel text the sum over its sides: 8 bytes a
+    line are held."""
     found = []
     for block in blocks(files.parallel(*paths)):
-        found.append(sum(side.differences(lines) for side, lines in zip(sides, zip(*block, strict=True), strict=True)))
+        found.append(
+            sum(side.differences(lines) for side, lines in zip(sides, zip(*block, strict=True), strict=True))
+        )
         progress(len(block))
     return np.concatenate(found) if found else np.zeros(0)
 
@@ -86,7 +98,8 @@ def blocks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
 
 
 def best(values: Floats, count: int) -> Ints:
-    """The lines of the lowest differences, at most `count`, best first; equal ones in the order of the text, empty lines never."""
+    """The lines of the lowest differences, at most `count`, best first; equal ones in the order of the text,
+    empty lines never."""
     order = np.argsort(values, kind="stable")[:count]
     return order[np.isfinite(values[order])]
 
@@ -99,14 +112,16 @@ def within(values: Floats, lengths: Ints, words: int) -> Ints:
 
 @dataclass
 class Trial:
-    """A size that was tried: a model of so many of the best lines, and what it makes of the development text."""
+    """A size that was tried: a model of so many of the best lines, and what it makes of the development
+    text."""
 
     lines: int
     perplexity: float
 
 
 def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionConfig) -> list[Trial]:
-    """A model of the best lines, of a half, a quarter ... of them: the development text's perplexity by each, largest first."""
+    """A model of the best lines, of a half, a quarter ... of them: the development text's perplexity by each,
+    largest first."""
     texts = [side.read(line) for line in files.read_lines(dev)]
     if not any(texts):
         raise DataError(f"{dev}: no words, expected a development text of the domain")
@@ -118,9 +133,13 @@ def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionC
         kept = np.zeros(int(order.max()) + 1, bool)
         kept[order[:count]] = True
         lines = (line for line, keep in zip(files.read_lines(path), kept, strict=False) if keep)
-        model = kneser_ney.estimate(map(side.read, lines), KneserNeyConfig(config.order, discount_fallback=FALLBACK))
+        model = kneser_ney.estimate(
+            map(side.read, lines), KneserNeyConfig(config.order, discount_fallback=FALLBACK)
+        )
         found = model.scores(texts)
-        trials.append(Trial(count, math.exp(-sum(float(part.sum()) for part in found) / sum(map(len, found)))))
+        trials.append(
+            Trial(count, math.exp(-sum(float(part.sum()) for part in found) / sum(map(len, found))))
+        )
     return trials
 
 

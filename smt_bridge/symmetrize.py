@@ -1,4 +1,5 @@
-"""One alignment out of two directions (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow, grow-diag, with final steps.
+"""One alignment out of two directions (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow,
+grow-diag, with final steps.
 
 Links are pairs (source word, target word), from 0. Both directions are given that way round.
 """
@@ -20,9 +21,11 @@ def intersect(forward: Links, reverse: Links) -> Links:
 
 
 def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = SIDES) -> Links:
-    """From the intersection, take neighbors of links out of the union while they align a word that has no link yet.
+    """From the intersection, take neighbors of links out of the union while they align a word that has no
+    link yet.
 
-    The candidates are walked in order, again and again, as fast_align's atools does; another order gives other links.
+    The candidates are walked in order, again and again, as fast_align's atools does; another order gives
+    other links.
     """
     links, around = set(forward & reverse), tuple(around)
     candidates = sorted((forward | reverse) - links)

@@ -1,8 +1,10 @@
 """From parallel text to a model folder, step by step; a step whose result is there is not done again.
 
-    alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini (relative paths)
+    alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
+    (relative paths)
 
-Every result is written whole or not at all, and `train.json` tells what it was made from, so that a killed training goes on.
+Every result is written whole or not at all, and `train.json` tells what it was made from, so that a killed
+training goes on.
 """
 
 import logging
@@ -31,13 +33,15 @@ RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDE
 
 # The weights that Moses' train-model.perl writes.
 WEIGHTS = {
-    "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0], "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
+    "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
+    "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
     "UnknownWordPenalty0": [1.0],
 }  # fmt: skip
 
 
 def train(folder: Path, config: TrainConfig) -> None:
-    """Do the steps that are missing. ConfigError for a folder that other settings or other texts have begun, or that is in use."""
+    """Do the steps that are missing. ConfigError for a folder that other settings or other texts have begun,
+    or that is in use."""
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
@@ -69,7 +73,8 @@ def take_steps(folder: Path, config: TrainConfig) -> None:
 
 
 def start(folder: Path, config: TrainConfig) -> None:
-    """Tell in the folder what it is made from, or check that it is made from the same; sweep up what a killed step left."""
+    """Tell in the folder what it is made from, or check that it is made from the same; sweep up what a killed
+    step left."""
     settings = asdict(config)
     settings["extract"].pop("memory")  # bears on no result
     for name in ("source", "target", "alignment", "lm_text"):
@@ -79,7 +84,11 @@ def start(folder: Path, config: TrainConfig) -> None:
         check_folder(folder)
         begun.write(folder / SETTINGS, settings)
     elif changed := begun.changed(before, settings):
-        raise ConfigError(f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one to start anew")
+        raise ConfigError(
+            f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this "
+            "one "
+            "to start anew"
+        )
     work_folder.sweep(folder)
     try:
         for left in [left for name in RESULTS for left in folder.glob(f"{name}.part*")]:
@@ -101,7 +110,11 @@ def extract(folder: Path, config: TrainConfig) -> None:
     """Both tables; the phrase table gets its name last, so that the step is done once that is there."""
     beside = folder / f"{TABLE}.part.gz"
     inputs = Inputs(config.source, config.target, str(folder / ALIGNMENT))
-    pairs = build(inputs, Outputs(str(beside), str(folder / REORDERING) if config.reordering else None, str(folder / LEXICAL)), config.extract)
+    pairs = build(
+        inputs,
+        Outputs(str(beside), str(folder / REORDERING) if config.reordering else None, str(folder / LEXICAL)),
+        config.extract,
+    )
     beside.rename(folder / TABLE)
     log.info("%s phrase pairs", f"{pairs:,}")
 
@@ -119,8 +132,14 @@ def write_ini(path: Path, config: TrainConfig) -> None:
         "UnknownWordPenalty",
         "WordPenalty",
         "PhrasePenalty",
-        f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 output-factor=0",
-        f"LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff input-factor=0 output-factor=0 path={REORDERING}",
+        (
+            f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
+            "output-factor=0"
+        ),
+        (
+            "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
+            f"input-factor=0 output-factor=0 path={REORDERING}"
+        ),
         "Distortion",
         f"KENLM name=LM0 factor=0 path={LM} order={config.order}",
     ]
@@ -129,7 +148,8 @@ def write_ini(path: Path, config: TrainConfig) -> None:
         del features[4], weights["LexicalReordering0"]
     lines = [
         "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
-        "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]", str(config.distortion_limit), "", "[feature]", *features, "",
+        "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",
+        str(config.distortion_limit), "", "[feature]", *features, "",
         "[weight]", *(f"{name}= {' '.join(map(str, values))}" for name, values in weights.items()),
     ]  # fmt: skip
     files.write_text(path, lines)

@@ -1,4 +1,5 @@
-"""Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a file of their own."""
+"""Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a file
+of their own."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +13,8 @@ UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a numb
 
 
 def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
-    """Numbered lines of `Name= v v v`; empty lines and comments are passed over. DataError for anything else."""
+    """Numbered lines of `Name= v v v`; empty lines and comments are passed over. DataError for anything
+    else."""
     weights: Weights = {}
     for number, line in lines:
         words = files.split_words(line)
@@ -20,7 +22,10 @@ def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
             continue
         where = f"{name}:{number}"
         if not words[0].endswith("=") or len(words[0]) < 2:
-            raise DataError(f"{where}: {line.strip()[:60]!r} is not a weight, expected 'Name= value value ...' (with a blank after the =)")
+            raise DataError(
+                f"{where}: {line.strip()[:60]!r} is not a weight, expected 'Name= value value ...' (with a "
+                "blank after the =)"
+            )
         feature = words[0][:-1]
         if feature in weights:
             raise DataError(f"{where}: {feature} has weights already above")
@@ -58,4 +63,6 @@ def format_line(name: str, values: Iterable[float]) -> str:
 
 def write(path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()) -> None:
     """`header` lines become comments."""
-    files.write_text(path, [*(f"# {line}" for line in header), *(format_line(*item) for item in weights.items())])
+    files.write_text(
+        path, [*(f"# {line}" for line in header), *(format_line(*item) for item in weights.items())]
+    )

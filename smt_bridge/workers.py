@@ -1,4 +1,5 @@
-"""Features over chunks of pairs: in this process, or in several that take chunks in turn. The results never depend on which."""
+"""Features over chunks of pairs: in this process, or in several that take chunks in turn. The results never
+depend on which."""
 
 import multiprocessing
 import os
@@ -33,13 +34,19 @@ Values = list[NDArray[np.float64]]  # one array a feature
 
 
 def compute(features: Sequence[Feature], task: Task) -> Values:
-    return [feature.score(pairs) if len(pairs) else np.zeros(0) for feature, pairs in zip(features, task.pairs, strict=True)]
+    return [
+        feature.score(pairs) if len(pairs) else np.zeros(0)
+        for feature, pairs in zip(features, task.pairs, strict=True)
+    ]
 
 
 class Crew:
-    """`with Crew(...) as crew: crew.map(tasks)`. One worker is this process; of several, each loads the features itself."""
+    """`with Crew(...) as crew: crew.map(tasks)`. One worker is this process; of several, each loads the
+    features itself."""
 
-    def __init__(self, specs: Sequence[Spec], settings: Settings, workers: int, features: Sequence[Feature]) -> None:
+    def __init__(
+        self, specs: Sequence[Spec], settings: Settings, workers: int, features: Sequence[Feature]
+    ) -> None:
         self.specs, self.settings, self.workers, self.features = specs, settings, workers, features
         self.pool: ProcessPoolExecutor | None = None
 
@@ -51,10 +58,14 @@ class Crew:
                 self.pool.submit(os.getpid)  # they load while this process still checks its input
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.pool is None:
             return
-        if kind is not None:  # chunks in hand take seconds: nobody waits for them after an error or an interrupt
+        if (
+            kind is not None
+        ):  # chunks in hand take seconds: nobody waits for them after an error or an interrupt
             for process in list((self.pool._processes or {}).values()):
                 process.terminate()
         self.pool.shutdown(wait=kind is None, cancel_futures=True)
@@ -73,7 +84,10 @@ class Crew:
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise UserError("a worker process died; was it short of memory? Give fewer --workers; --resume goes on with the finished chunks") from error
+            raise UserError(
+                "a worker process died; was it short of memory? Give fewer --workers; --resume goes on with "
+                "the finished chunks"
+            ) from error
 
 
 _features: list[Feature] = []  # of a worker process

@@ -12,7 +12,8 @@ from types import ModuleType
 
 import pytest
 
-# Threads that wait must sleep, here and in the commands that tests start: spinning ones take minutes on a busy machine.
+# Threads that wait must sleep, here and in the commands that tests start: spinning ones take minutes on a
+# busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
@@ -63,18 +64,32 @@ def grammar() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def command() -> Command:
-    """Run an installed command: command("nmt-score", "run", ..., input="text") -> completed process with text output."""
+    """Run an installed command: command("nmt-score", "run", ..., input="text") -> completed process with text
+    output."""
 
     def call(
-        name: str, *args: object, input: str | bytes | None = "", timeout: float = HANG, cwd: Path | None = None, **env: str
+        name: str,
+        *args: object,
+        input: str | bytes | None = "",
+        timeout: float = HANG,
+        cwd: Path | None = None,
+        **env: str,
     ) -> subprocess.CompletedProcess[str]:
         assert (BIN / name).exists(), f"{name} is not installed beside {sys.executable}"
         given = input.encode() if isinstance(input, str) else input
         done = subprocess.run(
-            [str(BIN / name), *map(str, args)], input=given, capture_output=True, timeout=timeout, cwd=cwd, env={**os.environ, **env}, check=False
+            [str(BIN / name), *map(str, args)],
+            input=given,
+            capture_output=True,
+            timeout=timeout,
+            cwd=cwd,
+            env={**os.environ, **env},
+            check=False,
         )
         # Decoded by hand: text mode would turn \r into a line end.
-        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
 
     return call
 
@@ -116,8 +131,12 @@ def kill_once_written(process: subprocess.Popen[bytes], path: Path) -> None:
 def write_corpus(folder: Path, grammar: ModuleType, count: int, seed: int) -> None:
     writer = grammar.Writer(seed)
     pairs = [writer.sentence(4) for _ in range(count)]
-    (folder / "train.en").write_text("".join(grammar.text(pair.source) + "\n" for pair in pairs), encoding="utf-8")
-    (folder / "train.fr").write_text("".join(grammar.text(pair.target) + "\n" for pair in pairs), encoding="utf-8")
+    (folder / "train.en").write_text(
+        "".join(grammar.text(pair.source) + "\n" for pair in pairs), encoding="utf-8"
+    )
+    (folder / "train.fr").write_text(
+        "".join(grammar.text(pair.target) + "\n" for pair in pairs), encoding="utf-8"
+    )
     for side in ("en", "fr"):
         lines = (folder / f"train.{side}").read_text(encoding="utf-8").split("\n")
         (folder / f"dev.{side}").write_text("\n".join(lines[:20]) + "\n", encoding="utf-8")
@@ -178,22 +197,39 @@ ATTENTIVE = {
 
 @pytest.fixture(scope="session")
 def attentive(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
-    """A run of the same corpus with attention, subwords that are dropped at times, and every schedule: 60 updates."""
+    """A run of the same corpus with attention, subwords that are dropped at times, and every schedule: 60
+    updates."""
     run = tmp_path_factory.mktemp("attentive") / "run"
-    done = command("nmt-train", tiny / "train.yaml", f"run={run}", *(f"{key}={value}" for key, value in ATTENTIVE.items()))
+    done = command(
+        "nmt-train",
+        tiny / "train.yaml",
+        f"run={run}",
+        *(f"{key}={value}" for key, value in ATTENTIVE.items()),
+    )
     assert done.returncode == 0, done.stderr
     return run
 
 
 @pytest.fixture(scope="session")
 def smt_model(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command: Command) -> Path:
-    """A folder with a corpus of 600 pairs, 60 others for development, and `model`, which the installed smt-train made of it."""
+    """A folder with a corpus of 600 pairs, 60 others for development, and `model`, which the installed
+    smt-train made of it."""
     folder = tmp_path_factory.mktemp("smt")
     write_corpus(folder, grammar, 600, seed=5)
     (folder / "other").mkdir()
     write_corpus(folder / "other", grammar, 60, seed=6)
     for side in ("en", "fr"):
         (folder / "other" / f"train.{side}").rename(folder / f"dev.{side}")
-    done = command("smt-train", folder / "model", "-s", folder / "train.en", "-t", folder / "train.fr", "--order", 3, "-q")
+    done = command(
+        "smt-train",
+        folder / "model",
+        "-s",
+        folder / "train.en",
+        "-t",
+        folder / "train.fr",
+        "--order",
+        3,
+        "-q",
+    )
     assert done.returncode == 0, done.stderr
     return folder

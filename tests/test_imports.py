@@ -52,12 +52,17 @@ def test_imports_point_down() -> None:
                 there = home(name)
                 assert here == there or DEPTH[there] > DEPTH[here], f"{path}: {here} must not import {there}"
                 if there == "nmt.cli" and here == "smt_bridge.cli":
-                    assert name.startswith(("nmt.cli.options", "nmt.cli.arguments")), f"{path}: only options and arguments are shared, not {name}"
+                    assert name.startswith(("nmt.cli.options", "nmt.cli.arguments")), (
+                        f"{path}: only options and arguments are shared, not {name}"
+                    )
 
 
 def test_import_nmt_loads_no_torch() -> None:
     import subprocess
     import sys
 
-    code = "import sys, nmt, nmt.files, nmt.nbest, nmt.data.vocab, nmt.data.corpus; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, nmt, nmt.files, nmt.nbest, nmt.data.vocab, nmt.data.corpus; sys.exit('torch' in "
+        "sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

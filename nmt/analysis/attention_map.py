@@ -15,8 +15,11 @@ END = SPECIALS[EOS]
 
 
 @torch.no_grad()
-def weights(run: Run, line: str, target: str = "", tokenized: bool = False) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Source units, target units (each with the end symbol), and weights (target, source) whose rows sum to 1.
+def weights(
+    run: Run, line: str, target: str = "", tokenized: bool = False
+) -> tuple[list[str], list[str], NDArray[np.float64]]:
+    """Source units, target units (each with the end symbol), and weights (target, source) whose rows sum to
+    1.
 
     Without a `target` it is the run's own translation. ConfigError for a model without attention.
     """
@@ -26,7 +29,11 @@ def weights(run: Run, line: str, target: str = "", tokenized: bool = False) -> t
         raise DataError("an empty sentence has nothing to look at")
     if not member.model.decoder.attention:
         raise ConfigError(f"{member.directory}: has no attention; train with model.attention")
-    ids = run.target_ids(target, tokenized) if target else run.search([line], BeamConfig(), tokenized)[0][0].words
+    ids = (
+        run.target_ids(target, tokenized)
+        if target
+        else run.search([line], BeamConfig(), tokenized)[0][0].words
+    )
     state, words, rows = member.model.start([member.source_words.encode(source)]), None, []
     for word in [*ids, EOS]:
         _, state = member.model.step(state, words)

@@ -1,4 +1,5 @@
-"""Group sentences by a number and score each group: BLEU of sentences of like length, of like numbers of unknown words ..."""
+"""Group sentences by a number and score each group: BLEU of sentences of like length, of like numbers of
+unknown words ..."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +24,20 @@ class Bucket:
 
 
 def bucket(system: System, which: NDArray[np.bool_], key: int, first: int, last: int) -> Bucket:
-    return Bucket(key, first, last, int(which.sum()), system.bleu(which).score, system.chrf(which).score, system.ratio(which))
+    return Bucket(
+        key,
+        first,
+        last,
+        int(which.sum()),
+        system.bleu(which).score,
+        system.chrf(which).score,
+        system.ratio(which),
+    )
 
 
 def sliding(keys: Sequence[int], system: System, window: int, least: int = 1) -> list[Bucket]:
-    """One bucket for each key from the smallest to the largest: `window` neighbouring keys, key - window // 2 being the first.
+    """One bucket for each key from the smallest to the largest: `window` neighbouring keys, key - window // 2
+    being the first.
 
     Buckets of fewer than `least` sentences are left out; with window 1 each key stands alone.
     """

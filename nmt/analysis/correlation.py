@@ -53,4 +53,12 @@ def ranks(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
 
 def to_tsv(names: tuple[str, str], found: Correlation) -> Iterator[str]:
     yield "\t".join(["first", "second", "pairs", "pearson", "spearman", "mean_difference"])
-    yield "\t".join([*names, str(found.pairs), f"{found.pearson:.6f}", f"{found.spearman:.6f}", f"{found.mean_difference:.6f}"])
+    yield "\t".join(
+        [
+            *names,
+            str(found.pairs),
+            f"{found.pearson:.6f}",
+            f"{found.spearman:.6f}",
+            f"{found.mean_difference:.6f}",
+        ]
+    )

@@ -10,7 +10,8 @@ Curve = list[tuple[float, float]]  # update, value
 
 
 def read(run: Path) -> dict[str, Curve]:
-    """Training cost, dev cost and dev BLEU of a run by update; what was not measured is left out. DataError for other tables."""
+    """Training cost, dev cost and dev BLEU of a run by update; what was not measured is left out. DataError
+    for other tables."""
     return {
         "train cost": column(run / "train.tsv", "cost"),
         "dev cost": column(run / "dev.tsv", "cost"),
@@ -29,7 +30,9 @@ def column(path: Path, name: str) -> Curve:
         try:
             step, value = float(fields[header.index("step")]), float(fields[header.index(name)])
         except (ValueError, IndexError) as error:
-            raise DataError(f"{path}:{number}: expected {len(header)} columns of numbers, found {line[:40]!r}") from error
+            raise DataError(
+                f"{path}:{number}: expected {len(header)} columns of numbers, found {line[:40]!r}"
+            ) from error
         if value == value:  # nan: no BLEU was asked for
             found.append((step, value))
     return found

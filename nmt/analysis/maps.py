@@ -1,4 +1,5 @@
-"""Maps of vectors (Figs. 4.4 and 4.5): t-SNE of word vectors, and of the phrase vectors c, with zoomed regions."""
+"""Maps of vectors (Figs. 4.4 and 4.5): t-SNE of word vectors, and of the phrase vectors c, with zoomed
+regions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ class Region:
 
 
 def tsne(vectors: Floats, seed: int = 1, perplexity: float = 30.0) -> Floats:
-    """(n, d) -> (n, 2), Barnes-Hut (van der Maaten 2013) by scikit-learn. DataError for fewer than 5 vectors."""
+    """(n, d) -> (n, 2), Barnes-Hut (van der Maaten 2013) by scikit-learn. DataError for fewer than 5
+    vectors."""
     try:
         from sklearn.manifold import TSNE
     except ImportError as error:
@@ -34,7 +36,8 @@ def tsne(vectors: Floats, seed: int = 1, perplexity: float = 30.0) -> Floats:
 
 
 def regions(points: Floats, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
-    """Squares around the densest places that do not overlap: `share` of the width of the map each, fewer if points have many neighbours."""
+    """Squares around the densest places that do not overlap: `share` of the width of the map each, fewer if
+    points have many neighbours."""
     span = float((points.max(0) - points.min(0)).max())
     half = share * span / 2
     distance = np.abs(points[:, None] - points[None]).max(2)

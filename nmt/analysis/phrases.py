@@ -1,6 +1,8 @@
-"""What a model says of phrases, beside the table (Tables 4.2 and 4.3): best targets by each, and phrases drawn from the model.
+"""What a model says of phrases, beside the table (Tables 4.2 and 4.3): best targets by each, and phrases
+drawn from the model.
 
-Of the table's source phrases of 4 words or more with several targets, the most frequent and the rarest are shown.
+Of the table's source phrases of 4 words or more with several targets, the most frequent and the rarest are
+shown.
 """
 
 import heapq
@@ -40,7 +42,8 @@ class Row:
 
 
 def choose(table: str, config: PhrasesConfig) -> list[tuple[str, list[PhrasePair]]]:
-    """The most frequent and the rarest long sources with their targets: (kind, pairs); ties go to what stands first."""
+    """The most frequent and the rarest long sources with their targets: (kind, pairs); ties go to what stands
+    first."""
     heaps: dict[str, list[tuple[tuple[int, int], list[PhrasePair]]]] = {"frequent": [], "rare": []}
     for number, (source, group) in enumerate(groupby(phrase_table.read(table), key=lambda pair: pair.source)):
         if len(source.split()) < config.min_words:
@@ -53,7 +56,11 @@ def choose(table: str, config: PhrasesConfig) -> list[tuple[str, list[PhrasePair
             heapq.heappush(heaps[kind], (rank, options))
             if len(heaps[kind]) > config.sources:
                 heapq.heappop(heaps[kind])
-    return [(kind, options) for kind, heap in heaps.items() for _, options in sorted(heap, key=lambda item: item[0], reverse=True)]
+    return [
+        (kind, options)
+        for kind, heap in heaps.items()
+        for _, options in sorted(heap, key=lambda item: item[0], reverse=True)
+    ]
 
 
 def phrases(run: Run, table: str, config: PhrasesConfig) -> list[Row]:
@@ -67,11 +74,18 @@ def phrases(run: Run, table: str, config: PhrasesConfig) -> list[Row]:
         head = (kind, " ".join(source), phrase_table.source_count(options[0]))
         for by, values in (("table", direct), ("model", scores)):
             order = sorted(values, key=lambda target: (-values[target], target))
-            rows += [Row(*head, by, rank, " ".join(target), direct[target], scores[target]) for rank, target in enumerate(order[: config.best], 1)]
-        drawn = run.sample([" ".join(source)], SamplingConfig(config.samples, seed=config.seed), tokenized=True, first=number)[0]
+            rows += [
+                Row(*head, by, rank, " ".join(target), direct[target], scores[target])
+                for rank, target in enumerate(order[: config.best], 1)
+            ]
+        drawn = run.sample(
+            [" ".join(source)], SamplingConfig(config.samples, seed=config.seed), tokenized=True, first=number
+        )[0]
         for rank, (candidate, count) in enumerate(distinct(drawn)[: config.shown], 1):
             found = tuple(run.translation(" ".join(source), candidate, True).words)
-            rows.append(Row(*head, "samples", rank, " ".join(found), direct.get(found), candidate.log_prob, count))
+            rows.append(
+                Row(*head, "samples", rank, " ".join(found), direct.get(found), candidate.log_prob, count)
+            )
     return rows
 
 
@@ -87,4 +101,16 @@ def to_tsv(rows: Sequence[Row]) -> Iterator[str]:
     yield "\t".join(["kind", "source", "count", "by", "rank", "target", "ln_table", "ln_model", "drawn"])
     for row in rows:
         known = "" if row.ln_table is None else f"{row.ln_table:.6f}"
-        yield "\t".join([row.kind, row.source, str(row.count), row.by, str(row.rank), row.target, known, f"{row.ln_model:.6f}", str(row.drawn or "")])
+        yield "\t".join(
+            [
+                row.kind,
+                row.source,
+                str(row.count),
+                row.by,
+                str(row.rank),
+                row.target,
+                known,
+                f"{row.ln_model:.6f}",
+                str(row.drawn or ""),
+            ]
+        )

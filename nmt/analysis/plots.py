@@ -24,7 +24,9 @@ def load() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise UserError("figures need matplotlib: pip install 'nmt-smt[plots]', or take the TSV file") from error
+        raise UserError(
+            "figures need matplotlib: pip install 'nmt-smt[plots]', or take the TSV file"
+        ) from error
     matplotlib.use("agg")
     matplotlib.rcParams["svg.hashsalt"] = "nmt"  # same data, same file
     matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
@@ -39,7 +41,9 @@ def save(figure: Any, path: Path) -> None:
     """PNG or SVG by the name; no date inside."""
     beside = path.with_name(f".part-{path.name}")
     try:
-        figure.savefig(beside, dpi=120, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(
+            beside, dpi=120, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else None
+        )
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
@@ -60,7 +64,8 @@ def plain(axes: Any, grid: bool = True) -> None:
 
 
 def plain_text(text: str) -> str:
-    """What a figure can show: dollars are dollars, not mathematics, control characters are escaped, long texts cut."""
+    """What a figure can show: dollars are dollars, not mathematics, control characters are escaped, long
+    texts cut."""
     return printable(text).replace("$", r"\$")
 
 
@@ -69,13 +74,27 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in cut)
 
 
-def bucket_curves(curves: Mapping[str, "Sequence[Bucket]"], labels: Mapping[str, str], x_label: str, title: str, paths: Sequence[Path]) -> None:
+def bucket_curves(
+    curves: Mapping[str, "Sequence[Bucket]"],
+    labels: Mapping[str, str],
+    x_label: str,
+    title: str,
+    paths: Sequence[Path],
+) -> None:
     """BLEU of each curve's buckets; below, how many sentences each point stands on."""
     pyplot = load()
-    figure, (upper, lower) = pyplot.subplots(2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained")
+    figure, (upper, lower) = pyplot.subplots(
+        2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained"
+    )
     for number, (name, buckets) in enumerate(curves.items()):
         keys, color = [bucket.key for bucket in buckets], COLORS.get(name, CYCLE[number % len(CYCLE)])
-        upper.plot(keys, [bucket.bleu for bucket in buckets], label=plain_text(labels.get(name, name)), color=color, linewidth=1.8)
+        upper.plot(
+            keys,
+            [bucket.bleu for bucket in buckets],
+            label=plain_text(labels.get(name, name)),
+            color=color,
+            linewidth=1.8,
+        )
         lower.plot(keys, [bucket.sentences for bucket in buckets], color=color, linewidth=1.2)
     upper.set_ylabel("BLEU")
     upper.set_ylim(bottom=0)
@@ -89,7 +108,9 @@ def bucket_curves(curves: Mapping[str, "Sequence[Bucket]"], labels: Mapping[str,
     finish(figure, paths)
 
 
-def scatter(paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str) -> None:
+def scatter(
+    paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str
+) -> None:
     """One point a pair, with the diagonal on which both agree (figure 4.3)."""
     figure, axes = load().subplots(figsize=(5.5, 5), layout="constrained")
     axes.plot(x, y, ".", markersize=2, alpha=0.35, color=COLORS["source"], rasterized=True)
@@ -103,14 +124,29 @@ def scatter(paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_lab
 
 
 def bars(
-    groups: Sequence[str], series: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]], y_label: str, title: str, paths: Sequence[Path]
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    errors: Mapping[str, Sequence[float]],
+    y_label: str,
+    title: str,
+    paths: Sequence[Path],
 ) -> None:
     """For each group one bar a series, with half-widths of intervals where there are some."""
-    figure, axes = load().subplots(figsize=(max(5.0, 1.1 * len(groups) * max(1, len(series)) ** 0.6), 3.8), layout="constrained")
+    figure, axes = load().subplots(
+        figsize=(max(5.0, 1.1 * len(groups) * max(1, len(series)) ** 0.6), 3.8), layout="constrained"
+    )
     width = 0.8 / max(1, len(series))
     for number, (name, values) in enumerate(series.items()):
         places = np.arange(len(groups)) - 0.4 + width * (number + 0.5)
-        drawn = axes.bar(places, values, width * 0.92, yerr=errors.get(name), capsize=3, label=plain_text(name), color=CYCLE[number % len(CYCLE)])
+        drawn = axes.bar(
+            places,
+            values,
+            width * 0.92,
+            yerr=errors.get(name),
+            capsize=3,
+            label=plain_text(name),
+            color=CYCLE[number % len(CYCLE)],
+        )
         axes.bar_label(drawn, fmt="%.1f", fontsize=7, padding=2)
     axes.set_xticks(range(len(groups)), [plain_text(group) for group in groups], fontsize=8)
     axes.set_ylabel(y_label)
@@ -123,12 +159,16 @@ def bars(
 
 
 def points_by_length(
-    points: Mapping[str, tuple[Sequence[int], Sequence[float]]], marked: Mapping[str, tuple[Sequence[int], Sequence[float]]], paths: Sequence[Path]
+    points: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    marked: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    paths: Sequence[Path],
 ) -> None:
     """chrF of every sentence over its length, the shown ones marked."""
     figure, axes = load().subplots(figsize=(6.5, 3.8), layout="constrained")
     for number, (name, (x, y)) in enumerate(points.items()):
-        axes.plot(x, y, ".", markersize=3, alpha=0.3, color=CYCLE[number % len(CYCLE)], label=plain_text(name))
+        axes.plot(
+            x, y, ".", markersize=3, alpha=0.3, color=CYCLE[number % len(CYCLE)], label=plain_text(name)
+        )
         axes.plot(*marked[name], "o", markersize=7, fillstyle="none", color=CYCLE[number % len(CYCLE)])
     axes.set_xlabel("source length in words (circles: the sentences shown)")
     axes.set_ylabel("chrF of the sentence")
@@ -137,10 +177,18 @@ def points_by_length(
     finish(figure, paths)
 
 
-def map_of(labels: Sequence[str], points: NDArray[np.floating], zoomed: "Sequence[Region]", title: str, paths: Sequence[Path]) -> None:
+def map_of(
+    labels: Sequence[str],
+    points: NDArray[np.floating],
+    zoomed: "Sequence[Region]",
+    title: str,
+    paths: Sequence[Path],
+) -> None:
     """The whole map, and each zoomed region with its texts."""
     panels = 1 + len(zoomed)
-    figure, axes = load().subplots(1, panels, figsize=(5.2 * panels, 5.2), layout="constrained", squeeze=False)
+    figure, axes = load().subplots(
+        1, panels, figsize=(5.2 * panels, 5.2), layout="constrained", squeeze=False
+    )
     whole, *others = axes[0]
     whole.plot(points[:, 0], points[:, 1], ".", markersize=2.5, alpha=0.5, color=CYCLE[0], rasterized=True)
     whole.set_title(plain_text(f"{title} ({len(points):,})"), fontsize=10)
@@ -160,19 +208,31 @@ def map_of(labels: Sequence[str], points: NDArray[np.floating], zoomed: "Sequenc
     finish(figure, paths)
 
 
-def heat_map(weights: NDArray[np.floating], columns: Sequence[str], rows: Sequence[str], title: str, paths: Sequence[Path]) -> None:
+def heat_map(
+    weights: NDArray[np.floating],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    title: str,
+    paths: Sequence[Path],
+) -> None:
     """Weights (rows, columns) from white (0) to blue (1), columns named above."""
-    figure, axes = load().subplots(figsize=(max(3.0, 0.42 * len(columns) + 1.6), max(2.4, 0.34 * len(rows) + 1.4)), layout="constrained")
+    figure, axes = load().subplots(
+        figsize=(max(3.0, 0.42 * len(columns) + 1.6), max(2.4, 0.34 * len(rows) + 1.4)), layout="constrained"
+    )
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.xaxis.tick_top()
-    axes.set_xticks(range(len(columns)), [plain_text(word) for word in columns], rotation=60, ha="left", fontsize=8)
+    axes.set_xticks(
+        range(len(columns)), [plain_text(word) for word in columns], rotation=60, ha="left", fontsize=8
+    )
     axes.set_yticks(range(len(rows)), [plain_text(word) for word in rows], fontsize=8)
     if title:
         axes.set_xlabel(plain_text(title), fontsize=9)
     finish(figure, paths)
 
 
-def learning_curves(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], paths: Sequence[Path]) -> None:
+def learning_curves(
+    runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], paths: Sequence[Path]
+) -> None:
     """For each run its training cost (thin), dev cost and, where one was measured, dev BLEU over updates."""
     panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
     figure, grid = load().subplots(1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False)
@@ -182,7 +242,9 @@ def learning_curves(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]
         left.plot(*columns(curves["train cost"]), color=color, linewidth=0.8, alpha=0.5)
         left.plot(*columns(curves["dev cost"]), color=color, marker="o", markersize=3, label=plain_text(name))
         if panels == 2:
-            right.plot(*columns(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=plain_text(name))
+            right.plot(
+                *columns(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=plain_text(name)
+            )
     left.set_ylabel("-log p a word (nats): dev; thin: training")
     if panels == 2:
         right.set_ylabel("dev BLEU")

@@ -1,4 +1,5 @@
-"""Translations to read (Table 6.2): long and short sentences without unknown words, beside their reference, system by system."""
+"""Translations to read (Table 6.2): long and short sentences without unknown words, beside their reference,
+system by system."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,16 @@ class Sample:
     chrf: dict[str, float]  # of this sentence alone
 
 
-def samples(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None, count: int, seed: int = 1, long: int = LONG, short: int = SHORT) -> list[Sample]:
-    """`count` sentences of each kind, drawn by `seed`, in the order of the text. With vocabularies only sentences without an unknown word."""
+def samples(
+    systems: Sequence[System],
+    vocabs: tuple[Vocab, Vocab] | None,
+    count: int,
+    seed: int = 1,
+    long: int = LONG,
+    short: int = SHORT,
+) -> list[Sample]:
+    """`count` sentences of each kind, drawn by `seed`, in the order of the text. With vocabularies only
+    sentences without an unknown word."""
     test = systems[0].test
     both = lengths(test)
     least, most = np.minimum(both["source"], both["reference"]), np.array(both["both"])
@@ -40,7 +49,17 @@ def samples(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None, count
             alone = np.arange(len(usable)) == row
             chrf = {system.name: system.chrf(alone).score for system in systems}
             texts = {system.name: system.hypotheses[row] for system in systems}
-            found.append(Sample(kind, row + 1, both["source"][row], test.sources[row], test.references[0][row], texts, chrf))
+            found.append(
+                Sample(
+                    kind,
+                    row + 1,
+                    both["source"][row],
+                    test.sources[row],
+                    test.references[0][row],
+                    texts,
+                    chrf,
+                )
+            )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Are two systems different? Paired bootstrap resampling (Koehn 2004) by sacreBLEU: the same sentences drawn for all systems."""
+"""Are two systems different? Paired bootstrap resampling (Koehn 2004) by sacreBLEU: the same sentences drawn
+for all systems."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -12,23 +13,32 @@ SAMPLES = 1000
 
 @dataclass
 class Row:
-    """One system. Scores 0 to 100; `interval` is half the width of BLEU's 95% confidence interval around `mean`."""
+    """One system. Scores 0 to 100; `interval` is half the width of BLEU's 95% confidence interval around
+    `mean`."""
 
     name: str
     bleu: float
     mean: float  # of the samples
     interval: float
-    p: float | None  # chance of such a difference in BLEU from the baseline if there were none; None for the baseline
+    p: (
+        float | None
+    )  # chance of such a difference in BLEU from the baseline if there were none; None for the baseline
     chrf: float
     chrf_p: float | None  # the same for chrF
 
 
 def paired_bootstrap(
-    names: Sequence[str], systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], tokenize: str = "13a", samples: int = SAMPLES
+    names: Sequence[str],
+    systems: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    tokenize: str = "13a",
+    samples: int = SAMPLES,
 ) -> tuple[list[Row], list[str]]:
-    """The first system is the baseline; also the signatures of BLEU and chrF. The draws are the same in each call (sacreBLEU's seed).
+    """The first system is the baseline; also the signatures of BLEU and chrF. The draws are the same in each
+    call (sacreBLEU's seed).
 
-    ConfigError for an unknown tokenizer, DataError for a system that repeats the baseline's output: sacreBLEU needs two.
+    ConfigError for an unknown tokenizer, DataError for a system that repeats the baseline's output: sacreBLEU
+    needs two.
     """
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
@@ -42,8 +52,13 @@ def paired_bootstrap(
     metrics = {"BLEU": BLEU(tokenize=tokenize), "chrF2": CHRF()}
     test = PairedTest(list(zip(names, systems, strict=True)), metrics, list(references), "bs", samples)
     signatures, scores = test()
-    bleu, chrf = ([result for result in scores[name] if not isinstance(result, str)] for name in ("BLEU", "chrF2"))
-    rows = [Row(name, b.score, b.mean or 0.0, b.ci or 0.0, b.p_value, c.score, c.p_value) for name, b, c in zip(names, bleu, chrf, strict=True)]
+    bleu, chrf = (
+        [result for result in scores[name] if not isinstance(result, str)] for name in ("BLEU", "chrF2")
+    )
+    rows = [
+        Row(name, b.score, b.mean or 0.0, b.ci or 0.0, b.p_value, c.score, c.p_value)
+        for name, b, c in zip(names, bleu, chrf, strict=True)
+    ]
     return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
 
 
@@ -51,4 +66,14 @@ def to_tsv(rows: Sequence[Row]) -> Iterator[str]:
     yield "\t".join(["system", "bleu", "mean", "interval", "p", "chrf", "chrf_p"])
     for row in rows:
         chances = ["" if p is None else f"{p:.4f}" for p in (row.p, row.chrf_p)]
-        yield "\t".join([row.name, f"{row.bleu:.2f}", f"{row.mean:.2f}", f"{row.interval:.2f}", chances[0], f"{row.chrf:.2f}", chances[1]])
+        yield "\t".join(
+            [
+                row.name,
+                f"{row.bleu:.2f}",
+                f"{row.mean:.2f}",
+                f"{row.interval:.2f}",
+                chances[0],
+                f"{row.chrf:.2f}",
+                chances[1],
+            ]
+        )

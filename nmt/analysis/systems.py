@@ -1,4 +1,5 @@
-"""The output of translation systems, whoever made it: plain text or an n-best list, with its statistics sentence by sentence."""
+"""The output of translation systems, whoever made it: plain text or an n-best list, with its statistics
+sentence by sentence."""
 
 import re
 from collections.abc import Sequence
@@ -49,11 +50,19 @@ class System:
 
     def ratio(self, which: NDArray[np.bool_] | None = None) -> float:
         """Words of the hypotheses over words of the references, as BLEU counts them."""
-        hypothesis, reference = (self.words.rows if which is None else self.words.rows[which])[:, 8:].sum(0).tolist()
+        hypothesis, reference = (
+            (self.words.rows if which is None else self.words.rows[which])[:, 8:].sum(0).tolist()
+        )
         return hypothesis / reference if reference else 0.0
 
 
-def load(source: str, references: Sequence[str], hypotheses: Sequence[str], names: Sequence[str] | None, tokenize: str) -> list[System]:
+def load(
+    source: str,
+    references: Sequence[str],
+    hypotheses: Sequence[str],
+    names: Sequence[str] | None,
+    tokenize: str,
+) -> list[System]:
     """Read a test set and the output of systems; without a source the first reference stands for it.
 
     DataError names a file that is empty or of another length.
@@ -66,9 +75,14 @@ def load(source: str, references: Sequence[str], hypotheses: Sequence[str], name
     others = others if source else [sources, *others]
     test = TestSet(sources, others, tokenize)
     if names and len(names) != len(hypotheses):
-        raise ConfigError(f"--names: {len(names)} names for {len(hypotheses)} systems; give one for each --hypothesis")
+        raise ConfigError(
+            f"--names: {len(names)} names for {len(hypotheses)} systems; give one for each --hypothesis"
+        )
     names = names or unique_names(hypotheses)
-    return [System(name, read_hypotheses(path, len(sources), paths[0]), test) for name, path in zip(names, hypotheses, strict=True)]
+    return [
+        System(name, read_hypotheses(path, len(sources), paths[0]), test)
+        for name, path in zip(names, hypotheses, strict=True)
+    ]
 
 
 def read_hypotheses(path: str, count: int, source: str) -> list[str]:
@@ -82,7 +96,10 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
         missing = [number for number in range(count) if number not in best]
         if missing or len(best) != count:
             what = f"sentence {missing[0]} is missing" if missing else f"sentence {max(best)}"
-            raise DataError(f"{path}: {what}, but {source} has {count} lines; an n-best list needs every sentence once, numbered from 0")
+            raise DataError(
+                f"{path}: {what}, but {source} has {count} lines; an n-best list needs every sentence once, "
+                "numbered from 0"
+            )
         return [best[number] for number in range(count)]
     if len(lines) != count:
         raise files.unequal([path, source], [len(lines), count])

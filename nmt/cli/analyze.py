@@ -18,7 +18,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-analyze", "Reports on the output of any translation system and on trained runs: TSV, figures, BLEU and chrF with signatures.")
+    parser = options.Parser(
+        "nmt-analyze",
+        (
+            "Reports on the output of any translation system and on trained runs: TSV, figures, BLEU and "
+            "chrF "
+            "with signatures."
+        ),
+    )
     kinds = parser.add_subparsers(dest="kind", required=True, parser_class=options.Action, metavar="KIND")
     for name, (description, add_arguments, _) in KINDS.items():
         kind = kinds.add_parser(name, description=description, help=description)

@@ -12,8 +12,16 @@ log = logging.getLogger("nmt.analyze")
 
 
 def add_output(parser: options.Parser, name: str) -> None:
-    parser.derived = lambda found: [("--output", f"{found.output}/{name}.{kind}") for kind in ("tsv", "png", "svg") if found.output]
-    parser.add_argument("--output", "-o", default="", metavar="DIR", help=f"folder for {name}.tsv, .png and .svg; without it the TSV goes to stdout")
+    parser.derived = lambda found: [
+        ("--output", f"{found.output}/{name}.{kind}") for kind in ("tsv", "png", "svg") if found.output
+    ]
+    parser.add_argument(
+        "--output",
+        "-o",
+        default="",
+        metavar="DIR",
+        help=f"folder for {name}.tsv, .png and .svg; without it the TSV goes to stdout",
+    )
 
 
 def add_title(parser: options.Parser) -> None:
@@ -30,9 +38,15 @@ def folder(name: str) -> Path:
 
 
 def write(
-    output: str, name: str, lines: Iterable[str], summary: Sequence[object], draw: Callable[[Sequence[Path]], None], kinds: Sequence[str] = ("png", "svg")
+    output: str,
+    name: str,
+    lines: Iterable[str],
+    summary: Sequence[object],
+    draw: Callable[[Sequence[Path]], None],
+    kinds: Sequence[str] = ("png", "svg"),
 ) -> None:
-    """The table to stdout and the summary to stderr; or, with a folder, table and figures there, summary and names to stdout."""
+    """The table to stdout and the summary to stderr; or, with a folder, table and figures there, summary and
+    names to stdout."""
     if not output:
         files.write_text("-", lines)
         for line in summary:

@@ -1,4 +1,5 @@
-"""Types of arguments: numbers with their range, files that are read, files that are written; and the check that keeps those apart."""
+"""Types of arguments: numbers with their range, files that are read, files that are written; and the check
+that keeps those apart."""
 
 import argparse
 import os
@@ -12,7 +13,7 @@ from nmt.errors import ConfigError, DataError
 
 T = TypeVar("T")
 
-# ---- numbers -------------------------------------------------------------------------------------------------------------------
+# ---- numbers -----------------------------------------------------------------------------------------------
 
 
 def integer(least: int | None = None, most: int | None = None) -> Callable[[str], int]:
@@ -20,7 +21,12 @@ def integer(least: int | None = None, most: int | None = None) -> Callable[[str]
     return in_range(numbers.integer, settings.Range(least, most))
 
 
-def real(least: float | None = None, most: float | None = None, above: float | None = None, below: float | None = None) -> Callable[[str], float]:
+def real(
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Callable[[str], float]:
     """An argument type: a finite number within bounds."""
     return in_range(numbers.real, settings.Range(least, most, above, below))
 
@@ -47,15 +53,30 @@ def checkpoint(text: str) -> str:
         try:
             return str(numbers.count(text))
         except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{error}, expected best, last or the number of an update") from error
+            raise argparse.ArgumentTypeError(
+                f"{error}, expected best, last or the number of an update"
+            ) from error
     return text
 
 
-def add_setting(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", config: type, name: str, *flags: str, **kwargs: Any) -> None:
-    """An option for a field of a configuration's dataclass: `--name`, with the default, type and range that stand there."""
+def add_setting(
+    parser: "argparse.ArgumentParser | argparse._ArgumentGroup",
+    config: type,
+    name: str,
+    *flags: str,
+    **kwargs: Any,
+) -> None:
+    """An option for a field of a configuration's dataclass: `--name`, with the default, type and range that
+    stand there."""
     item = next(item for item in fields(config) if item.name == name)
     allowed = item.metadata.get(settings.ALLOWED)
-    default = item.default if item.default is not MISSING else item.default_factory() if item.default_factory is not MISSING else None
+    default = (
+        item.default
+        if item.default is not MISSING
+        else item.default_factory()
+        if item.default_factory is not MISSING
+        else None
+    )
     if isinstance(allowed, tuple):
         kwargs["choices"] = allowed
     elif isinstance(default, bool):
@@ -73,7 +94,7 @@ def settings_of(config: type[T], found: argparse.Namespace, **given: Any) -> T:
     return config(**named | given)
 
 
-# ---- files ---------------------------------------------------------------------------------------------------------------------
+# ---- files -------------------------------------------------------------------------------------------------
 
 
 class Input(str):
@@ -93,15 +114,21 @@ def files_of(found: argparse.Namespace, names: Mapping[str, str], kind: type[str
     given: list[tuple[str, str]] = []
     for dest, name in names.items():
         value = getattr(found, dest, None)
-        given += [(name, path) for path in (value if isinstance(value, list) else [value]) if isinstance(path, kind) and path]
+        given += [
+            (name, path)
+            for path in (value if isinstance(value, list) else [value])
+            if isinstance(path, kind) and path
+        ]
     return given
 
 
-def check_separate(inputs: Iterable[tuple[str, str | None]], outputs: Iterable[tuple[str, str | None]]) -> None:
+def check_separate(
+    inputs: Iterable[tuple[str, str | None]], outputs: Iterable[tuple[str, str | None]]
+) -> None:
     """No output is an input, a part of a run that is read, or another output. ConfigError before any work.
 
-    Each is (option, path); without a path it is passed over. Commands call it for names that they derive from their options; the
-    parser does for the rest.
+    Each is (option, path); without a path it is passed over. Commands call it for names that they derive from
+    their options; the parser does for the rest.
     """
     given = [(option, path) for option, path in inputs if path]
     if len(standard := [option for option, path in given if path == "-"]) > 1:
@@ -113,18 +140,26 @@ def check_separate(inputs: Iterable[tuple[str, str | None]], outputs: Iterable[t
         if key is None:
             continue
         if key in read:
-            raise ConfigError(f"{option} {path}: is read too ({' '.join(read[key])}); an input is never overwritten, name another file")
+            raise ConfigError(
+                f"{option} {path}: is read too ({' '.join(read[key])}); an input is never overwritten, name "
+                "another file"
+            )
         if key in written:
-            raise ConfigError(f"{option} {path}: is written too by {' '.join(written[key])}; name two different files")
+            raise ConfigError(
+                f"{option} {path}: is written too by {' '.join(written[key])}; name two different files"
+            )
         written[key] = option, path
         parent, name = os.path.split(os.path.realpath(path))
         for other, folder in given:
             if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in listed(folder):
-                raise ConfigError(f"{option} {path}: is a part of {other} {folder}, which is read; name another file")
+                raise ConfigError(
+                    f"{option} {path}: is a part of {other} {folder}, which is read; name another file"
+                )
 
 
 def same_file(path: str, standard: int) -> tuple[object, ...] | None:
-    """Equal for two names of one file or folder, links followed; None for devices and pipes. `standard`: the stream that `-` is."""
+    """Equal for two names of one file or folder, links followed; None for devices and pipes. `standard`: the
+    stream that `-` is."""
     try:
         status = os.fstat(standard) if path == "-" else os.stat(path)
     except FileNotFoundError:
@@ -133,11 +168,16 @@ def same_file(path: str, standard: int) -> tuple[object, ...] | None:
         return None
     if path == "-" and standard == 1 and not stat.S_ISREG(status.st_mode):
         return ("-",)  # twice the standard output is one text mixed with another
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else None
+    return (
+        (status.st_dev, status.st_ino)
+        if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+        else None
+    )
 
 
 def listed(folder: str) -> Iterable[str]:
-    """The files that a run, or another folder with a manifest, is made of; of a run of version 0.5, whatever it holds."""
+    """The files that a run, or another folder with a manifest, is made of; of a run of version 0.5, whatever
+    it holds."""
     try:
         found = manifest.read(folder)
     except DataError:  # damaged: whoever reads the folder tells

@@ -20,12 +20,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-average", "Average the weights of checkpoints of one run; the result is a run directory that translates and scores.")
+    parser = options.Parser(
+        "nmt-average",
+        (
+            "Average the weights of checkpoints of one run; the result is a run directory that translates "
+            "and "
+            "scores."
+        ),
+    )
     parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run trained with training.keep above 1")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--last", type=options.positive, default=5, metavar="N", help="the N newest checkpoints")
-    which.add_argument("--steps", type=options.positive, nargs="+", default=None, metavar="STEP", help="these checkpoints")
-    parser.add_argument("--output", "-o", type=Output, required=True, metavar="DIR", help="the run directory to make")
+    which.add_argument(
+        "--last", type=options.positive, default=5, metavar="N", help="the N newest checkpoints"
+    )
+    which.add_argument(
+        "--steps", type=options.positive, nargs="+", default=None, metavar="STEP", help="these checkpoints"
+    )
+    parser.add_argument(
+        "--output", "-o", type=Output, required=True, metavar="DIR", help="the run directory to make"
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-average", args.quiet)
@@ -47,7 +60,9 @@ def command(argv: Sequence[str] | None) -> None:
         if not locks.is_empty(output):
             raise ConfigError(f"{output}: exists already; choose another name")
         if (run / run_directory.BACK_ENDS).exists():
-            files.write_text(output / run_directory.BACK_ENDS, files.read_lines(run / run_directory.BACK_ENDS))
+            files.write_text(
+                output / run_directory.BACK_ENDS, files.read_lines(run / run_directory.BACK_ENDS)
+            )
         with run_directory.writing(output) as new:
             run_directory.copy_texts(run, new)
             checkpoint.save_tensors(mean, run_directory.weights_path(new, steps[-1]))
@@ -62,7 +77,10 @@ def choose(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
     missing = sorted(set(steps or []) - set(there))
     if missing or len(there) < (1 if steps else last):
         wanted = f"update {missing[0]}" if missing else f"{last} checkpoints"
-        raise CheckpointError(f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, there)) or 'none'}; train with a larger training.keep")
+        raise CheckpointError(
+            f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, there)) or 'none'}; train "
+            "with a larger training.keep"
+        )
     return sorted(set(steps)) if steps else there[-last:]
 
 

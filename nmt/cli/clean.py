@@ -1,4 +1,5 @@
-"""nmt-clean: keep the pairs of a parallel corpus that are worth training on, and count the others by reason."""
+"""nmt-clean: keep the pairs of a parallel corpus that are worth training on, and count the others by
+reason."""
 
 import logging
 import sys
@@ -18,15 +19,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-clean", "Drop pairs that are empty, too short or long, of unlike length, or repeated; both outputs stay parallel.")
+    parser = options.Parser(
+        "nmt-clean",
+        (
+            "Drop pairs that are empty, too short or long, of unlike length, or repeated; both outputs stay "
+            "parallel."
+        ),
+    )
     for side, letter in (("source", "s"), ("target", "t")):
-        parser.add_argument(f"--{side}", f"-{letter}", type=Input, required=True, metavar="FILE", help=f"{side} text; plain or gzip")
-        parser.add_argument(f"--output-{side}", type=Output, required=True, metavar="FILE", help="what is kept of it; .gz compresses")
+        parser.add_argument(
+            f"--{side}",
+            f"-{letter}",
+            type=Input,
+            required=True,
+            metavar="FILE",
+            help=f"{side} text; plain or gzip",
+        )
+        parser.add_argument(
+            f"--output-{side}",
+            type=Output,
+            required=True,
+            metavar="FILE",
+            help="what is kept of it; .gz compresses",
+        )
     add_setting(parser, CleanConfig, "min_length", help="fewest words of each side")
     add_setting(parser, CleanConfig, "max_length", help="most words of each side")
     add_setting(parser, CleanConfig, "ratio", metavar="R", help="longer side over shorter, at most; 0: any")
     add_setting(parser, CleanConfig, "keep_duplicates", help="keep pairs that stood above already")
-    parser.add_argument("--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV too")
+    parser.add_argument(
+        "--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV too"
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-clean", args.quiet)
@@ -35,7 +57,9 @@ def command(argv: Sequence[str] | None) -> None:
     files.check_parallel(args.source, args.target)
     report = CleanReport()
     with ExitStack() as stack:
-        outputs = [stack.enter_context(files.Writing(path)) for path in (args.output_source, args.output_target)]
+        outputs = [
+            stack.enter_context(files.Writing(path)) for path in (args.output_source, args.output_target)
+        ]
         for pair in clean(files.parallel(args.source, args.target), config, report):
             for out, line in zip(outputs, pair, strict=True):
                 out.write(line + "\n")

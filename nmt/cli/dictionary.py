@@ -1,4 +1,5 @@
-"""nmt-dictionary: dictionaries of multi-symbol tokens: learn one, show it, cut text with it, count its arcs."""
+"""nmt-dictionary: dictionaries of multi-symbol tokens: learn one, show it, cut text with it, count its
+arcs."""
 
 import argparse
 import logging
@@ -20,30 +21,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "nmt-dictionary",
-        "Dictionaries of multi-symbol tokens by adapted byte-pair encoding, as multiscale language models use them. Text is symbols with blanks between "
+        "Dictionaries of multi-symbol tokens by adapted byte-pair encoding, as multiscale language models "
+        "use them. Text is symbols with blanks between "
         "them, or with --characters every character is a symbol, a blank is _.",
     )
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action, metavar="ACTION")
+    actions = parser.add_subparsers(
+        dest="action", required=True, parser_class=options.Action, metavar="ACTION"
+    )
     learn = actions.add_parser("learn", help="make a dictionary", description="Learn a dictionary from text.")
-    learn.add_argument("--size", type=options.positive, default=2048, help="tokens, single symbols among them")
+    learn.add_argument(
+        "--size", type=options.positive, default=2048, help="tokens, single symbols among them"
+    )
     learn.add_argument(
         "--removals",
         choices=("parts", "all", "none"),
         default="parts",
-        help="tokens dropped when rarer than a new one: parts of it; all, as the algorithm is printed, which may go in circles; none: plain BPE",
+        help=(
+            "tokens dropped when rarer than a new one: parts of it; all, as the algorithm is printed, "
+            "which "
+            "may go in circles; none: plain BPE"
+        ),
     )
     options.add_input_output(learn)
-    table = actions.add_parser("table", help="show a dictionary", description="Rank, token and count of each token (table 8.1).")
-    cut = actions.add_parser("segment", help="cut text", description="Cut each line into as few tokens as there can be.")
-    arcs = actions.add_parser("arcs", help="count arcs", description="Tokens that end at each symbol of a text, on average: the cost of a multiscale model.")
+    table = actions.add_parser(
+        "table", help="show a dictionary", description="Rank, token and count of each token (table 8.1)."
+    )
+    cut = actions.add_parser(
+        "segment", help="cut text", description="Cut each line into as few tokens as there can be."
+    )
+    arcs = actions.add_parser(
+        "arcs",
+        help="count arcs",
+        description="Tokens that end at each symbol of a text, on average: the cost of a multiscale model.",
+    )
     for part in (table, cut, arcs):
-        part.add_argument("dictionary", type=Input, metavar="FILE|RUN_DIR", help="a dictionary, or the run directory of a multiscale model")
+        part.add_argument(
+            "dictionary",
+            type=Input,
+            metavar="FILE|RUN_DIR",
+            help="a dictionary, or the run directory of a multiscale model",
+        )
     options.add_output(table)
     options.add_input_output(cut)
     options.add_input_output(arcs)
     cut.add_argument("--mark", default=" ", help="between tokens")
     for part in (learn, cut, arcs):
-        part.add_argument("--characters", action="store_true", help="every character is a symbol, a blank is _")
+        part.add_argument(
+            "--characters", action="store_true", help="every character is a symbol, a blank is _"
+        )
     for part in (learn, table, cut, arcs):
         options.add_quiet(part)
     args = parser.parse_args(argv)
@@ -58,10 +83,20 @@ def symbols(line: str, characters: bool) -> list[str]:
 def learn_one(args: argparse.Namespace) -> None:
     from nmt.lm import dictionary
 
-    found = dictionary.learn((symbols(line, args.characters) for line in files.read_lines(args.input)), args.size, args.removals)
+    found = dictionary.learn(
+        (symbols(line, args.characters) for line in files.read_lines(args.input)), args.size, args.removals
+    )
     found.save(args.output)
     if len(found) < args.size:
-        log.warning("%d tokens, fewer than --size %d: no pair is left that stands twice, or tokens came and went in circles", len(found), args.size)
+        log.warning(
+            (
+                "%d tokens, fewer than --size %d: no pair is left that stands twice, or tokens came and went "
+                "in "
+                "circles"
+            ),
+            len(found),
+            args.size,
+        )
     log.info("%s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
 
 
@@ -79,7 +114,10 @@ def show(args: argparse.Namespace) -> None:
 
     with files.Writing(args.output) as out:
         out.write("rank\ttoken\tcount\n")
-        out.write_lines(f"{rank}\t{token}\t{count}" for rank, token, count in dictionary.table(opened(args.dictionary)))  # type: ignore[arg-type]
+        out.write_lines(
+            f"{rank}\t{token}\t{count}"
+            for rank, token, count in dictionary.table(opened(args.dictionary))  # type: ignore[arg-type]
+        )
 
 
 def segment(args: argparse.Namespace) -> None:
@@ -88,7 +126,13 @@ def segment(args: argparse.Namespace) -> None:
     tokens = opened(args.dictionary)
     with files.Writing(args.output) as out:
         for line in files.read_lines(args.input):
-            out.write(args.mark.join("".join(token) for token in dictionary.segment(tokens, symbols(line, args.characters))) + "\n")  # type: ignore[arg-type]
+            out.write(
+                args.mark.join(
+                    "".join(token)
+                    for token in dictionary.segment(tokens, symbols(line, args.characters))  # type: ignore[arg-type]
+                )
+                + "\n"
+            )
 
 
 def count_arcs(args: argparse.Namespace) -> None:
@@ -101,7 +145,11 @@ def count_arcs(args: argparse.Namespace) -> None:
     for line in files.read_lines(args.input):
         text = tuple(symbols(line, args.characters))
         count += len(text)
-        total += sum(text[max(0, end - length) : end] in known for end in range(1, len(text) + 1) for length in range(1, min(end, tokens.longest) + 1))
+        total += sum(
+            text[max(0, end - length) : end] in known
+            for end in range(1, len(text) + 1)
+            for length in range(1, min(end, tokens.longest) + 1)
+        )
     with files.Writing(args.output) as out:
         out.write(f"symbols\tarcs\tarcs a symbol\n{count}\t{total}\t{total / max(1, count):.4f}\n")
 

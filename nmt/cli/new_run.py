@@ -10,13 +10,15 @@ from nmt.errors import ConfigError
 
 SIDE_FILES = ("vocab_file", "codes")
 FILES = (
-    "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source", "data.dev_target", "data.train_text", "data.dev_text",
+    "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source",
+    "data.dev_target", "data.train_text", "data.dev_text",
     *(f"data.{side}.{key}" for side in ("source", "target") for key in SIDE_FILES),
 )  # fmt: skip
 
 
 def check(config: Any, given: str) -> None:
-    """Of a run that is begun: nothing that is read lies in its folder, its languages are some, the run that it starts from is there.
+    """Of a run that is begun: nothing that is read lies in its folder, its languages are some, the run that
+    it starts from is there.
 
     ConfigError or CheckpointError before any work.
     """
@@ -24,9 +26,15 @@ def check(config: Any, given: str) -> None:
         run_directory.check_version(Path(config.init_from))
     for side in (config.data.target,) if config.lm.type else (config.data.source, config.data.target):
         check_language(side)
-    for key, path in {"CONFIG.yaml": given, **{key: configuration.value_of(config, key) for key in FILES}}.items():
+    for key, path in {
+        "CONFIG.yaml": given,
+        **{key: configuration.value_of(config, key) for key in FILES},
+    }.items():
         if path and inside(path, config.run):
-            raise ConfigError(f"{key} {path}: lies in the run directory {config.run}, which this command makes; name another directory with run=")
+            raise ConfigError(
+                f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "
+                "another directory with run="
+            )
 
 
 def inside(path: str, folder: str) -> bool:

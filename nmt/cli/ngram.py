@@ -1,4 +1,5 @@
-"""nmt-ngram: estimate a modified Kneser-Ney model from text, in ARPA format; with KenLM's lmplz where it is installed."""
+"""nmt-ngram: estimate a modified Kneser-Ney model from text, in ARPA format; with KenLM's lmplz where it is
+installed."""
 
 import logging
 import os
@@ -23,17 +24,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "nmt-ngram",
-        "Estimate an interpolated modified Kneser-Ney model and write it in ARPA format: the same n-grams and numbers as KenLM's lmplz, whose options "
+        "Estimate an interpolated modified Kneser-Ney model and write it in ARPA format: the same n-grams "
+        "and numbers as KenLM's lmplz, whose options "
         "it has. A word <unk> of the text is the unknown word.",
     )
     options.add_input_output(parser, "tokenized text, a sentence a line,")
     add_setting(parser, KneserNeyConfig, "order", help="words of the longest n-grams")
-    add_setting(parser, KneserNeyConfig, "prune", nargs="+", help="leave out n-grams that occur at most N times, for each order")
+    add_setting(
+        parser,
+        KneserNeyConfig,
+        "prune",
+        nargs="+",
+        help="leave out n-grams that occur at most N times, for each order",
+    )
     add_setting(parser, KneserNeyConfig, "interpolate_unigrams", help="unigrams share mass with <unk>")
-    add_setting(parser, KneserNeyConfig, "discount_fallback", nargs="*", metavar="D", help="discounts for too little text: 0.5 1 1.5 unless given")
-    add_setting(parser, KneserNeyConfig, "skip_symbols", help="leave <s> and </s> out of the text instead of refusing it")
-    parser.add_argument("--estimator", choices=("auto", "own", "lmplz"), default="auto", help="auto: lmplz for files above --memory, where it is installed")
-    parser.add_argument("--memory", type=arguments.real(0), default=0, metavar="GB", help="what may be used; 0: 60%% of this machine's")
+    add_setting(
+        parser,
+        KneserNeyConfig,
+        "discount_fallback",
+        nargs="*",
+        metavar="D",
+        help="discounts for too little text: 0.5 1 1.5 unless given",
+    )
+    add_setting(
+        parser,
+        KneserNeyConfig,
+        "skip_symbols",
+        help="leave <s> and </s> out of the text instead of refusing it",
+    )
+    parser.add_argument(
+        "--estimator",
+        choices=("auto", "own", "lmplz"),
+        default="auto",
+        help="auto: lmplz for files above --memory, where it is installed",
+    )
+    parser.add_argument(
+        "--memory",
+        type=arguments.real(0),
+        default=0,
+        metavar="GB",
+        help="what may be used; 0: 60%% of this machine's",
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-ngram", args.quiet)
@@ -41,14 +72,17 @@ def command(argv: Sequence[str] | None) -> None:
     config = settings_of(KneserNeyConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     limit = (args.memory or 0.6 * memory()) * 1e9
-    needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank are five bytes or more
+    needed = (
+        size(args.input) / 5 * args.order * kneser_ney.BYTES
+    )  # a word and its blank are five bytes or more
     if args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and lmplz.find()):
         lmplz.estimate(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
         return
     if needed > limit:
         raise ConfigError(
-            f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, {limit / 1e9:.0f} GB are allowed (--memory); "
+            f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
+            f"{limit / 1e9:.0f} GB are allowed (--memory); "
             "install KenLM's lmplz, which works on disk"
         )
     clock = time.monotonic()
@@ -59,7 +93,9 @@ def command(argv: Sequence[str] | None) -> None:
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
     arpa.write(model, args.output)
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
-    log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, args.order, time.monotonic() - clock, args.output)
+    log.info(
+        "%s n-grams of order 1 to %d in %.1f s: %s", counts, args.order, time.monotonic() - clock, args.output
+    )
 
 
 def size(path: str) -> float:

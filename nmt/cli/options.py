@@ -1,4 +1,5 @@
-"""What all commands share: one-line errors, flags with the same names everywhere, thread settings before torch loads."""
+"""What all commands share: one-line errors, flags with the same names everywhere, thread settings before
+torch loads."""
 
 import argparse
 import logging
@@ -38,8 +39,15 @@ class Parser(argparse.ArgumentParser):
     """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
 
     def __init__(self, command: str, description: str, **kwargs: Any) -> None:
-        super().__init__(prog=command, description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, **kwargs)
-        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []  # (option, file): outputs named by the command itself
+        super().__init__(
+            prog=command,
+            description=description,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            **kwargs,
+        )
+        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = (
+            lambda found: []
+        )  # (option, file): outputs named by the command itself
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     def error(self, message: str) -> NoReturn:
@@ -48,8 +56,15 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # also called by parse_args
         given = list(sys.argv[1:] if args is None else args)
         end = given.index("--") if "--" in given else len(given)
-        found, rest = super().parse_known_args([dashes(word) for word in given[:end]] + given[end:], namespace)
-        names = {action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest) for action in self._actions}
+        found, rest = super().parse_known_args(
+            [dashes(word) for word in given[:end]] + given[end:], namespace
+        )
+        names = {
+            action.dest: action.option_strings[0]
+            if action.option_strings
+            else str(action.metavar or action.dest)
+            for action in self._actions
+        }
         for name in ("threads", "workers"):
             if (asked := getattr(found, name, None)) and (most := bounded(asked)) < asked:
                 streams.say(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}")
@@ -65,12 +80,16 @@ class Action(Parser):
         super().__init__(prog, description)
 
 
-PER_PROCESSOR, ALWAYS = 4, 16  # threads or processes: that many work, if slowly, so a run of a larger machine goes on as it was
+PER_PROCESSOR, ALWAYS = (
+    4,
+    16,
+)  # threads or processes: that many work, if slowly, so a run of a larger machine goes on as it was
 TOO_MANY = "{:,}: more than this machine can use; taking {}"
 
 
 def bounded(count: int) -> int:
-    """How many of the threads or processes that are asked for are started. 100,000 of them end in a segmentation fault."""
+    """How many of the threads or processes that are asked for are started. 100,000 of them end in a
+    segmentation fault."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, max(ALWAYS, PER_PROCESSOR * processors))
 
@@ -83,12 +102,26 @@ def dashes(word: str) -> str:
 
 
 def add_input_output(parser: argparse.ArgumentParser, what: str = "text") -> None:
-    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help=f"{what} to read; plain, gzip, or - for stdin")
+    parser.add_argument(
+        "--input",
+        "-i",
+        type=Input,
+        default="-",
+        metavar="FILE",
+        help=f"{what} to read; plain, gzip, or - for stdin",
+    )
     add_output(parser)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", "-o", type=Output, default="-", metavar="FILE", help="written whole or not at all; .gz compresses; - is stdout")
+    parser.add_argument(
+        "--output",
+        "-o",
+        type=Output,
+        default="-",
+        metavar="FILE",
+        help="written whole or not at all; .gz compresses; - is stdout",
+    )
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
@@ -102,35 +135,71 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides unless given") -> None:
-    parser.add_argument("--checkpoint", type=checkpoint, default="best", metavar="STEP", help="best, last or the number of an update")
+    parser.add_argument(
+        "--checkpoint",
+        type=checkpoint,
+        default="best",
+        metavar="STEP",
+        help="best, last or the number of an update",
+    )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ...")
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
-    parser.add_argument("--matmul", choices=("auto", "mkl", "onednn"), default="auto", help="back end of matrix products on the CPU")
+    parser.add_argument(
+        "--matmul",
+        choices=("auto", "mkl", "onednn"),
+        default="auto",
+        help="back end of matrix products on the CPU",
+    )
 
 
 def add_language_model(parser: argparse.ArgumentParser) -> None:
     """A language model of any kind, and how to compute with a network."""
-    parser.add_argument("model", type=Input, metavar="RUN_DIR|ARPA|BINARY", help="a language model's run directory, an ARPA file (.gz too), or a KenLM binary")
+    parser.add_argument(
+        "model",
+        type=Input,
+        metavar="RUN_DIR|ARPA|BINARY",
+        help="a language model's run directory, an ARPA file (.gz too), or a KenLM binary",
+    )
     add_compute(parser)
-    parser.add_argument("--backoff", type=Input, default="", metavar="ARPA", help="share a network's p(UNK) among unknown words, as this n-gram model does")
-    parser.add_argument("--assume-normalized", action="store_true", help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer")
+    parser.add_argument(
+        "--backoff",
+        type=Input,
+        default="",
+        metavar="ARPA",
+        help="share a network's p(UNK) among unknown words, as this n-gram model does",
+    )
+    parser.add_argument(
+        "--assume-normalized",
+        action="store_true",
+        help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer",
+    )
 
 
 def add_max_line_words(parser: argparse.ArgumentParser, what: str, default: str = "") -> None:
     """`what` happens to longer lines."""
     from nmt.data.long_lines import MAX_LINE_WORDS
 
-    parser.add_argument("--max-line-words", type=positive, default=None, metavar="N", help=f"longer lines {what}; default: {MAX_LINE_WORDS}{default}")
+    parser.add_argument(
+        "--max-line-words",
+        type=positive,
+        default=None,
+        metavar="N",
+        help=f"longer lines {what}; default: {MAX_LINE_WORDS}{default}",
+    )
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of matrix products; bf16 and int8 are faster and give other numbers"
+        "--precision",
+        choices=("fp32", "bf16", "int8"),
+        default="fp32",
+        help="of matrix products; bf16 and int8 are faster and give other numbers",
     )
 
 
 def products(precision: str, models: Sequence[Any], device: str) -> ExitStack:
-    """A context in which the products of some models are computed in a precision. ConfigError where the processor lacks it."""
+    """A context in which the products of some models are computed in a precision. ConfigError where the
+    processor lacks it."""
     from nmt import fastmath
 
     stack = ExitStack()
@@ -143,7 +212,8 @@ def products(precision: str, models: Sequence[Any], device: str) -> ExitStack:
 
 
 def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> int:
-    """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt 130."""
+    """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt
+    130."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
         streams.set_up()
@@ -168,7 +238,9 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
         if "start new thread" in str(error):
             tell(name, "the system starts no more threads; see ulimit -u, or stop other programs")
             return 2
-        if "allocate memory" not in str(error) and "out of memory" not in str(error):  # torch has no class of its own for it
+        if "allocate memory" not in str(error) and "out of memory" not in str(
+            error
+        ):  # torch has no class of its own for it
             raise
         tell(name, "out of memory; use a smaller batch or model")
         return 2
@@ -204,7 +276,8 @@ def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
 
 
 def before_torch() -> None:
-    """Threads that wait must sleep: spinning ones cost up to a factor of four on a busy machine. The user's own settings win."""
+    """Threads that wait must sleep: spinning ones cost up to a factor of four on a busy machine. The user's
+    own settings win."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
 

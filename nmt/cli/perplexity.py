@@ -24,11 +24,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "nmt-perplexity",
-        "Perplexity of a text, with and without unknown words: a table of a value and its name a line. With unknown words counted, a model that knows "
+        "Perplexity of a text, with and without unknown words: a table of a value and its name a line. With "
+        "unknown words counted, a model that knows "
         "few words looks better than it is; compare models of one vocabulary.",
     )
     options.add_language_model(parser)
-    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help="text to read; plain, gzip, or - for stdin")
+    parser.add_argument(
+        "--input",
+        "-i",
+        type=Input,
+        default="-",
+        metavar="FILE",
+        help="text to read; plain, gzip, or - for stdin",
+    )
     options.add_output(parser)
     parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
     options.add_quiet(parser)
@@ -37,7 +45,9 @@ def command(argv: Sequence[str] | None) -> None:
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
     from nmt import language_model
 
-    model = language_model.load(args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff)
+    model = language_model.load(
+        args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff
+    )
     log.info("%s", set_up)
     lines, characters, words, unknown = 0, 0, 0, 0
     total, known_total, seconds = 0.0, 0.0, 0.0
@@ -52,18 +62,26 @@ def command(argv: Sequence[str] | None) -> None:
             lines, characters, words = lines + 1, characters + len(line) + 1, words + len(scored.units)
             unknown += scored.known.count(False)
             total += sum(scored.log_probs)
-            known_total += sum(value for value, known in zip(scored.log_probs, [*scored.known, True], strict=True) if known)
+            known_total += sum(
+                value for value, known in zip(scored.log_probs, [*scored.known, True], strict=True) if known
+            )
     if not lines:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
     units = words + lines
     rows = [
         (model.name, "model"),
         (files.name_of(args.input), "text"),
-        (f"{model.vocabulary}" if model.vocabulary > 0 else "?", "units in the vocabulary, the end of a sentence among them"),
+        (
+            f"{model.vocabulary}" if model.vocabulary > 0 else "?",
+            "units in the vocabulary, the end of a sentence among them",
+        ),
         (f"{lines}", "sentences"),
         (f"{words}", "words or subword units"),
         (f"{unknown}", "of them unknown"),
-        (f"{perplexity(total, units):.4f}", "perplexity a unit, ends of sentences counted, unknown ones as <unk>"),
+        (
+            f"{perplexity(total, units):.4f}",
+            "perplexity a unit, ends of sentences counted, unknown ones as <unk>",
+        ),
         (f"{perplexity(known_total, units - unknown):.4f}", "perplexity without unknown units"),
         (f"{-total / math.log(2) / characters:.5f}", "bits a character, ends of lines counted"),
         (f"{total:.4f}", "log p of the text, natural"),

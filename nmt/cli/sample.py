@@ -15,12 +15,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-sample", "Draw lines from a language model that nmt-train made; the same seed gives the same lines.")
+    parser = options.Parser(
+        "nmt-sample",
+        "Draw lines from a language model that nmt-train made; the same seed gives the same lines.",
+    )
     options.add_model(parser)
     parser.add_argument("--count", "-n", type=arguments.integer(1, 10**7), default=10, help="lines")
-    parser.add_argument("--longest", type=arguments.integer(1, 10**6), default=200, help="a line is cut off after so many units")
+    parser.add_argument(
+        "--longest",
+        type=arguments.integer(1, 10**6),
+        default=200,
+        help="a line is cut off after so many units",
+    )
     parser.add_argument("--temperature", type=arguments.real(above=0), default=1.0, help="draw from p^(1/T)")
-    parser.add_argument("--boundaries", default=None, metavar="MARK", help="multiscale models: put this between tokens (table 8.2)")
+    parser.add_argument(
+        "--boundaries",
+        default=None,
+        metavar="MARK",
+        help="multiscale models: put this between tokens (table 8.2)",
+    )
     parser.add_argument("--seed", type=arguments.integer(0), default=1, help="of the draws")
     options.add_output(parser)
     options.add_quiet(parser)

@@ -1,4 +1,5 @@
-"""The standard streams of a command: UTF-8 whatever the locale says, and there even where the shell has closed them."""
+"""The standard streams of a command: UTF-8 whatever the locale says, and there even where the shell has
+closed them."""
 
 import os
 import sys
@@ -12,7 +13,8 @@ def set_up() -> None:
     """Before a command starts. In a locale that is not UTF-8, Python is started anew in its UTF-8 mode."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
         restart()
-    # Opened the wrong way round, a closed stream fails when it is used, and no file that is opened later gets its number.
+    # Opened the wrong way round, a closed stream fails when it is used, and no file that is opened later gets
+    # its number.
     sys.stdin = sys.stdin or placeholder(os.O_WRONLY, "r")
     sys.stdout = sys.stdout or placeholder(os.O_RDONLY, "w")
     sys.stderr = sys.stderr or placeholder(os.O_WRONLY, "w")
@@ -21,7 +23,8 @@ def set_up() -> None:
 
 
 def restart() -> NoReturn:
-    """Names, options, texts, and the commands that we start, are all UTF-8 then; `-X` wins over PYTHONUTF8=0."""
+    """Names, options, texts, and the commands that we start, are all UTF-8 then; `-X` wins over
+    PYTHONUTF8=0."""
     os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 

@@ -21,8 +21,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("nmt-subword", "Byte-pair encoding of tokenized text (subword-nmt's files).")
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
-    learn = actions.add_parser("learn", description="Learn codes; several inputs give joint codes, one call for each gives codes apart.")
-    learn.add_argument("--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="tokenized text")
+    learn = actions.add_parser(
+        "learn",
+        description="Learn codes; several inputs give joint codes, one call for each gives codes apart.",
+    )
+    learn.add_argument(
+        "--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="tokenized text"
+    )
     options.add_output(learn)
     learn.add_argument("--merges", type=options.positive, default=10000, help="number of merges")
     learn.add_argument("--min-frequency", type=options.positive, default=2, help="rarer pairs are not merged")

@@ -15,18 +15,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-tokenize", "Moses' normalization and tokenization; a filter. Words stay without Moses' escapes unless asked for.")
+    parser = options.Parser(
+        "nmt-tokenize",
+        (
+            "Moses' normalization and tokenization; a filter. Words stay without Moses' escapes unless asked "
+            "for."
+        ),
+    )
     options.add_input_output(parser)
     parser.add_argument("--language", "-l", default="en", help="language of the rules, a code of ISO 639")
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
     parser.add_argument("--detokenize", "-d", action="store_true", help="the way back: words to text")
-    parser.add_argument("--escape", action="store_true", help="write &apos; &#124; ... as Moses' models want them; with --detokenize they are undone")
+    parser.add_argument(
+        "--escape",
+        action="store_true",
+        help="write &apos; &#124; ... as Moses' models want them; with --detokenize they are undone",
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-tokenize", args.quiet)
     languages.check(args.language)
-    tokenizer = Tokenizer(args.language, normalize=not args.no_normalize, case="lower" if args.lower else "keep")
+    tokenizer = Tokenizer(
+        args.language, normalize=not args.no_normalize, case="lower" if args.lower else "keep"
+    )
     with files.Writing(args.output) as out:
         for line in files.read_lines(args.input):
             if args.detokenize:

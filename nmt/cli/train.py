@@ -1,4 +1,5 @@
-"""nmt-train: train a translator from a configuration file; the same command goes on where a run has stopped."""
+"""nmt-train: train a translator from a configuration file; the same command goes on where a run has
+stopped."""
 
 import argparse
 import logging
@@ -24,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = options.run(command, argv)
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1
-    # Under torchrun: all is saved, and torch's own threads now and then abort an interpreter that is taken down in order.
+    # Under torchrun: all is saved, and torch's own threads now and then abort an interpreter that is taken
+    # down in order.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -33,22 +35,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "nmt-train",
-        "Train an encoder-decoder. When the run directory exists the training goes on exactly where it was saved.",
-        epilog="Every key of the file can be overridden: nmt-train train.yaml training.batch_size=32 model.hidden=500",
+        (
+            "Train an encoder-decoder. When the run directory exists the training goes on exactly where it "
+            "was "
+            "saved."
+        ),
+        epilog=(
+            "Every key of the file can be overridden: nmt-train train.yaml training.batch_size=32 "
+            "model.hidden=500"
+        ),
     )
-    parser.add_argument("config", type=arguments.Input, metavar="CONFIG.yaml", help="configuration file; see docs/files.md, or --print-config")
-    parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
-    parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
-    parser.add_argument("--preset", default=None, metavar="NAME", help="defaults for small (about 30,000 pairs) or large data; your file overrides them")
     parser.add_argument(
-        "--init-from", type=arguments.Input, default=None, metavar="RUN_DIR", help="start from the weights of another run, the same as init_from=..."
+        "config",
+        type=arguments.Input,
+        metavar="CONFIG.yaml",
+        help="configuration file; see docs/files.md, or --print-config",
+    )
+    parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
+    parser.add_argument(
+        "--print-config", action="store_true", help="print the resolved configuration and stop"
+    )
+    parser.add_argument(
+        "--preset",
+        default=None,
+        metavar="NAME",
+        help="defaults for small (about 30,000 pairs) or large data; your file overrides them",
+    )
+    parser.add_argument(
+        "--init-from",
+        type=arguments.Input,
+        default=None,
+        metavar="RUN_DIR",
+        help="start from the weights of another run, the same as init_from=...",
     )
     parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
-    for flag, kind in (("seed", arguments.integer(0)), ("threads", options.positive), ("device", str), ("precision", str)):
+    for flag, kind in (
+        ("seed", arguments.integer(0)),
+        ("threads", options.positive),
+        ("device", str),
+        ("precision", str),
+    ):
         parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"the same as {flag}=...")
     options.add_quiet(parser)
     args = parser.parse_intermixed_args(argv)
-    args.overrides += [f"{flag}={getattr(args, flag)}" for flag in ("seed", "threads", "device", "precision") if hasattr(args, flag)]
+    args.overrides += [
+        f"{flag}={getattr(args, flag)}"
+        for flag in ("seed", "threads", "device", "precision")
+        if hasattr(args, flag)
+    ]
     args.overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args.quiet, times=True)
     options.before_torch()
@@ -75,13 +109,18 @@ def start(config: Any, overwrite: bool, show_bar: bool) -> None:
     if config.lm.type and config.init_from:
         raise ConfigError("init_from: for translators only")
     if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
-        raise ConfigError(f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it empty")
+        raise ConfigError(
+            f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it "
+            "empty"
+        )
     team, device = parallel.join(config.device, config.seed)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
         train(config, directory, overwrite, show_bar, team, device)
         return
-    (check_text if config.lm.type else check_config)(config.data, thorough=overwrite or not (directory / VERSION_FILE).exists())
+    (check_text if config.lm.type else check_config)(
+        config.data, thorough=overwrite or not (directory / VERSION_FILE).exists()
+    )
     run_directory.check_place(directory, overwrite)
     with locked(directory, "nmt-train"):
         train(config, directory, overwrite, show_bar, team, device)
@@ -98,17 +137,33 @@ def train(config: Any, directory: Path, overwrite: bool, show_bar: bool, team: A
             run_directory.remove(directory)
         state = reopen(config, directory, team.first)
         config.device = device
-        matmul = state["extra"]["matmul"] if state else config.matmul  # a run goes on with the back end it was started with
+        matmul = (
+            state["extra"]["matmul"] if state else config.matmul
+        )  # a run goes on with the back end it was started with
         log.info("%s", options.set_up_torch(config.device, config.threads or None, matmul))
-        model, stream, dev = (language_model if config.lm.type else translator)(config, directory, fresh=state is None)
+        model, stream, dev = (language_model if config.lm.type else translator)(
+            config, directory, fresh=state is None
+        )
         inputs.check(config.data, directory)  # they may have changed while they were read
     if team.size > 1:
         log.info("%d processes", team.size)
     log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
     training = config.training
-    optimizer = make_optimizer(training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps)
+    optimizer = make_optimizer(
+        training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps
+    )
     job = loop.Job(
-        directory, training, model, optimizer, stream, dev, Signals(), {"matmul": fastmath.in_use()}, precision=config.precision, show_bar=show_bar, team=team
+        directory,
+        training,
+        model,
+        optimizer,
+        stream,
+        dev,
+        Signals(),
+        {"matmul": fastmath.in_use()},
+        precision=config.precision,
+        show_bar=show_bar,
+        team=team,
     )
     if state:
         loop.restore(job, state)
@@ -119,8 +174,18 @@ def train(config: Any, directory: Path, overwrite: bool, show_bar: bool, team: A
     reason = loop.train(job)
     team.leave()
     progress = job.progress
-    best = f", best {progress.best if training.metric == 'bleu' else -progress.best:.4f} {training.metric}" if progress.best is not None else ""
-    log.info("stopped at update %d (%s)%s at update %d", progress.step, reason, best, progress.best_step or progress.step)
+    best = (
+        f", best {progress.best if training.metric == 'bleu' else -progress.best:.4f} {training.metric}"
+        if progress.best is not None
+        else ""
+    )
+    log.info(
+        "stopped at update %d (%s)%s at update %d",
+        progress.step,
+        reason,
+        best,
+        progress.best_step or progress.step,
+    )
     if reason == "signal":
         log.info("the same command goes on from here")
         sys.exit(128 + job.stop.number)  # type: ignore[attr-defined]
@@ -137,14 +202,24 @@ def translator(config: Any, directory: Path, fresh: bool) -> Any:
 
     pipelines, vocabs = text_of(config, directory)
     remember_back_end(directory)
-    corpus = make_corpus(config.data, Path(config.data.cache or directory / run_directory.DATA), pipelines, vocabs)
+    corpus = make_corpus(
+        config.data, Path(config.data.cache or directory / run_directory.DATA), pipelines, vocabs
+    )
     dev = make_dev(config.data, pipelines, vocabs)
     torch.manual_seed(config.seed)
-    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words).to(config.device)
+    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words).to(
+        config.device
+    )
     if fresh and config.init_from:
         begin_from(model, vocabs, config.init_from)
     training = config.training
-    return model, BatchStream(corpus, training.batch_size, training.pool, config.seed, make_cut(config.data, pipelines, vocabs)), dev
+    return (
+        model,
+        BatchStream(
+            corpus, training.batch_size, training.pool, config.seed, make_cut(config.data, pipelines, vocabs)
+        ),
+        dev,
+    )
 
 
 def language_model(config: Any, directory: Path, fresh: bool) -> Any:
@@ -167,7 +242,9 @@ def language_model(config: Any, directory: Path, fresh: bool) -> Any:
         create(config, directory, {"target": (pipeline, vocab)}, stamps, dictionary)
     pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     remember_back_end(directory)
-    corpus = make_running(config.data, Path(config.data.cache or directory / run_directory.DATA), pipeline, vocab)
+    corpus = make_running(
+        config.data, Path(config.data.cache or directory / run_directory.DATA), pipeline, vocab
+    )
     dev = make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     dictionary = checkpoint.load_dictionary(directory, config.lm)
@@ -191,7 +268,8 @@ def begin_from(model: Any, vocabs: Any, parent: str) -> None:
 
     done = transfer(model, vocabs, checkpoint.load(parent))
     log.info(
-        "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent, f"{done.copied:,}", f"{done.total:,}",
+        "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
+        f"{done.copied:,}", f"{done.total:,}",
         f"{done.source_words:,}", f"{len(vocabs[0]):,}", f"{done.target_words:,}", f"{len(vocabs[1]):,}",
     )  # fmt: skip
     if done.left:
@@ -199,7 +277,8 @@ def begin_from(model: Any, vocabs: Any, parent: str) -> None:
 
 
 def reopen(config: Any, directory: Path, first: bool) -> dict[str, Any] | None:
-    """The saved training state of an existing run; None for a new one. Configuration and input files have to be the same."""
+    """The saved training state of an existing run; None for a new one. Configuration and input files have to
+    be the same."""
     from nmt import config as configuration
     from nmt.training import inputs, loop
 
@@ -210,11 +289,24 @@ def reopen(config: Any, directory: Path, first: bool) -> dict[str, Any] | None:
     run_directory.check_version(directory)
     run_directory.verify(directory)
     if changed := configuration.differences(config, directory):
-        raise ConfigError(f"{directory}: was started with other settings: {'; '.join(changed)}. Use another run directory, or --overwrite")
+        raise ConfigError(
+            f"{directory}: was started with other settings: {'; '.join(changed)}. Use another run "
+            "directory, "
+            "or --overwrite"
+        )
     inputs.check(config.data, directory)
     if not (directory / INPUTS).exists():
-        log.warning("%s: version 0.5 did not note what its training files were; whether they have changed cannot be told", directory)
-    return run_directory.settled(directory, lambda: loop.load_state(directory))  # under torchrun the first process may be writing
+        log.warning(
+            (
+                "%s: version 0.5 did not note what its training files were; whether they have changed cannot "
+                "be "
+                "told"
+            ),
+            directory,
+        )
+    return run_directory.settled(
+        directory, lambda: loop.load_state(directory)
+    )  # under torchrun the first process may be writing
 
 
 def text_of(config: Any, directory: Path) -> Any:
@@ -232,8 +324,11 @@ def text_of(config: Any, directory: Path) -> Any:
     return tuple(pipeline for pipeline, _ in sides), tuple(vocab for _, vocab in sides)
 
 
-def create(config: Any, directory: Path, sides: dict[str, Any], stamps: dict[str, Any], dictionary: Any = None) -> None:
-    """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration, what the inputs were."""
+def create(
+    config: Any, directory: Path, sides: dict[str, Any], stamps: dict[str, Any], dictionary: Any = None
+) -> None:
+    """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration,
+    what the inputs were."""
     from nmt import config as configuration
     from nmt.training import inputs
 
@@ -249,7 +344,8 @@ def create(config: Any, directory: Path, sides: dict[str, Any], stamps: dict[str
 
 
 class Signals:
-    """True once SIGTERM or SIGINT has come: the step in hand is finished, the run saved. A second signal ends the process at once."""
+    """True once SIGTERM or SIGINT has come: the step in hand is finished, the run saved. A second signal ends
+    the process at once."""
 
     def __init__(self) -> None:
         self.number = 0

@@ -31,42 +31,120 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> options.Parser:
-    parser = options.Parser("nmt-translate", "Translate text with a trained run, or with several as an ensemble: one line in, one line out, in order.")
-    parser.add_argument("runs", nargs="+", type=Input, metavar="RUN_DIR", help="run directories made by nmt-train; an ensemble shares its target vocabulary")
+    parser = options.Parser(
+        "nmt-translate",
+        (
+            "Translate text with a trained run, or with several as an ensemble: one line in, one line out, "
+            "in "
+            "order."
+        ),
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        type=Input,
+        metavar="RUN_DIR",
+        help="run directories made by nmt-train; an ensemble shares its target vocabulary",
+    )
     options.add_compute(parser)
     options.add_precision(parser)
     options.add_input_output(parser, "source text")
     text = parser.add_argument_group("text")
-    text.add_argument("--tokenized", action="store_true", help="input is tokenized as the run's text was; output stays tokenized")
-    text.add_argument("--escaped", action="store_true", help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too")
-    options.add_max_line_words(parser, "are translated in parts, or refused for a list or alignments", ", or what the training allowed if that is more")
-    text.add_argument("--read-ahead", type=options.positive, default=READ_AHEAD, metavar="LINES", help="lines translated together; 1 answers each line at once")
+    text.add_argument(
+        "--tokenized",
+        action="store_true",
+        help="input is tokenized as the run's text was; output stays tokenized",
+    )
+    text.add_argument(
+        "--escaped",
+        action="store_true",
+        help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too",
+    )
+    options.add_max_line_words(
+        parser,
+        "are translated in parts, or refused for a list or alignments",
+        ", or what the training allowed if that is more",
+    )
+    text.add_argument(
+        "--read-ahead",
+        type=options.positive,
+        default=READ_AHEAD,
+        metavar="LINES",
+        help="lines translated together; 1 answers each line at once",
+    )
     search = parser.add_argument_group("search")
     add_setting(search, BeamConfig, "beam_size", "-b", help="hypotheses kept at each word")
-    search.add_argument("--n-best", type=options.positive, default=None, metavar="K", help="write the K best in Moses' format, as tokenized words")
-    add_setting(search, BeamConfig, "normalize", help="how lengths are compared: log p / words, log p, or the penalty of GNMT")
-    add_setting(search, BeamConfig, "max_length_factor", metavar="F", help="at most F words for each source word")
-    add_setting(search, BeamConfig, "min_length_factor", metavar="F", help="at least F words for each source word")
+    search.add_argument(
+        "--n-best",
+        type=options.positive,
+        default=None,
+        metavar="K",
+        help="write the K best in Moses' format, as tokenized words",
+    )
+    add_setting(
+        search,
+        BeamConfig,
+        "normalize",
+        help="how lengths are compared: log p / words, log p, or the penalty of GNMT",
+    )
+    add_setting(
+        search, BeamConfig, "max_length_factor", metavar="F", help="at most F words for each source word"
+    )
+    add_setting(
+        search, BeamConfig, "min_length_factor", metavar="F", help="at least F words for each source word"
+    )
     add_setting(search, BeamConfig, "max_length", help="at most N words; 0: no such limit")
     add_setting(search, BeamConfig, "min_length", help="at least N words")
-    search.add_argument("--prefix", type=Input, default=None, metavar="FILE", help="text that the translation of each line has to begin with, line by line")
     search.add_argument(
-        "--shortlist", type=Input, default=None, metavar="LEX", help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, other results"
+        "--prefix",
+        type=Input,
+        default=None,
+        metavar="FILE",
+        help="text that the translation of each line has to begin with, line by line",
     )
-    search.add_argument("--shortlist-frequent", type=options.positive, default=100, metavar="N", help="and the N most frequent words")
+    search.add_argument(
+        "--shortlist",
+        type=Input,
+        default=None,
+        metavar="LEX",
+        help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, other results",
+    )
+    search.add_argument(
+        "--shortlist-frequent",
+        type=options.positive,
+        default=100,
+        metavar="N",
+        help="and the N most frequent words",
+    )
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
-        "--sample", type=options.positive, default=None, metavar="N", help="draw N translations instead of searching; n-best format where N > 1"
+        "--sample",
+        type=options.positive,
+        default=None,
+        metavar="N",
+        help="draw N translations instead of searching; n-best format where N > 1",
     )
     add_setting(sampling, SamplingConfig, "temperature", metavar="T", help="draw from p^(1/T)")
     add_setting(sampling, SamplingConfig, "seed", help="of the draws")
     unknown = parser.add_argument_group("unknown words and alignment (models with attention)")
-    unknown.add_argument("--replace-unknown", action="store_true", help="let UNK be produced, then put the source word there that the model looked at")
     unknown.add_argument(
-        "--lexicon", type=Input, default=None, metavar="LEX", help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one"
+        "--replace-unknown",
+        action="store_true",
+        help="let UNK be produced, then put the source word there that the model looked at",
     )
     unknown.add_argument(
-        "--alignments", type=Output, default=None, metavar="FILE", help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention"
+        "--lexicon",
+        type=Input,
+        default=None,
+        metavar="LEX",
+        help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one",
+    )
+    unknown.add_argument(
+        "--alignments",
+        type=Output,
+        default=None,
+        metavar="FILE",
+        help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention",
     )
     options.add_quiet(parser)
     return parser
@@ -83,7 +161,9 @@ def command(argv: Sequence[str] | None) -> None:
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     work = Work(args, run)
     if not work.plain:  # before the first line is translated
-        run.refuse_long(files.again(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED)
+        run.refuse_long(
+            files.again(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
+        )
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
         alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
@@ -95,18 +175,27 @@ def command(argv: Sequence[str] | None) -> None:
                     out.write_lines(map(nbest.write, hypotheses(number, translations, args.escaped)))
                 else:
                     text = run.text(translations[0], args.tokenized or args.escaped)
-                    out.write((" ".join(map(escape, files.split_words(text))) if args.escaped else text) + "\n")
+                    out.write(
+                        (" ".join(map(escape, files.split_words(text))) if args.escaped else text) + "\n"
+                    )
                 if alignments:
                     chosen = translations if args.n_best else translations[:1]
-                    alignments.write_lines(" ".join(f"{source}-{target}" for source, target in found.alignment) for found in chosen)
+                    alignments.write_lines(
+                        " ".join(f"{source}-{target}" for source, target in found.alignment)
+                        for found in chosen
+                    )
             out.flush()
             first += len(lines)
 
 
 def check(args: argparse.Namespace) -> None:
-    """ConfigError for options that exclude each other, DataError for text that cannot be read, before any work."""
+    """ConfigError for options that exclude each other, DataError for text that cannot be read, before any
+    work."""
     if args.n_best and args.n_best > args.beam_size:
-        raise ConfigError(f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as large")
+        raise ConfigError(
+            f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as "
+            "large"
+        )
     if args.sample and (args.n_best or args.prefix or args.shortlist or args.replace_unknown):
         raise ConfigError("--sample goes with none of --n-best, --prefix, --shortlist, --replace-unknown")
     if args.lexicon and not args.replace_unknown:
@@ -125,11 +214,17 @@ def searching(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
 
 def blocks(args: argparse.Namespace) -> Iterator[tuple[list[str], list[str] | None]]:
     """Lines that are translated together, and their prefixes."""
-    rows = files.parallel(args.input, args.prefix) if args.prefix else ((line,) for line in files.read_lines(args.input))
+    rows = (
+        files.parallel(args.input, args.prefix)
+        if args.prefix
+        else ((line,) for line in files.read_lines(args.input))
+    )
     while block := list(islice(rows, args.read_ahead)):
         columns = [list(column) for column in zip(*block, strict=True)]
         if args.escaped:
-            columns = [[" ".join(map(unescape, files.split_words(line))) for line in column] for column in columns]
+            columns = [
+                [" ".join(map(unescape, files.split_words(line))) for line in column] for column in columns
+            ]
         yield columns[0], columns[1] if args.prefix else None
 
 
@@ -140,25 +235,46 @@ class Work:
         from nmt.data.lexicon import Lexicon
 
         self.args, self.run, self.warned = args, run, False
-        self.plain = not (args.n_best or args.sample or args.prefix or args.alignments)  # a translation a line, which may be made of parts
+        self.plain = not (
+            args.n_best or args.sample or args.prefix or args.alignments
+        )  # a translation a line, which may be made of parts
         self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.decoder.attention:
-            raise ConfigError(f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; train with model.attention")
+            raise ConfigError(
+                f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; "
+                "train with model.attention"
+            )
         self.beam, self.sampling = searching(args)
-        self.unknown = None if not args.replace_unknown else Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
-        self.model: Any = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent) if args.shortlist else run.model
+        self.unknown = (
+            None if not args.replace_unknown else Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
+        )
+        self.model: Any = (
+            run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
+            if args.shortlist
+            else run.model
+        )
 
-    def translate(self, lines: list[str], prefixes: list[str] | None, first: int) -> "Iterator[list[Translation]]":
+    def translate(
+        self, lines: list[str], prefixes: list[str] | None, first: int
+    ) -> "Iterator[list[Translation]]":
         """For each line its translations, the best (of draws: the likeliest) first."""
         limit = self.run.limit(self.args.max_line_words, files.name_of(self.args.input), first)
         self.warn_of_long_lines(lines, limit)
         if self.plain:
-            yield from ([found] for found in self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit))
+            yield from (
+                [found]
+                for found in self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit)
+            )
             return
         for line, candidates in zip(lines, self.candidates(lines, prefixes, first, limit), strict=True):
-            yield [self.run.translation(line, candidate, self.tokenized, self.unknown) for candidate in candidates]
+            yield [
+                self.run.translation(line, candidate, self.tokenized, self.unknown)
+                for candidate in candidates
+            ]
 
-    def candidates(self, lines: list[str], prefixes: list[str] | None, first: int, limit: "Limit") -> "list[list[Candidate]]":
+    def candidates(
+        self, lines: list[str], prefixes: list[str] | None, first: int, limit: "Limit"
+    ) -> "list[list[Candidate]]":
         if self.args.sample:
             drawn = self.run.sample(lines, self.sampling, self.tokenized, first, limit)
             return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in drawn]
@@ -176,7 +292,8 @@ class Work:
                 self.warned = True
             elif words > 10 * self.run.max_length:
                 log.warning(
-                    "%s: %s words, but the run has seen no more than %d in a sentence; expect a poor translation, or split the line",
+                    "%s: %s words, but the run has seen no more than %d in a sentence; "
+                    "expect a poor translation, or split the line",
                     limit.where(index), f"{words:,}", self.run.max_length,
                 )  # fmt: skip
 

@@ -17,19 +17,37 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("nmt-vocab", "The most frequent words of tokenized text; the file keeps the counts of all others too.")
+    parser = options.Parser(
+        "nmt-vocab", "The most frequent words of tokenized text; the file keeps the counts of all others too."
+    )
     options.add_input_output(parser, "tokenized text (see nmt-tokenize, nmt-subword)")
-    parser.add_argument("--size", type=options.positive, default=30000, help="words kept; the papers use 15000 and 30000")
+    parser.add_argument(
+        "--size", type=options.positive, default=30000, help="words kept; the papers use 15000 and 30000"
+    )
     parser.add_argument("--min-count", type=options.positive, default=1, help="rarer words are never kept")
-    parser.add_argument("--unescape", action="store_true", help="undo Moses' escapes (&apos; ...), as models of phrase tables read words")
+    parser.add_argument(
+        "--unescape",
+        action="store_true",
+        help="undo Moses' escapes (&apos; ...), as models of phrase tables read words",
+    )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-vocab", args.quiet)
     lines = map(files.split_words, files.read_lines(args.input))
-    vocab = Vocab.count(([unescape(word) for word in line] for line in lines) if args.unescape else lines, args.size, args.min_count)
+    vocab = Vocab.count(
+        ([unescape(word) for word in line] for line in lines) if args.unescape else lines,
+        args.size,
+        args.min_count,
+    )
     vocab.save(args.output)
     total = sum(vocab.counts.values())
-    log.info("%s of %s words kept; they cover %.2f%% of %s running words", f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(), f"{total:,}")
+    log.info(
+        "%s of %s words kept; they cover %.2f%% of %s running words",
+        f"{vocab.known:,}",
+        f"{len(vocab.counts):,}",
+        100 * vocab.coverage(),
+        f"{total:,}",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Batches of real tokens only: sentences are laid step by step, the longest first, so that nothing is ever padded.
+"""Batches of real tokens only: sentences are laid step by step, the longest first, so that nothing is ever
+padded.
 
 Three sentences of a batch, `ab.`, `c.`, `def.` (`.` is the end symbol), become
 
@@ -8,7 +9,8 @@ Three sentences of a batch, `ab.`, `c.`, `def.` (`.` is the end symbol), become
     row 2     c   .                order = 2 0 1         (row 0 is sentence 2 of the batch, ...)
                                    rows  = 0 1 2  0 1 2  0 1  0
 
-so a recurrent layer works at step t on the first sizes[t] rows, a plain slice, and all other layers on one matrix.
+so a recurrent layer works at step t on the first sizes[t] rows, a plain slice, and all other layers on one
+matrix.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +30,8 @@ Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
 
 @dataclass
 class Packed:
-    """N tokens of B sentences; see the picture above. `last[k]` is where row k ends: ids[last] are the end symbols."""
+    """N tokens of B sentences; see the picture above. `last[k]` is where row k ends: ids[last] are the end
+    symbols."""
 
     ids: Tensor  # (N,)
     sizes: list[int]  # one entry a step; sums to N
@@ -44,7 +47,9 @@ class Packed:
     @property
     def steps(self) -> Tensor:
         """The step at which each token stands: (N,)"""
-        return torch.arange(len(self.sizes), device=self.ids.device).repeat_interleave(torch.tensor(self.sizes, device=self.ids.device))
+        return torch.arange(len(self.sizes), device=self.ids.device).repeat_interleave(
+            torch.tensor(self.sizes, device=self.ids.device)
+        )
 
     @property
     def lengths(self) -> Tensor:
@@ -52,7 +57,8 @@ class Packed:
         return torch.bincount(self.rows, minlength=len(self.order))
 
     def turned(self, fixed: int = 0) -> Tensor:
-        """Where the token stands that takes each place when every sentence is read backwards, its last `fixed` tokens staying: (N,)"""
+        """Where the token stands that takes each place when every sentence is read backwards, its last
+        `fixed` tokens staying: (N,)"""
         steps, last = self.steps, (self.lengths - 1 - fixed)[self.rows]
         starts = torch.tensor([0, *self.sizes[:-1]], device=self.ids.device).cumsum(0)
         return starts[torch.where(steps <= last, last - steps, steps)] + self.rows
@@ -81,7 +87,8 @@ class Packed:
 
 @dataclass
 class Batch:
-    """Pairs of sentences. `previous` are the words before those of `target`: <s>, then the sentence without its last word."""
+    """Pairs of sentences. `previous` are the words before those of `target`: <s>, then the sentence without
+    its last word."""
 
     source: Packed
     target: Packed
@@ -133,10 +140,11 @@ def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
 
 
 class BatchStream:
-    """The batches of each epoch, the same for the same seed: shuffle, sort pools of `pool` batches by length, re-cut, shuffle.
+    """The batches of each epoch, the same for the same seed: shuffle, sort pools of `pool` batches by length,
+    re-cut, shuffle.
 
-    Sorting within pools cuts ragged steps and padding work (GroundHog pools 10 to 20 batches); a pool is also the unit that is
-    held in memory.
+    Sorting within pools cuts ragged steps and padding work (GroundHog pools 10 to 20 batches); a pool is also
+    the unit that is held in memory.
     """
 
     def __init__(self, corpus: Corpus, batch_size: int, pool: int, seed: int, cut: Cut | None = None) -> None:
@@ -157,7 +165,9 @@ class BatchStream:
         order = rng.permutation(np.arange(len(self.corpus), dtype=np.int32))
         span = self.batch_size * self.pool
         for first in range(0, len(order), span):
-            shuffle = np.random.default_rng([self.seed, epoch, first])  # of its own, so that whole pools can be skipped
+            shuffle = np.random.default_rng(
+                [self.seed, epoch, first]
+            )  # of its own, so that whole pools can be skipped
             done = first // self.batch_size
             rows = order[first : first + span].astype(np.int64)
             count = -(-len(rows) // self.batch_size)
@@ -173,5 +183,8 @@ class BatchStream:
         for rows in self.rows(epoch, start):
             pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
             if self.cut:
-                pairs = [self.cut(*pair, f"{self.seed} {epoch} {row}") for pair, row in zip(pairs, rows.tolist(), strict=True)]
+                pairs = [
+                    self.cut(*pair, f"{self.seed} {epoch} {row}")
+                    for pair, row in zip(pairs, rows.tolist(), strict=True)
+                ]
             yield make_batch([source for source, _ in pairs], [target for _, target in pairs])

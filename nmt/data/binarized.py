@@ -1,7 +1,8 @@
-"""Training pairs as memory-mapped ids: made once, opened in an instant, in memory only as pages of the disk cache.
+"""Training pairs as memory-mapped ids: made once, opened in an instant, in memory only as pages of the disk
+cache.
 
-A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits), `stamp.json`: what they were
-made from, and a manifest.
+A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits),
+`stamp.json`: what they were made from, and a manifest.
 """
 
 import json
@@ -74,10 +75,14 @@ class BinarizeReport:
     empty: int = 0
 
 
-def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str) -> BinarizeReport:
-    """Write pairs as ids. Longer pairs are dropped, never cut; so are pairs with an empty side. Both are counted.
+def binarize(
+    pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str
+) -> BinarizeReport:
+    """Write pairs as ids. Longer pairs are dropped, never cut; so are pairs with an empty side. Both are
+    counted.
 
-    `stamp` says what the ids were made from; it gets its name last, so an interrupted run leaves nothing that looks whole.
+    `stamp` says what the ids were made from; it gets its name last, so an interrupted run leaves nothing that
+    looks whole.
     """
     report = BinarizeReport()
     with store(directory, {"source": source, "target": target}, stamp, report) as sides:
@@ -94,8 +99,11 @@ def binarize(pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Pat
 
 
 @contextmanager
-def store(directory: Path, vocabs: Mapping[str, Vocab], stamp: str, report: BinarizeReport) -> Iterator[list[Side]]:
-    """The sides of a new corpus, to be filled. With a manifest they get their names together, `stamp.json` last."""
+def store(
+    directory: Path, vocabs: Mapping[str, Vocab], stamp: str, report: BinarizeReport
+) -> Iterator[list[Side]]:
+    """The sides of a new corpus, to be filled. With a manifest they get their names together, `stamp.json`
+    last."""
     sides: list[Side] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -132,13 +140,18 @@ def read_stamp(directory: Path) -> dict[str, object]:
 
 
 def open_corpus(directory: Path, *vocabs: int) -> Corpus:
-    """Map a binarized corpus into memory. DataError when it is not whole. `vocabs`: sizes of the vocabularies, which no id may exceed.
+    """Map a binarized corpus into memory. DataError when it is not whole. `vocabs`: sizes of the
+    vocabularies, which no id may exceed.
 
     A language model's text has one side, the target.
     """
     stamp = read_stamp(directory)
     widths = stamp.get("widths", [stamp.get("width")])  # before version 0.6 text of one side had `width`
-    if not isinstance(widths, list) or len(widths) not in (1, 2) or any(width not in ("uint16", "uint32") for width in widths):
+    if (
+        not isinstance(widths, list)
+        or len(widths) not in (1, 2)
+        or any(width not in ("uint16", "uint32") for width in widths)
+    ):
         raise DataError(f"{directory}: no binarized corpus here; {REMEDY.format(directory)}")
     names = ("source", "target")[-len(widths) :]
     try:
@@ -146,19 +159,42 @@ def open_corpus(directory: Path, *vocabs: int) -> Corpus:
     except DataError as error:
         raise DataError(f"{error}, or {REMEDY.format(directory)}") from error
     kept = stamp.get("kept")
-    sides = [side_of(directory, name, width, kept, size) for name, width, size in zip_longest(names, widths, vocabs[-len(widths) :])]
+    sides = [
+        side_of(directory, name, width, kept, size)
+        for name, width, size in zip_longest(names, widths, vocabs[-len(widths) :])
+    ]
     if len(sides) == 1:
         sides.insert(0, (np.zeros(0, np.int64), np.zeros(len(sides[0][1]), np.int64)))
     return Corpus(*sides[0], *sides[1])
 
 
-def side_of(directory: Path, side: str, width: str, kept: object, vocab: int | None) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+def side_of(
+    directory: Path, side: str, width: str, kept: object, vocab: int | None
+) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
     """Ids and offsets of one side, in range."""
-    ids, offsets = (column(directory / f"{side}.{kind}", type_) for kind, type_ in (("ids", width), ("offsets", "int64")))
-    if not len(offsets) or len(offsets) - 1 != kept or offsets[0] != 0 or offsets[-1] != len(ids) or not rising(offsets):
-        raise DataError(f"{directory / side}.ids or {directory / side}.offsets: truncated or damaged; {REMEDY.format(directory)}")
-    if vocab is not None and len(ids) and max(int(ids[at : at + FLUSH].max()) for at in range(0, len(ids), FLUSH)) >= vocab:
-        raise DataError(f"{directory / side}.ids: an id is beyond the vocabulary of {vocab:,} words; {REMEDY.format(directory)}")
+    ids, offsets = (
+        column(directory / f"{side}.{kind}", type_) for kind, type_ in (("ids", width), ("offsets", "int64"))
+    )
+    if (
+        not len(offsets)
+        or len(offsets) - 1 != kept
+        or offsets[0] != 0
+        or offsets[-1] != len(ids)
+        or not rising(offsets)
+    ):
+        raise DataError(
+            f"{directory / side}.ids or {directory / side}.offsets: truncated or damaged; "
+            f"{REMEDY.format(directory)}"
+        )
+    if (
+        vocab is not None
+        and len(ids)
+        and max(int(ids[at : at + FLUSH].max()) for at in range(0, len(ids), FLUSH)) >= vocab
+    ):
+        raise DataError(
+            f"{directory / side}.ids: an id is beyond the vocabulary of {vocab:,} words; "
+            f"{REMEDY.format(directory)}"
+        )
     return ids, offsets  # type: ignore[return-value]
 
 
@@ -170,4 +206,6 @@ def column(path: Path, kind: str) -> NDArray[np.integer]:
 
 
 def rising(offsets: NDArray[np.integer]) -> bool:
-    return all(bool((np.diff(offsets[at : at + FLUSH + 1]) >= 0).all()) for at in range(0, len(offsets), FLUSH))
+    return all(
+        bool((np.diff(offsets[at : at + FLUSH + 1]) >= 0).all()) for at in range(0, len(offsets), FLUSH)
+    )

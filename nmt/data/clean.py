@@ -15,14 +15,20 @@ REASONS = ("empty", "short", "long", "ratio", "duplicate")
 @dataclass
 class CleanConfig:
     min_length: int = number(1, least=1)  # words of each side
-    max_length: int = number(80, least=1)  # words of each side; Moses' clean-corpus-n.perl is often called with 80
-    ratio: float = number(9.0, least=0)  # words of the longer side over words of the shorter, as in Moses; 0: any
+    max_length: int = number(
+        80, least=1
+    )  # words of each side; Moses' clean-corpus-n.perl is often called with 80
+    ratio: float = number(
+        9.0, least=0
+    )  # words of the longer side over words of the shorter, as in Moses; 0: any
     keep_duplicates: bool = False  # of a pair that stands more than once the first stays, unless this is set
 
     def check(self) -> None:
         settings.check(self)
         if self.min_length > self.max_length:
-            raise ConfigError(f"lengths: expected minimum <= maximum, found {self.min_length} and {self.max_length}")
+            raise ConfigError(
+                f"lengths: expected minimum <= maximum, found {self.min_length} and {self.max_length}"
+            )
         if self.ratio and self.ratio < 1:
             raise ConfigError(f"ratio: {self.ratio:g} is too small, expected 1 or more, or 0 for any")
 
@@ -54,8 +60,11 @@ def reason_against(source: str, target: str, config: CleanConfig) -> str:
     return ""
 
 
-def clean(pairs: Iterable[tuple[str, ...]], config: CleanConfig, report: CleanReport) -> Iterator[tuple[str, ...]]:
-    """The pairs that stay, in order; `report` counts as they pass. Duplicates are known by 128 bits of their text: 50 MB a million pairs."""
+def clean(
+    pairs: Iterable[tuple[str, ...]], config: CleanConfig, report: CleanReport
+) -> Iterator[tuple[str, ...]]:
+    """The pairs that stay, in order; `report` counts as they pass. Duplicates are known by 128 bits of their
+    text: 50 MB a million pairs."""
     seen: set[bytes] = set()
     for pair in pairs:
         report.pairs += 1

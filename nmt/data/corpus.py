@@ -1,6 +1,8 @@
-"""What a corpus is made from, and what it is once its words are ids; nmt/data/binarized.py stores and opens it.
+"""What a corpus is made from, and what it is once its words are ids; nmt/data/binarized.py stores and opens
+it.
 
-Two kinds: parallel text (two files, or the same file twice over) and the unique phrase pairs of a Moses phrase table, which
+Two kinds: parallel text (two files, or the same file twice over) and the unique phrase pairs of a Moses
+phrase table, which
 are sampled uniformly whatever their counts (Cho et al. 2014, section 3.1; chapter 4.3.1).
 """
 
@@ -30,24 +32,31 @@ class DataConfig:
     train_source: str = ""  # parallel text, line by line
     train_target: str = ""
     phrase_table: str = ""  # or the unique pairs of a Moses phrase table, instead of parallel text
-    inverse: bool = False  # phrase_table only: learn source given target, the model behind an `inverse` score column
+    inverse: bool = (
+        False  # phrase_table only: learn source given target, the model behind an `inverse` score column
+    )
     dev_source: str = ""
     dev_target: str = ""
     train_text: str = ""  # for a language model (lm.type): text of one language, read as `target` says
     dev_text: str = ""
-    max_length: int = number(30, least=1)  # longest sentence kept, in units without the end symbol; as in the papers
+    max_length: int = number(
+        30, least=1
+    )  # longest sentence kept, in units without the end symbol; as in the papers
     source: SideConfig = field(default_factory=SideConfig)
     target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
     bpe_merges: int = number(0, least=0)  # learn this many BPE merges from the training text; 0: whole words
     bpe_joint: bool = True  # one set of codes for both languages
-    bpe_dropout: float = number(0.0, least=0, below=1)  # in training, chance that a merge is left out (Provilkov et al. 2020); 0.1 helps small corpora
+    bpe_dropout: float = number(
+        0.0, least=0, below=1
+    )  # in training, chance that a merge is left out (Provilkov et al. 2020); 0.1 helps small corpora
     shared_vocabulary: bool = False  # one vocabulary for both sides, counted over both; for model.tied: all
     cache: str = ""  # folder for the binarized corpus; empty: inside the run directory
 
 
 @dataclass
 class Corpus:
-    """Pairs of id sequences, without start and end symbols. `source_offsets[i]:source_offsets[i + 1]` is sentence i."""
+    """Pairs of id sequences, without start and end symbols. `source_offsets[i]:source_offsets[i + 1]` is
+    sentence i."""
 
     source: NDArray[np.integer]
     source_offsets: NDArray[np.int64]
@@ -76,8 +85,16 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
         if path and path != "-":
             status = stat_of(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    text = replace(config.source, vocabulary=0), replace(config.target, vocabulary=0)  # the words themselves follow below
-    digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}{' inverse' if config.inverse else ''}\n".encode())
+    text = (
+        replace(config.source, vocabulary=0),
+        replace(config.target, vocabulary=0),
+    )  # the words themselves follow below
+    digest.update(
+        (
+            f"{text} {config.max_length} {config.bpe_merges} "
+            f"{config.bpe_joint}{' inverse' if config.inverse else ''}\n"
+        ).encode()
+    )
     for vocab in (source, target):
         digest.update("\n".join(vocab.words).encode())
     return digest.hexdigest()
@@ -93,24 +110,42 @@ def stat_of(path: str) -> os.stat_result:
 def check_config(config: DataConfig, thorough: bool = False) -> None:
     """ConfigError for contradictions; DataError for files that are missing or empty.
 
-    `thorough` also reads all text once: bad bytes and unequal numbers of lines are told before any work is done.
+    `thorough` also reads all text once: bad bytes and unequal numbers of lines are told before any work is
+    done.
     """
     settings.check(config, "data.")
     if config.train_text or config.dev_text:
-        raise ConfigError("data.train_text and data.dev_text are for language models: set lm.type, or give train_source and train_target")
+        raise ConfigError(
+            "data.train_text and data.dev_text are for language models: set lm.type, or give train_source "
+            "and train_target"
+        )
     if bool(config.train_source) != bool(config.train_target):
         raise ConfigError("data.train_source and data.train_target go together: give both")
     if bool(config.phrase_table) == bool(config.train_source):
         raise ConfigError("data: give either train_source and train_target, or phrase_table")
     if config.inverse and not config.phrase_table:
-        raise ConfigError("data.inverse belongs to phrase_table; for parallel text name the files the other way round")
+        raise ConfigError(
+            "data.inverse belongs to phrase_table; for parallel text name the files the other way round"
+        )
     if bool(config.dev_source) != bool(config.dev_target):
         raise ConfigError("data.dev_source and data.dev_target go together: give both")
     if config.source.characters or config.target.characters:
-        raise ConfigError("characters: for language models only; a translator has bpe_merges, or model.source_words: characters")
+        raise ConfigError(
+            "characters: for language models only; a translator has bpe_merges, or model.source_words: "
+            "characters"
+        )
     if config.shared_vocabulary and (config.source.vocab_file != config.target.vocab_file):
-        raise ConfigError("data.shared_vocabulary: source.vocab_file and target.vocab_file have to be the same file, or both empty")
-    named = [config.train_source, config.train_target, config.phrase_table, config.dev_source, config.dev_target]
+        raise ConfigError(
+            "data.shared_vocabulary: source.vocab_file and target.vocab_file have to be the same file, or "
+            "both empty"
+        )
+    named = [
+        config.train_source,
+        config.train_target,
+        config.phrase_table,
+        config.dev_source,
+        config.dev_target,
+    ]
     for path in filter(None, named):
         if next(iter(files.read_byte_lines(path)), None) is None:
             raise DataError(f"{path}: empty file, expected one sentence a line")
@@ -129,7 +164,9 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
         if getattr(config, key):
             raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
     if config.target.characters and (config.bpe_merges or config.target.codes):
-        raise ConfigError("data.target.characters: characters are no subwords; leave data.bpe_merges and target.codes empty")
+        raise ConfigError(
+            "data.target.characters: characters are no subwords; leave data.bpe_merges and target.codes empty"
+        )
     if config.bpe_dropout:
         raise ConfigError("data.bpe_dropout: for translators only")
     for path in filter(None, (config.train_text, config.dev_text)):
@@ -141,7 +178,8 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
 
 
 def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:
-    """The training pairs as words, before subwords. Phrase pairs are unescaped, taken as tokenized, and count once each."""
+    """The training pairs as words, before subwords. Phrase pairs are unescaped, taken as tokenized, and count
+    once each."""
     if not config.phrase_table:
         for line, other in files.parallel(config.train_source, config.train_target):
             yield source.words(line), target.words(other)

@@ -1,4 +1,5 @@
-"""Word translation tables: Moses' lex.f2e (`target source p(target | source)`), or a dictionary of `source target` lines."""
+"""Word translation tables: Moses' lex.f2e (`target source p(target | source)`), or a dictionary of `source
+target` lines."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,12 +32,17 @@ class Lexicon:
                 else:
                     raise ValueError
             except ValueError as error:
-                raise DataError(f"{path}:{number}: expected 'target source probability' or 'source target', found {line[:60]!r}") from error
+                raise DataError(
+                    f"{path}:{number}: expected 'target source probability' or 'source target', found "
+                    f"{line[:60]!r}"
+                ) from error
             if NULL not in (source, target):
                 found.setdefault(source, []).append((-value, target))
         if not found:
             raise DataError(f"{path}: no entry; expected lines 'target source probability' (Moses' lex.f2e)")
-        return Lexicon({source: [target for _, target in sorted(entries)[:most]] for source, entries in found.items()})
+        return Lexicon(
+            {source: [target for _, target in sorted(entries)[:most]] for source, entries in found.items()}
+        )
 
     def best(self, word: str) -> str:
         """The likeliest translation, or the word itself."""
@@ -47,6 +53,7 @@ class Lexicon:
 
 
 def shortlist(lexicon: Lexicon, source: Sequence[str], vocab: Vocab, frequent: int) -> set[int]:
-    """Ids of the words that may translate a sentence: those of the table, and the `frequent` most frequent of the vocabulary."""
+    """Ids of the words that may translate a sentence: those of the table, and the `frequent` most frequent of
+    the vocabulary."""
     known = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
     return known | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three

@@ -1,7 +1,9 @@
-"""Lines that are too long to translate as one sentence: a search over 10,000 words would take days and give nothing good.
+"""Lines that are too long to translate as one sentence: a search over 10,000 words would take days and give
+nothing good.
 
-Plain translation cuts them into parts, at the end of a sentence where there is one, and joins the translations. What belongs to
-one whole sentence (n-best lists, alignments, scores) cannot be joined: such a line is refused.
+Plain translation cuts them into parts, at the end of a sentence where there is one, and joins the
+translations. What belongs to one whole sentence (n-best lists, alignments, scores) cannot be joined: such a
+line is refused.
 """
 
 import re
@@ -27,7 +29,8 @@ def pieces(line: str) -> list[str]:
 
 
 def parts(words: Sequence[str], limit: int, size: Callable[[str], int] = lambda word: 1) -> list[list[str]]:
-    """Words in parts whose sizes add up to at most `limit` each. Words larger than that are cut into pieces of `limit` characters."""
+    """Words in parts whose sizes add up to at most `limit` each. Words larger than that are cut into pieces
+    of `limit` characters."""
     words = [piece for word in words for piece in ([word] if size(word) <= limit else sliced(word, limit))]
     sizes = [size(word) for word in words]
     found, begin = list[list[str]](), 0
@@ -43,9 +46,12 @@ def sliced(word: str, size: int) -> list[str]:
 
 
 def end_of_part(words: Sequence[str], sizes: Sequence[int], begin: int, limit: int) -> int:
-    """Behind the first sentence that makes the part long enough; else behind the last sentence or clause that fits; else what fits."""
+    """Behind the first sentence that makes the part long enough; else behind the last sentence or clause that
+    fits; else what fits."""
     total, sentence, clause = 0, 0, 0
-    for place, (word, size) in enumerate(zip(islice(words, begin, None), islice(sizes, begin, None), strict=True), begin):
+    for place, (word, size) in enumerate(
+        zip(islice(words, begin, None), islice(sizes, begin, None), strict=True), begin
+    ):
         total += size
         if total > limit and place > begin:
             return sentence or clause or place
@@ -60,7 +66,8 @@ def end_of_part(words: Sequence[str], sizes: Sequence[int], begin: int, limit: i
 
 @dataclass(frozen=True)
 class Limit:
-    """The most words of a line, and how messages name the lines of a text: NAME:NUMBER, or `line NUMBER` without a name."""
+    """The most words of a line, and how messages name the lines of a text: NAME:NUMBER, or `line NUMBER`
+    without a name."""
 
     words: int = MAX_LINE_WORDS
     name: str = ""
@@ -71,7 +78,8 @@ class Limit:
         return f"{self.name}:{number}" if self.name else f"line {number}"
 
     def refuse(self, sizes: Iterable[int], what: str) -> None:
-        """DataError for the first line that is too long; `what` it is too long for: a score, an n-best list ..."""
+        """DataError for the first line that is too long; `what` it is too long for: a score, an n-best list
+        ..."""
         for index, size in enumerate(sizes):
             if size > self.words:
                 raise refusal(self.where(index), size, self.words, what)
@@ -79,9 +87,15 @@ class Limit:
 
 def warning(where: str, words: int, limit: int) -> str:
     """For the first such line of a text."""
-    return f"{where}: {words:,} words, more than --max-line-words {limit:,}: translated in parts, cut at punctuation where there is some, as are all such lines"
+    return (
+        f"{where}: {words:,} words, more than --max-line-words {limit:,}: translated in parts, cut at "
+        "punctuation where there is some, as are all such lines"
+    )
 
 
 def refusal(where: str, words: int, limit: int, what: str) -> DataError:
     """`what`: an n-best list, a score ..."""
-    return DataError(f"{where}: {words:,} words, more than --max-line-words {limit:,}: too long for {what}; split the line, or raise that limit")
+    return DataError(
+        f"{where}: {words:,} words, more than --max-line-words {limit:,}: too long for {what}; split the "
+        "line, or raise that limit"
+    )

@@ -1,12 +1,15 @@
-"""Text of one language as ids: sentences one by one, or running text in parallel tracks for models that carry their state.
+"""Text of one language as ids: sentences one by one, or running text in parallel tracks for models that carry
+their state.
 
-Twelve units in 2 tracks, 4 steps at a time (`.` ends a sentence; what is read is one unit behind what is predicted):
+Twelve units in 2 tracks, 4 steps at a time (`.` ends a sentence; what is read is one unit behind what is
+predicted):
 
     a b . c d e       predicted   a b . c | d e         read   . a b . | c d
     f . g . h .                   f . g . | h .                . f . g | . h
                                   chunk 1   chunk 2
 
-The first read of a track is an end symbol; a track that starts in the middle of a sentence starts as if one began there.
+The first read of a track is an end symbol; a track that starts in the middle of a sentence starts as if one
+began there.
 """
 
 import hashlib
@@ -53,7 +56,8 @@ class ChunkStream:
     """The chunks of each epoch: the same text in the same order."""
 
     def __init__(self, text: NDArray[np.integer], tracks: int, steps: int) -> None:
-        """text (n,), end symbols included; a rest that is shorter than the tracks is left out, as many tokens as tracks at most."""
+        """text (n,), end symbols included; a rest that is shorter than the tracks is left out, as many tokens
+        as tracks at most."""
         self.text, self.steps = text, steps
         self.tracks = min(tracks, len(text))
         self.length = len(text) // max(1, self.tracks)
@@ -71,11 +75,17 @@ class ChunkStream:
             previous = self.text[np.maximum(places - 1, 0)].astype(np.int64)
             if number == 0:
                 previous[0] = EOS
-            yield Chunk(torch.from_numpy(previous.reshape(-1)), torch.from_numpy(ids.reshape(-1)), self.tracks, number == 0)
+            yield Chunk(
+                torch.from_numpy(previous.reshape(-1)),
+                torch.from_numpy(ids.reshape(-1)),
+                self.tracks,
+                number == 0,
+            )
 
 
 def running(corpus: Corpus) -> NDArray[np.integer]:
-    """The targets of a corpus one after the other, an end symbol behind each: in memory, 2 or 4 bytes a unit."""
+    """The targets of a corpus one after the other, an end symbol behind each: in memory, 2 or 4 bytes a
+    unit."""
     lengths = np.diff(corpus.target_offsets)
     text = np.full(len(corpus.target) + len(lengths), EOS, corpus.target.dtype)
     ends = np.cumsum(lengths + 1) - 1
@@ -93,7 +103,8 @@ def sentences(texts: Sequence[Sequence[int]]) -> Corpus:
 
 
 def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stamp: str) -> BinarizeReport:
-    """Write sentences as ids. No sentence is left out: a language model reads long ones and empty ones too."""
+    """Write sentences as ids. No sentence is left out: a language model reads long ones and empty ones
+    too."""
     report = BinarizeReport()
     with store(directory, {"target": vocab}, stamp, report) as sides:
         for words in lines:

@@ -22,7 +22,8 @@ def count_words(lines: Iterable[list[str]]) -> Counter[str]:
 
 
 def learn(counts: Counter[str], merges: int, min_frequency: int = 2) -> list[str]:
-    """The lines of a code file (`#version: 0.2` first), from word counts. For joint codes add the counts of both sides.
+    """The lines of a code file (`#version: 0.2` first), from word counts. For joint codes add the counts of
+    both sides.
 
     Words with a carriage return have no part in it: no line of a file of codes can end with one.
     """
@@ -32,7 +33,9 @@ def learn(counts: Counter[str], merges: int, min_frequency: int = 2) -> list[str
     if all(len(word) == 1 for word in words):
         return ["#version: 0.2"]
     learn_bpe.tqdm = lambda merges, *args, **kwargs: merges  # its bar would be drawn on a pipe or file too
-    learn_bpe.get_vocabulary = lambda words, *args: words  # its own reader splits lines into words in its own way
+    learn_bpe.get_vocabulary = lambda words, *args: (
+        words
+    )  # its own reader splits lines into words in its own way
     codes = io.StringIO(newline="\n")
     learn_bpe.learn_bpe(words, codes, merges, min_frequency, is_dict=True)
     return codes.getvalue().rstrip("\n").split("\n")
@@ -52,16 +55,21 @@ class Subwords:
                 continue
             symbols = tuple(files.split_words(line))
             if len(symbols) != 2:
-                raise DataError(f"{name}:{number}: {shown(line)} is not two symbols; is this a file of BPE codes?")
+                raise DataError(
+                    f"{name}:{number}: {shown(line)} is not two symbols; is this a file of BPE codes?"
+                )
             self.codes.setdefault(symbols, number)
 
     def apply(self, words: list[str], dropout: float = 0.0) -> list[str]:
-        """Words cut into units. subword-nmt's own reader of codes and lines is passed by: it takes a carriage return for white space."""
+        """Words cut into units. subword-nmt's own reader of codes and lines is passed by: it takes a carriage
+        return for white space."""
         from subword_nmt.apply_bpe import encode
 
         units: list[str] = []
         for word in words:
-            *parts, last = encode(word, self.codes, {}, None, SEPARATOR, self.version, self.cache, None, dropout)
+            *parts, last = encode(
+                word, self.codes, {}, None, SEPARATOR, self.version, self.cache, None, dropout
+            )
             units += [part + SEPARATOR for part in parts]
             units.append(last)
         return units
@@ -71,18 +79,24 @@ def version_of(line: str, name: str) -> tuple[int, int]:
     """Of a file of codes: 0.1 marks the end of a word by a symbol of its own, 0.2 its last symbol."""
     known = {"#version: 0.1": (0, 1), "#version: 0.2": (0, 2)}
     if line.strip() not in known:
-        raise DataError(f"{name}:1: {shown(line)} is unknown, expected '#version: 0.1' or '#version: 0.2'; is this a file of BPE codes?")
+        raise DataError(
+            f"{name}:1: {shown(line)} is unknown, expected '#version: 0.1' or '#version: 0.2'; is this a "
+            "file of BPE codes?"
+        )
     return known[line.strip()]
 
 
 class DroppedMerges:
-    """Words cut anew each time they are seen, every merge left out with a chance of `rate` (BPE dropout, Provilkov et al. 2020).
+    """Words cut anew each time they are seen, every merge left out with a chance of `rate` (BPE dropout,
+    Provilkov et al. 2020).
 
     Works on ids: unit ids of `vocab` in, unit ids out. The same `key` gives the same cuts.
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
-        self.subwords = Subwords(lines)  # of its own: subword-nmt remembers what it cut, dropped merges included
+        self.subwords = Subwords(
+            lines
+        )  # of its own: subword-nmt remembers what it cut, dropped merges included
         self.rate, self.vocab = rate, vocab
 
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:
@@ -98,7 +112,8 @@ class DroppedMerges:
 
 
 def all_units(lines: list[str], counts: Counter[str]) -> Counter[str]:
-    """Every unit that dropped merges can give, once each: single characters and what each merge makes, inside and at the end of a word."""
+    """Every unit that dropped merges can give, once each: single characters and what each merge makes, inside
+    and at the end of a word."""
     characters = {character for word in counts for character in word}
     units = {character + SEPARATOR for character in characters} | characters
     for line in lines:

@@ -1,4 +1,5 @@
-"""The whole way of a line of one language: raw text -> words -> subword units, and back. A run directory stores it."""
+"""The whole way of a line of one language: raw text -> words -> subword units, and back. A run directory
+stores it."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -19,10 +20,16 @@ class SideConfig:
     language: str = "en"  # language code of the Moses rules
     normalize: bool = True  # punctuation as Moses' normalize-punctuation does
     tokenize: bool = True  # false: words are what stands between blanks
-    escaped: bool = False  # the text has Moses' escapes (&apos; ...), as Moses' own tokenizer leaves them: they are undone, and put back in translations
-    case: str = choice("lower", "keep", "truecase")  # the papers lower-case nothing, small corpora gain from it
+    # the text has Moses' escapes (&apos; ...), as Moses' own tokenizer leaves them: they are undone, and put
+    # back in translations
+    escaped: bool = False
+    case: str = choice(
+        "lower", "keep", "truecase"
+    )  # the papers lower-case nothing, small corpora gain from it
     characters: bool = False  # language models: the units are characters, with _ between words
-    vocabulary: int = number(30000, least=1)  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
+    vocabulary: int = number(
+        30000, least=1
+    )  # most frequent words kept, all others are UNK; chapter 4 uses 15000, chapter 6 30000
     min_count: int = number(1, least=0)  # words rarer than this are UNK too
     vocab_file: str = ""  # a file of nmt-vocab to use instead of counting the training text
     codes: str = ""  # file of BPE codes (nmt-subword); empty: whole words, or data.bpe_merges
@@ -34,19 +41,29 @@ def check_language(config: SideConfig) -> None:
 
 
 class TextPipeline:
-    """`units(line)` for a model to read, `text(units)` for a person. `tokenized` text skips all but the subword units."""
+    """`units(line)` for a model to read, `text(units)` for a person. `tokenized` text skips all but the
+    subword units."""
 
-    def __init__(self, tokenizer: Tokenizer, subwords: Subwords | None = None, escaped: bool = False, characters: bool = False) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        subwords: Subwords | None = None,
+        escaped: bool = False,
+        characters: bool = False,
+    ) -> None:
         self.tokenizer, self.characters = tokenizer, characters
         self.subwords = subwords
         self.escaped = escaped
 
     @staticmethod
     def of(config: SideConfig) -> "TextPipeline":
-        """A pipeline for new text. ConfigError for an unknown language, which runs of version 0.5 may have."""
+        """A pipeline for new text. ConfigError for an unknown language, which runs of version 0.5 may
+        have."""
         check_language(config)
         tokenizer = Tokenizer(config.language, config.normalize, config.tokenize, config.case)
-        return TextPipeline(tokenizer, subword.load(config.codes) if config.codes else None, config.escaped, config.characters)
+        return TextPipeline(
+            tokenizer, subword.load(config.codes) if config.codes else None, config.escaped, config.characters
+        )
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
         words = files.split_words(line) if tokenized else self.tokenizer.words(line)
@@ -89,7 +106,8 @@ class TextPipeline:
         return " ".join(words) if tokenized else self.tokenizer.text(words)
 
     def save(self, directory: Path, side: str) -> None:
-        """Write `<side>.codes` and `<side>.truecase`; the options themselves stand in the run's config.yaml."""
+        """Write `<side>.codes` and `<side>.truecase`; the options themselves stand in the run's
+        config.yaml."""
         if self.subwords:
             files.write_text(directory / f"{side}.codes", self.subwords.lines)
         if self.tokenizer.truecaser is not None:
@@ -101,4 +119,6 @@ class TextPipeline:
         codes = directory / f"{side}.codes"
         if config.case == "truecase":
             tokenizer.truecaser = load_truecase(directory / f"{side}.truecase")
-        return TextPipeline(tokenizer, subword.load(codes) if codes.exists() else None, config.escaped, config.characters)
+        return TextPipeline(
+            tokenizer, subword.load(codes) if codes.exists() else None, config.escaped, config.characters
+        )

@@ -17,7 +17,9 @@ CASES = ("keep", "lower", "truecase")
 class Tokenizer:
     """The text rules of one language; see `nmt.data.text.SideConfig` for the meaning of the options."""
 
-    def __init__(self, language: str = "en", normalize: bool = True, tokenize: bool = True, case: str = "lower") -> None:
+    def __init__(
+        self, language: str = "en", normalize: bool = True, tokenize: bool = True, case: str = "lower"
+    ) -> None:
         if case not in CASES:
             raise ConfigError(f"case: {case!r} is unknown, expected one of {', '.join(CASES)}")
         from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -35,7 +37,8 @@ class Tokenizer:
         words = files.split_words(line)
         if self.tokenizer and words:
             words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
-            # A tokenizer may leave exotic white space inside or around a word; a word with a blank in it would be two in a file.
+            # A tokenizer may leave exotic white space inside or around a word; a word with a blank in it
+            # would be two in a file.
             words = [part for word in words for part in files.split_words(word.replace("\n", " "))]
         if self.case == "lower":
             words = [part for word in words for part in files.split_words(word.lower())]
@@ -44,7 +47,8 @@ class Tokenizer:
         return words
 
     def text(self, words: list[str]) -> str:
-        """The words as a reader expects them: detokenized, and with a capital at the start of a truecased sentence."""
+        """The words as a reader expects them: detokenized, and with a capital at the start of a truecased
+        sentence."""
         if self.case == "truecase" and words:
             words = [words[0][:1].upper() + words[0][1:], *words[1:]]
         if self.detokenizer:
@@ -61,7 +65,8 @@ class Tokenizer:
 
 
 def learn_truecase(sentences: Iterable[list[str]]) -> dict[str, str]:
-    """Lower-cased word -> its most frequent form, counted away from the start of a sentence. Ties go to the smaller string."""
+    """Lower-cased word -> its most frequent form, counted away from the start of a sentence. Ties go to the
+    smaller string."""
     from sacremoses import MosesTruecaser
 
     weigh = MosesTruecaser().learn_truecase_weights
@@ -70,7 +75,9 @@ def learn_truecase(sentences: Iterable[list[str]]) -> dict[str, str]:
         for lower, form, weight in weigh(words, possibly_use_first_token=False):
             counts[lower][form] += weight
     model = {lower: min(forms, key=lambda form: (-forms[form], form)) for lower, forms in counts.items()}
-    return {lower: form for lower, form in model.items() if not form.endswith("\r")}  # which a line of a file cannot end with
+    return {
+        lower: form for lower, form in model.items() if not form.endswith("\r")
+    }  # which a line of a file cannot end with
 
 
 TRUECASE_HEADER = "#version: 1 truecase"
@@ -88,6 +95,10 @@ def load_truecase(path: str | Path) -> dict[str, str]:
     for number, line in enumerate(lines, 2):
         lower, tab, form = line.partition("\t")
         if not tab or "\t" in form:
-            raise DataError(f"{path}:{number}: expected a lower-cased word, a tab and its form, found {shown(line)}; was it copied whole?")
+            raise DataError(
+                f"{path}:{number}: expected a lower-cased word, a tab and its form, found {shown(line)}; "
+                "was "
+                "it copied whole?"
+            )
         model[lower] = form
     return model

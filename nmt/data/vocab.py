@@ -8,14 +8,16 @@ from nmt import files, numbers
 from nmt.errors import DataError
 from nmt.numbers import shown
 
-# <s> is 'no previous word': its embedding is zero (spec. 3.1). </s> ends a sentence. Text can never produce a special.
+# <s> is 'no previous word': its embedding is zero (spec. 3.1). </s> ends a sentence. Text can never produce a
+# special.
 BOS, EOS, UNK = 0, 1, 2
 SPECIALS = ["<s>", "</s>", "<unk>"]
 HEADER = "#version: 1 vocabulary"
 
 
 class Vocab:
-    """The `size` most frequent words of `counts`; ties go to the smaller string, so the same text gives the same ids."""
+    """The `size` most frequent words of `counts`; ties go to the smaller string, so the same text gives the
+    same ids."""
 
     def __init__(self, counts: dict[str, int], size: int, min_count: int = 1) -> None:
         usable = {word: count for word, count in counts.items() if word not in SPECIALS}
@@ -53,12 +55,16 @@ class Vocab:
         return len(self.words) - len(SPECIALS)
 
     def coverage(self) -> float:
-        """Share of the running words of the training text that have an id of their own (the papers: about 93%)."""
+        """Share of the running words of the training text that have an id of their own (the papers: about
+        93%)."""
         total = sum(self.counts.values())
         return sum(self.counts[word] for word in self.words[len(SPECIALS) :]) / total if total else 0.0
 
     def save(self, path: str | Path) -> None:
-        files.write_text(path, [f"{HEADER} size={self.known}", *(f"{word}\t{count}" for word, count in self.counts.items())])
+        files.write_text(
+            path,
+            [f"{HEADER} size={self.known}", *(f"{word}\t{count}" for word, count in self.counts.items())],
+        )
 
     @staticmethod
     def load(path: str | Path) -> "Vocab":
@@ -67,7 +73,9 @@ class Vocab:
         try:
             size = numbers.count(header.removeprefix(f"{HEADER} size="))
         except ValueError as error:
-            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a vocabulary?") from error
+            raise DataError(
+                f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a vocabulary?"
+            ) from error
         counts: dict[str, int] = {}
         for number, line in enumerate(lines, 2):
             word, tab, count = line.rpartition("\t")
@@ -78,5 +86,7 @@ class Vocab:
             except ValueError as error:
                 raise DataError(f"{path}:{number}: expected 'word<TAB>count', found {shown(line)}") from error
         if size > len(counts):
-            raise DataError(f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?")
+            raise DataError(
+                f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
+            )
         return Vocab(counts, size)

@@ -1,8 +1,9 @@
-"""Additive attention (Bahdanau et al. 2015, RNNsearch): e_ij = v·tanh(K h_j + Q s_{i-1}), a = softmax over j, context = Σ a_j h_j.
+"""Additive attention (Bahdanau et al. 2015, RNNsearch): e_ij = v·tanh(K h_j + Q s_{i-1}), a = softmax over j,
+context = Σ a_j h_j.
 
-S sentences of at most L source words, D width of an annotation, A attention units, R rows (hypotheses, or sentences of a batch).
-tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed as 2v·σ(2K h + 2Q s), torch's σ being six times as
-fast as its tanh.
+S sentences of at most L source words, D width of an annotation, A attention units, R rows (hypotheses, or
+sentences of a batch). tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed as
+2v·σ(2K h + 2Q s), torch's σ being six times as fast as its tanh.
 """
 
 from collections.abc import Sequence
@@ -21,13 +22,18 @@ DENSE = 1.5  # places of a grid for each row in it, at most; above, each row get
 
 
 class Room:
-    """Floats that the steps of one search take turns in: fresh pages would cost a third of the time. Each search has its own."""
+    """Floats that the steps of one search take turns in: fresh pages would cost a third of the time. Each
+    search has its own."""
 
     def __init__(self) -> None:
         self.floats = torch.empty(0)
 
     def of(self, shape: torch.Size, like: Tensor) -> Tensor:
-        if self.floats.numel() < shape.numel() or self.floats.dtype != like.dtype or self.floats.device != like.device:
+        if (
+            self.floats.numel() < shape.numel()
+            or self.floats.dtype != like.dtype
+            or self.floats.device != like.device
+        ):
             self.floats = like.new_empty(shape.numel())
         return self.floats[: shape.numel()].view(shape)
 
@@ -42,13 +48,21 @@ class Memory:
     room: Room = field(default_factory=Room)
 
     def rows(self, rows: Tensor) -> "Memory":
-        return Memory(self.keys.index_select(0, rows), self.values.index_select(0, rows), self.mask.index_select(0, rows), self.room)
+        return Memory(
+            self.keys.index_select(0, rows),
+            self.values.index_select(0, rows),
+            self.mask.index_select(0, rows),
+            self.room,
+        )
 
     @staticmethod
     def join(parts: "Sequence[Memory]") -> "Memory":
         """All sentences, padded to the longest of them."""
         L = max(part.keys.shape[1] for part in parts)
-        keys, values = ([F.pad(getattr(part, name), (0, 0, 0, L - part.keys.shape[1])) for part in parts] for name in ("keys", "values"))
+        keys, values = (
+            [F.pad(getattr(part, name), (0, 0, 0, L - part.keys.shape[1])) for part in parts]
+            for name in ("keys", "values")
+        )
         masks = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
         return Memory(torch.cat(keys), torch.cat(values), torch.cat(masks), parts[0].room)
 
@@ -66,11 +80,13 @@ class AdditiveAttention(nn.Module):
         mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
         return Memory(F.linear(values, 2 * self.keys), values, mask)
 
-    def forward(self, hidden: Tensor, memory: Memory, sentence: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, hidden: Tensor, memory: Memory, sentence: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """s_{i-1} (R, H) -> mean of the values (R, D), weights (R, L)
 
-        Row i looks at sentence[i] of the memory; without `sentence` at row i. Rows of one sentence share its keys and values: they
-        are laid out side by side, (S, W), where that wastes little.
+        Row i looks at sentence[i] of the memory; without `sentence` at row i. Rows of one sentence share its
+        keys and values: they are laid out side by side, (S, W), where that wastes little.
         """
         query = F.linear(hidden, 2 * self.query)
         if sentence is None:
@@ -83,9 +99,13 @@ class AdditiveAttention(nn.Module):
             return mean[:, 0], weights[:, 0]
         order = index.argsort(stable=True)
         slot = torch.empty_like(index)
-        slot[order] = torch.arange(len(index), device=index.device) - (counts.cumsum(0) - counts)[index[order]]
+        slot[order] = (
+            torch.arange(len(index), device=index.device) - (counts.cumsum(0) - counts)[index[order]]
+        )
         place = index * W + slot
-        grid = query.new_zeros(len(used) * W, query.shape[1]).index_copy_(0, place, query).view(len(used), W, -1)
+        grid = (
+            query.new_zeros(len(used) * W, query.shape[1]).index_copy_(0, place, query).view(len(used), W, -1)
+        )
         mean, weights = self._look(grid, memory if len(used) == len(memory.keys) else memory.rows(used))
         return mean.flatten(0, 1).index_select(0, place), weights.flatten(0, 1).index_select(0, place)
 
@@ -107,8 +127,8 @@ class AdditiveAttention(nn.Module):
 class _AttentiveGRUFunction(torch.autograd.Function):
     """The GRU of cells.py whose context is the weighted mean chosen by its own state before the step.
 
-    Weight gradients are one product after the loop; the (rows, L, A) energies are computed again in the backward pass rather than
-    kept, so that memory does not grow with the target's length times the source's.
+    Weight gradients are one product after the loop; the (rows, L, A) energies are computed again in the
+    backward pass rather than kept, so that memory does not grow with the target's length times the source's.
     """
 
     @staticmethod
@@ -139,7 +159,21 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             c = torch.addmm(inputs[:, 2 * H :], rh, matrix_t, out=candidate[now]).tanh_()
             h = torch.lerp(c, h, zr[:, :H], out=states[now])
             end += rows
-        ctx.save_for_backward(gates_matrix, matrix, context_matrix, keys, values, query, energy, gates, previous, reset, candidate, contexts, weights)
+        ctx.save_for_backward(
+            gates_matrix,
+            matrix,
+            context_matrix,
+            keys,
+            values,
+            query,
+            energy,
+            gates,
+            previous,
+            reset,
+            candidate,
+            contexts,
+            weights,
+        )
         ctx.sizes = sizes
         return states, contexts
 
@@ -147,9 +181,27 @@ class _AttentiveGRUFunction(torch.autograd.Function):
     @once_differentiable
     @in_mode
     def backward(ctx: Any, d_states: Tensor, d_contexts: Tensor) -> tuple[Tensor | None, ...]:
-        gates_matrix, matrix, context_matrix, keys, values, query, energy, gates, previous, reset, candidate, contexts, weights = ctx.saved_tensors
+        (
+            gates_matrix,
+            matrix,
+            context_matrix,
+            keys,
+            values,
+            query,
+            energy,
+            gates,
+            previous,
+            reset,
+            candidate,
+            contexts,
+            weights,
+        ) = ctx.saved_tensors
         (N, H), (B, L, D), sizes = candidate.shape, values.shape, ctx.sizes
-        dx, d_query_rows, d_context = d_states.new_empty(N, 3 * H), d_states.new_empty(N, keys.shape[2]), torch.empty_like(contexts)
+        dx, d_query_rows, d_context = (
+            d_states.new_empty(N, 3 * H),
+            d_states.new_empty(N, keys.shape[2]),
+            torch.empty_like(contexts),
+        )
         d_keys, d_energy = torch.zeros_like(keys), torch.zeros_like(energy[0])
         room, slope = torch.empty_like(keys), torch.empty_like(keys)
         dh, end, query_t = d_states.new_zeros(0, H), N, query.t()
@@ -170,13 +222,17 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             de = a * (da - (a * da).sum(1, keepdim=True))
             squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
             d_energy.addmv_(squashed.view(rows * L, -1).t(), de.view(-1))
-            change = torch.addcmul(squashed, squashed, squashed, value=-1, out=slope[:rows]).mul_(de[:, :, None])  # σ' de, short of v
+            change = torch.addcmul(squashed, squashed, squashed, value=-1, out=slope[:rows]).mul_(
+                de[:, :, None]
+            )  # σ' de, short of v
             d_keys[:rows] += change
             dq = torch.mul(change.sum(1), energy, out=d_query_rows[now])
             dh.addmm_(dq, query)
             end -= rows
         # Each annotation's own part, Σ_i a_ij d_i, is one product a sentence over all its steps.
-        steps = torch.arange(len(sizes), device=dx.device).repeat_interleave(torch.tensor(sizes, device=dx.device))
+        steps = torch.arange(len(sizes), device=dx.device).repeat_interleave(
+            torch.tensor(sizes, device=dx.device)
+        )
         row = torch.cat([torch.arange(rows, device=dx.device) for rows in sizes])
         place = row * len(sizes) + steps
         grid_a = dx.new_zeros(B * len(sizes), L).index_copy_(0, place, weights).view(B, -1, L)
@@ -189,10 +245,22 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         )  # fmt: skip
 
 
-def attend(attention: AdditiveAttention, cell: GRU, x: Tensor, start: Tensor, memory: Memory, sizes: list[int]) -> tuple[Tensor, Tensor]:
-    """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and memory of B rows, longest
-    target first -> states (N, H), contexts (N, D)"""
+def attend(
+    attention: AdditiveAttention, cell: GRU, x: Tensor, start: Tensor, memory: Memory, sizes: list[int]
+) -> tuple[Tensor, Tensor]:
+    """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and
+    memory of B rows, longest target first -> states (N, H), contexts (N, D)"""
     assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
     return _AttentiveGRUFunction.apply(
-        x, start, cell.recurrent_gates, cell.recurrent, cell.context, memory.keys, memory.values, memory.mask, attention.query, attention.energy, sizes
+        x,
+        start,
+        cell.recurrent_gates,
+        cell.recurrent,
+        cell.context,
+        memory.keys,
+        memory.values,
+        memory.mask,
+        attention.query,
+        attention.energy,
+        sizes,
     )

@@ -1,7 +1,10 @@
-"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014 and the LSTM.
+"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014 and the
+LSTM.
 
-Letters as in the paper; E input size, H hidden units, C context size, B sentences, N tokens of all sentences, R rows.
-Each layer has two forms of the same equations: `unroll`, a custom autograd function whose weight gradients are one matrix
+Letters as in the paper; E input size, H hidden units, C context size, B sentences, N tokens of all sentences,
+R rows.
+Each layer has two forms of the same equations: `unroll`, a custom autograd function whose weight gradients
+are one matrix
 product after the loop, and `step`, one word for search.
 """
 
@@ -19,7 +22,8 @@ RESETS = ("before", "after", "after_with_context")
 
 
 class _RepeatFunction(torch.autograd.Function):
-    """values[rows] for packed rows. The gradient of torch's indexing is summed by several threads in any order; this one is not."""
+    """values[rows] for packed rows. The gradient of torch's indexing is summed by several threads in any
+    order; this one is not."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, sizes: list[int]) -> Tensor:
@@ -47,7 +51,9 @@ class _GRUFunction(torch.autograd.Function):
     """z, r = σ(x + U_zr h);  h̃ = tanh(x + U (r ⊙ h));  h' = z ⊙ h + (1 - z) ⊙ h̃   (eqs. 4.5-4.8)"""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, sizes: list[int]) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, sizes: list[int]
+    ) -> Tensor:
         """x (N, 3H) holds the inputs' part of z, r and the candidate; start (B, H); -> states (N, H)"""
         N, H = x.shape[0], start.shape[1]
         gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
@@ -93,15 +99,25 @@ class _GRUFunction(torch.autograd.Function):
 
 
 class GRU(nn.Module):
-    """The gated unit of Cho et al. 2014, eqs. 4.5-4.8; the context enters both gates and the candidate at every step.
+    """The gated unit of Cho et al. 2014, eqs. 4.5-4.8; the context enters both gates and the candidate at
+    every step.
 
-    `gate`: z keeps the old state (the document) or takes the new one (the authors' code). `reset`: r multiplies h before U (the
-    document and the code), U h after it, or U h + C c together (the published supplement).
+    `gate`: z keeps the old state (the document) or takes the new one (the authors' code). `reset`: r
+    multiplies h before U (the document and the code), U h after it, or U h + C c together (the published
+    supplement).
     """
 
     outputs = 1  # tensors of size H in a state
 
-    def __init__(self, inputs: int, hidden: int, context: int = 0, bias: bool = False, gate: str = "keep_old", reset: str = "before") -> None:
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        context: int = 0,
+        bias: bool = False,
+        gate: str = "keep_old",
+        reset: str = "before",
+    ) -> None:
         super().__init__()
         self.hidden, self.gate, self.reset = hidden, gate, reset
         self.inputs = nn.Parameter(torch.empty(3 * hidden, inputs))  # W_z, W_r, W
@@ -141,12 +157,14 @@ class GRU(nn.Module):
         return _GRUFunction.apply(x, start, gates, self.recurrent, sizes)
 
     def unroll_state(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and the state after the last step of the rows that are there, (R, H), without gradient"""
+        """As `unroll`, and the state after the last step of the rows that are there, (R, H), without
+        gradient"""
         states = self.unroll(words, sizes, start)
         return states, states[-sizes[-1] :].detach()
 
     def _unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
-        """The other placements of the reset gate, by plain autograd: slower, for comparisons with the supplement."""
+        """The other placements of the reset gate, by plain autograd: slower, for comparisons with the
+        supplement."""
         states, h, end = [], start, 0
         for rows in sizes:
             part = None if context is None else context[end : end + rows]
@@ -184,7 +202,8 @@ class GRU(nn.Module):
         return torch.lerp(candidate, h, z) if self.gate == "keep_old" else torch.lerp(h, candidate, z)
 
     def _advance_in_place(self, x: Tensor, h: Tensor) -> Tensor:
-        """The same without a fresh page: 6% of the time of phrase scoring. tanh a = 2 σ(2a) - 1, and torch's σ is six times as fast."""
+        """The same without a fresh page: 6% of the time of phrase scoring. tanh a = 2 σ(2a) - 1, and torch's
+        σ is six times as fast."""
         H = self.hidden
         z, r = x[:, : 2 * H].addmm_(h, self.recurrent_gates.t()).sigmoid_().chunk(2, 1)
         candidate = x[:, 2 * H :].addmm_(r.mul_(h), self.recurrent.t()).mul_(2).sigmoid_().mul_(2).sub_(1)
@@ -195,8 +214,11 @@ class _LSTMFunction(torch.autograd.Function):
     """i, f, o = σ(x + U h);  g = tanh(x + U h);  c' = f ⊙ c + i ⊙ g;  h' = o ⊙ tanh(c')"""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
-        """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H), cells (N, H) without gradient"""
+    def forward(
+        ctx: Any, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]
+    ) -> tuple[Tensor, Tensor]:
+        """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H),
+        cells (N, H) without gradient"""
         N, H = x.shape[0], start.shape[1] // 2
         gates, previous = torch.empty_like(x), x.new_empty(N, H)
         cells, squashed, old_cells, states = (x.new_empty(N, H) for _ in range(4))
@@ -283,12 +305,17 @@ class LSTM(nn.Module):
     def unroll(self, words: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None) -> Tensor:
         """words (N, E), start (B, 2H), projected context of each token (N, 4H) -> hidden states (N, H)"""
         x = F.linear(words, self.inputs, self.bias)
-        states: Tensor = _LSTMFunction.apply(x if context is None else x + context, start, self.recurrent, sizes)[0]
+        states: Tensor = _LSTMFunction.apply(
+            x if context is None else x + context, start, self.recurrent, sizes
+        )[0]
         return states
 
     def unroll_state(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and the state after the last step of the rows that are there, (R, 2H), without gradient"""
-        states, cells = _LSTMFunction.apply(F.linear(words, self.inputs, self.bias), start, self.recurrent, sizes)
+        """As `unroll`, and the state after the last step of the rows that are there, (R, 2H), without
+        gradient"""
+        states, cells = _LSTMFunction.apply(
+            F.linear(words, self.inputs, self.bias), start, self.recurrent, sizes
+        )
         return states, torch.cat([states[-sizes[-1] :].detach(), cells[-sizes[-1] :]], 1)
 
     def step(self, words: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:

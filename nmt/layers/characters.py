@@ -1,10 +1,12 @@
-"""Word vectors from spelling (Kim et al. 2016; sub-word thesis, section 2.2): character CNN, maximum over the word, highway.
+"""Word vectors from spelling (Kim et al. 2016; sub-word thesis, section 2.2): character CNN, maximum over the
+word, highway.
 
-    C = [q(^) q(c_1) ... q(c_l) q($)];  f_i = tanh(<C[:, i : i + w], H> + b);  y = max_i f_i, for filters of widths 1, 2, ...
+    C = [q(^) q(c_1) ... q(c_l) q($)];  f_i = tanh(<C[:, i : i + w], H> + b);  y = max_i f_i, for filters of
+    widths 1, 2, ...
     t = σ(W_T y + b_T);  z = t ⊙ relu(W_H y + b_H) + (1 - t) ⊙ y;  e = P z
 
-Windows that reach behind the end of a word take no part in the maximum: with zero padding alone tanh(b) could win there, and a
-vector would depend on the longest word of the vocabulary.
+Windows that reach behind the end of a word take no part in the maximum: with zero padding alone tanh(b) could
+win there, and a vector would depend on the longest word of the vocabulary.
 """
 
 from collections.abc import Sequence
@@ -43,8 +45,8 @@ def spell(words: Sequence[str], symbols: dict[str, int]) -> Tensor:
 
 
 class CharacterWords(nn.Module):
-    """Takes the place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of a batch are computed;
-    for translation all of them once, until the weights change."""
+    """Takes the place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of
+    a batch are computed; for translation all of them once, until the weights change."""
 
     spelling: Tensor
 
@@ -53,7 +55,9 @@ class CharacterWords(nn.Module):
         self.symbols = alphabet(words)
         self.register_buffer("spelling", spell(words, self.symbols), persistent=False)
         self.characters = nn.Parameter(torch.empty(len(self.symbols) + OTHER + 1, CHARACTER))  # Q
-        self.filters = nn.ParameterList(torch.empty(FILTERS * width, CHARACTER * width) for width in WIDTHS)  # H
+        self.filters = nn.ParameterList(
+            torch.empty(FILTERS * width, CHARACTER * width) for width in WIDTHS
+        )  # H
         self.filter_biases = nn.ParameterList(torch.zeros(FILTERS * width) for width in WIDTHS)
         total = FILTERS * sum(WIDTHS)
         self.highway = nn.Parameter(torch.empty(total, total))  # W_H
@@ -87,7 +91,9 @@ class CharacterWords(nn.Module):
             windows = letters.unfold(1, width, 1).flatten(2)  # (W, L - w + 1, Q w)
             values = F.linear(windows, matrix)
             starts = torch.arange(values.shape[1], device=spelling.device)
-            outside = starts[None] > (lengths - width).clamp(min=0)[:, None]  # a word shorter than the filter has one window
+            outside = (
+                starts[None] > (lengths - width).clamp(min=0)[:, None]
+            )  # a word shorter than the filter has one window
             found.append(torch.tanh(values.masked_fill(outside[:, :, None], -torch.inf).amax(1) + bias))
         y = torch.cat(found, 1)
         t = torch.sigmoid(F.linear(y, self.transform, self.transform_bias))

@@ -1,13 +1,15 @@
-"""Gated recursive convolution (Cho et al. 2014, SSST-8; section 6.2.2 as corrected in the specification, section 4).
+"""Gated recursive convolution (Cho et al. 2014, SSST-8; section 6.2.2 as corrected in the specification,
+section 4).
 
     h_j^0 = U x_j
     ĥ_j^t = φ(W_l h_j^{t-1} + W_r h_{j+1}^{t-1}),   φ the rectifier
     (ω_c, ω_l, ω_r) = softmax(G_l h_j^{t-1} + G_r h_{j+1}^{t-1})       three scalars a node
     h_j^t = ω_c ĥ_j^t + ω_l h_j^{t-1} + ω_r h_{j+1}^{t-1}
 
-A sentence of T words has T - 1 levels above its leaves; the root is its code. Only real nodes are laid out: a level holds, for each
-position j, the sentences (longest first) that still have a node there. Then the right children of a level are the level below
-without its first position, a plain slice, and a sentence's root falls out at position 0 of its last level.
+A sentence of T words has T - 1 levels above its leaves; the root is its code. Only real nodes are laid out: a
+level holds, for each position j, the sentences (longest first) that still have a node there. Then the right
+children of a level are the level below without its first position, a plain slice, and a sentence's root falls
+out at position 0 of its last level.
 
 B sentences, N words, D units, n nodes of a level.
 """
@@ -36,13 +38,17 @@ class Level:
 
 
 def levels(sizes: list[int], device: torch.device) -> Iterator[Level]:
-    """sizes[j] sentences have a word at step j. The last level has no nodes: it only says which roots are left."""
+    """sizes[j] sentences have a word at step j. The last level has no nodes: it only says which roots are
+    left."""
     while sizes:
         above = sizes[1:]
         starts = [0]
         for size in sizes:
             starts.append(starts[-1] + size)
-        parts = [torch.arange(start, start + size, device=device) for start, size in zip(starts, above, strict=False)]
+        parts = [
+            torch.arange(start, start + size, device=device)
+            for start, size in zip(starts, above, strict=False)
+        ]
         left = torch.cat(parts) if parts else torch.zeros(0, dtype=torch.long, device=device)
         yield Level(left, slice(sizes[0], starts[-1]), slice(above[0] if above else 0, sizes[0]))
         sizes = above
@@ -52,7 +58,17 @@ class _GatedConvolutionFunction(torch.autograd.Function):
     """Leaves (N, D) -> roots (B, D), the longest sentence first."""
 
     @staticmethod
-    def forward(ctx: Any, leaves: Tensor, W_l: Tensor, W_r: Tensor, G_l: Tensor, G_r: Tensor, bias: Tensor, gate_bias: Tensor, sizes: list[int]) -> Tensor:
+    def forward(
+        ctx: Any,
+        leaves: Tensor,
+        W_l: Tensor,
+        W_r: Tensor,
+        G_l: Tensor,
+        G_r: Tensor,
+        bias: Tensor,
+        gate_bias: Tensor,
+        sizes: list[int],
+    ) -> Tensor:
         roots = leaves.new_empty(sizes[0], leaves.shape[1])
         h, tree, saved = leaves, list(levels(sizes, leaves.device)), []
         for level in tree:
@@ -96,7 +112,9 @@ class _GatedConvolutionFunction(torch.autograd.Function):
                 below[level.right] = torch.addmm(d_sums @ G_r, d_new, W_r).addcmul_(d, gates[:, 2:])
                 below.index_add_(0, level.left, d_left)  # no row twice
             else:
-                below = d_roots.new_zeros(level.done.stop, d_roots.shape[1])  # one root for each sentence that came so far
+                below = d_roots.new_zeros(
+                    level.done.stop, d_roots.shape[1]
+                )  # one root for each sentence that came so far
             below[level.done] += d_roots[level.done]
             d_above = below
         return d_above, dW_l, dW_r, dG_l, dG_r, d_bias, d_gate_bias, None
@@ -127,7 +145,8 @@ class GatedConvolution(nn.Module):
         self.recurrent_right.mul_(RECURRENT_SCALE)
 
     def forward(self, words: Tensor, sizes: list[int]) -> Tensor:
-        """words (N, E) in packed order, sizes[j] sentences have a word at step j -> roots (B, D), the longest sentence first"""
+        """words (N, E) in packed order, sizes[j] sentences have a word at step j -> roots (B, D), the longest
+        sentence first"""
         return _GatedConvolutionFunction.apply(F.linear(words, self.leaf), *self.matrices(), sizes)
 
     def matrices(self) -> tuple[Tensor, ...]:
@@ -136,7 +155,8 @@ class GatedConvolution(nn.Module):
         return self.recurrent_left, self.recurrent_right, self.gates_left, self.gates_right, bias, gates_bias
 
     def gates_of(self, words: Tensor, sizes: list[int]) -> list[Tensor]:
-        """The gates of every node, for each sentence level by level from below, positions from the left: B tensors (nodes, 3)"""
+        """The gates of every node, for each sentence level by level from below, positions from the left: B
+        tensors (nodes, 3)"""
         W_l, W_r, G_l, G_r, bias, gates_bias = self.matrices()
         h = F.linear(words, self.leaf)
         result: list[list[Tensor]] = [[] for _ in range(sizes[0])]

@@ -14,8 +14,9 @@ def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
 def initialize(module: nn.Module, kind: str, scale: float) -> None:
     """Fill every parameter of a model from torch's generator.
 
-    `paper`: N(0, scale²); `uniform`: U(±scale); `glorot`: U(±√(6 / (fan_in + fan_out))). In all of them parameters named `recurrent` are stacks of
-    orthogonal matrices, biases are 0, and the embedding of <s> stays 0.
+    `paper`: N(0, scale²); `uniform`: U(±scale); `glorot`: U(±√(6 / (fan_in + fan_out))). In all of them
+    parameters named `recurrent` are stacks of orthogonal matrices, biases are 0, and the embedding of <s>
+    stays 0.
     """
     with torch.no_grad():
         for name, parameter in module.named_parameters():

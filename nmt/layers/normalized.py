@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 
 class NormalizedLSTM(nn.Module):
-    """i, f, o, g = norm(W x) + norm(U h) + b, with gains;  c' = σ(f) c + σ(i) tanh(g);  h' = σ(o) tanh(norm(c'))
+    """i, f, o, g = norm(W x) + norm(U h) + b, with gains;  c' = σ(f) c + σ(i) tanh(g);  h' = σ(o)
+    tanh(norm(c'))
 
     A state is [h; c], (R, 2H).
     """
@@ -50,7 +51,8 @@ class NormalizedLSTM(nn.Module):
         return self.advance(self.project(words), state)
 
     def unroll_state(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """words (N, E), start (B, 2H) -> hidden states (N, H), the state after the last step, of the rows that are there (R, 2H)"""
+        """words (N, E), start (B, 2H) -> hidden states (N, H), the state after the last step, of the rows
+        that are there (R, 2H)"""
         x, states, state, end = self.project(words), [], start, 0
         for rows in sizes:
             state = self.advance(x[end : end + rows], state[:rows])

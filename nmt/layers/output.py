@@ -1,6 +1,8 @@
-"""From a decoder state to word probabilities: the deep output with maxout of Cho et al. 2014, softmax, cross-entropy.
+"""From a decoder state to word probabilities: the deep output with maxout of Cho et al. 2014, softmax,
+cross-entropy.
 
-M maxout units, V words, K the width of the last matrix (M, or the rank of a low-rank output matrix), N tokens.
+M maxout units, V words, K the width of the last matrix (M, or the rank of a low-rank output matrix), N
+tokens.
 """
 
 from typing import Any
@@ -12,19 +14,33 @@ from torch.autograd.function import once_differentiable
 
 from nmt.fastmath import rounded
 
-ALIGN = 16  # rows of scores are this many floats or a multiple: a row of 6,478 instead of 6,480 costs matrix products a quarter of their speed
-BLOCK = 256  # rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared cache
+# rows of scores are this many floats or a multiple: a row of 6,478 instead of 6,480 costs matrix products a
+# quarter of their speed
+ALIGN = 16
+# rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared
+# cache
+BLOCK = 256
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is formed at once, so no (N, V) matrix ever exists.
+    """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is formed at once, so no (N, V) matrix ever
+    exists.
 
-    With smoothing ε the answer is not y alone but (1 - ε) y + ε / V of every word (Szegedy et al. 2016). With a penalty α the sum has
-    α (log Z)² of each token, Z being the softmax's denominator (Devlin et al. 2014): scores learn to be log p themselves.
+    With smoothing ε the answer is not y alone but (1 - ε) y + ε / V of every word (Szegedy et al. 2016). With
+    a penalty α the sum has α (log Z)² of each token, Z being the softmax's denominator (Devlin et al. 2014):
+    scores learn to be log p themselves.
     """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, penalty: float) -> Tensor:
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        matrix: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        penalty: float,
+    ) -> Tensor:
         words = len(matrix)
         matrix, all_bias = aligned(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
@@ -43,7 +59,9 @@ class _CrossEntropy(torch.autograd.Function):
             if log_z is not None:
                 total += penalty * log_z.double().square().sum()
                 scores *= 1 + 2 * penalty * log_z
-            scores.scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))  # softmax minus the answer
+            scores.scatter_add_(
+                1, answers, scores.new_full(answers.shape, smoothing - 1)
+            )  # softmax minus the answer
             if smoothing:
                 scores[:, :words] -= smoothing / words
             if d_bias is not None:
@@ -62,7 +80,8 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def aligned(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Matrix (V, K) and bias with rows of probability 0 added, up to a multiple of ALIGN: every softmax over them is the same."""
+    """Matrix (V, K) and bias with rows of probability 0 added, up to a multiple of ALIGN: every softmax over
+    them is the same."""
     more = -len(matrix) % ALIGN
     if not more:
         return matrix, bias
@@ -90,7 +109,10 @@ class Softmax(nn.Module):
         version = (self.words.data_ptr(), self.words._version)
         kept = self._aligned  # read once: another thread may replace it
         if kept is None or kept[0] != version:
-            kept = self._aligned = version, aligned(self.words.detach(), None if self.words_bias is None else self.words_bias.detach())
+            kept = self._aligned = (
+                version,
+                aligned(self.words.detach(), None if self.words_bias is None else self.words_bias.detach()),
+            )
         return kept[1]
 
     def room(self, rows: int) -> Tensor:
@@ -98,7 +120,8 @@ class Softmax(nn.Module):
         return self.words.new_empty(rows, len(self.words) + -len(self.words) % ALIGN)
 
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
-        """(R, K) -> (R, V), natural logarithm; into `out`, a `room`, where no gradient is wanted: fresh pages cost a sixth of the time"""
+        """(R, K) -> (R, V), natural logarithm; into `out`, a `room`, where no gradient is wanted: fresh pages
+        cost a sixth of the time"""
         matrix, bias = self.aligned()
         if out is None:
             return torch.log_softmax(F.linear(features, matrix, bias), 1)[:, : len(self.words)]
@@ -108,7 +131,9 @@ class Softmax(nn.Module):
             torch.addmm(bias, features, matrix.t(), out=out)
         return torch.log_softmax(out, 1, out=out)[:, : len(self.words)]
 
-    def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0) -> Tensor:
+    def cross_entropy(
+        self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
+    ) -> Tensor:
         """Σ -log p(target), natural logarithm, and the penalty Σ α (log Z)²: (N, K), (N,) -> ()"""
         return _CrossEntropy.apply(features, self.words, self.words_bias, targets, smoothing, penalty)
 
@@ -116,7 +141,9 @@ class Softmax(nn.Module):
         """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
         with torch.no_grad():
             blocks = [
-                self.log_probs(features[start : start + BLOCK]).gather(1, targets[start : start + BLOCK, None])[:, 0]
+                self.log_probs(features[start : start + BLOCK]).gather(
+                    1, targets[start : start + BLOCK, None]
+                )[:, 0]
                 for start in range(0, len(features), BLOCK)
             ]
             return torch.cat(blocks) if blocks else features.new_zeros(0)
@@ -129,13 +156,26 @@ class Softmax(nn.Module):
 
 
 class DeepOutput(Softmax):
-    """s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  p = softmax(G m)   (section 4.4.1; pairs are neighbours)
+    """s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  p = softmax(G m)   (section 4.4.1; pairs are
+    neighbours)
 
     With `rank` the output matrix is G_left G_right of that rank.
     """
 
-    def __init__(self, hidden: int, embedding: int, context: int, maxout: int, words: int, rank: int = 0, bias: bool = False, dropout: float = 0.0) -> None:
-        nn.Module.__init__(self)  # not Softmax's: parameters are filled in the order in which they are named here
+    def __init__(
+        self,
+        hidden: int,
+        embedding: int,
+        context: int,
+        maxout: int,
+        words: int,
+        rank: int = 0,
+        bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        nn.Module.__init__(
+            self
+        )  # not Softmax's: parameters are filled in the order in which they are named here
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
         self.context = nn.Parameter(torch.empty(2 * maxout, context)) if context else None  # O_c

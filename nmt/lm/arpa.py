@@ -1,11 +1,14 @@
-"""Back-off n-gram models in arrays, and the ARPA format. The only file that turns log10 into natural logarithms.
+"""Back-off n-gram models in arrays, and the ARPA format. The only file that turns log10 into natural
+logarithms.
 
-An n-gram is a node of level n: its parent is the node of its first n - 1 words, its key parent * V + last word. Keys of a level
-are sorted, so that the nodes of a whole text are found with one searchsorted a level:
+An n-gram is a node of level n: its parent is the node of its first n - 1 words, its key parent * V + last
+word. Keys of a level are sorted, so that the nodes of a whole text are found with one searchsorted a level:
 
-    node of the n-gram that ends at word i  =  find(V * node of the (n-1)-gram that ends at word i - 1, plus word i)
+    node of the n-gram that ends at word i  =  find(V * node of the (n-1)-gram that ends at word i - 1, plus
+    word i)
 
-p(w | h) is the probability of the longest n-gram h'w in the model, times the back-off weights of the longer contexts it has.
+p(w | h) is the probability of the longest n-gram h'w in the model, times the back-off weights of the longer
+contexts it has.
 """
 
 import math
@@ -96,13 +99,18 @@ class NgramModel:
         return LN10 * (total + backoff)
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as their last word."""
+        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as
+        their last word."""
         if not texts:
             return []
         begin, end = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
         lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
-        flat = np.fromiter((word for text in texts for word in (*begin, *self.encode(text), *end)), np.int64, int(lengths.sum()))
+        flat = np.fromiter(
+            (word for text in texts for word in (*begin, *self.encode(text), *end)),
+            np.int64,
+            int(lengths.sum()),
+        )
         found = self.flat_scores(flat, np.repeat(starts, lengths))
         return [part[1:] if whole else part for part in np.split(found, starts[1:])]
 
@@ -138,7 +146,9 @@ def lines(model: NgramModel) -> Iterator[str]:
                 yield f"{log10:.8g}\t{gram}\t{backoff:.8g}"
         else:
             for log10, gram in zip(level.log10.tolist(), texts, strict=True):
-                yield f"{log10:.8g}\t{gram}" + ("\t0" if gram.endswith("\r") else "")  # readers drop a carriage return that ends a line
+                yield f"{log10:.8g}\t{gram}" + (
+                    "\t0" if gram.endswith("\r") else ""
+                )  # readers drop a carriage return that ends a line
     yield ""
     yield "\\end\\"
 
@@ -154,7 +164,8 @@ def is_arpa(path: str | Path) -> bool:
 
 
 def read(path: str | Path) -> NgramModel:
-    """An ARPA file as arrays. DataError with the line's number for one that is damaged, cut off, or no ARPA file."""
+    """An ARPA file as arrays. DataError with the line's number for one that is damaged, cut off, or no ARPA
+    file."""
     reader = Reader(str(path))
     sizes = reader.header()
     words: dict[str, int] = {}
@@ -174,7 +185,8 @@ def read(path: str | Path) -> NgramModel:
 
 
 def trimmed(model: NgramModel) -> NgramModel:
-    """Without highest orders that have no n-gram: the longest sentence may be shorter, or all of them be pruned."""
+    """Without highest orders that have no n-gram: the longest sentence may be shorter, or all of them be
+    pruned."""
     while model.order > 1 and not len(model.levels[-1].keys):
         model.levels.pop()
     return model
@@ -191,7 +203,10 @@ class Reader:
         self.number += 1
         line = next(self.lines, None)
         if line is None:
-            raise DataError(f"{self.path}:{self.number}: the file ends here, expected more n-grams or \\end\\; was it copied whole?")
+            raise DataError(
+                f"{self.path}:{self.number}: the file ends here, expected more n-grams or \\end\\; was it "
+                "copied whole?"
+            )
         return line.rstrip("\r")
 
     def error(self, expected: str, line: str) -> DataError:
@@ -206,7 +221,9 @@ class Reader:
     def header(self) -> list[int]:
         """The numbers of n-grams that \\data\\ promises."""
         if (line := self.filled()).strip() != "\\data\\":
-            raise DataError(f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}")
+            raise DataError(
+                f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}"
+            )
         sizes: list[int] = []
         while (line := self.next()).startswith("ngram "):
             n, _, count = line[6:].partition("=")
@@ -232,10 +249,18 @@ class Reader:
             try:
                 words = parts[1].split(" ")
                 values = value(parts[0]), value(parts[2]) if len(parts) > 2 and parts[2] else 0.0
-                if len(words) != n or len(parts) > 3 or not (values[0] <= 0 and math.isfinite(values[1])) or math.isnan(values[0]):
+                if (
+                    len(words) != n
+                    or len(parts) > 3
+                    or not (values[0] <= 0 and math.isfinite(values[1]))
+                    or math.isnan(values[0])
+                ):
                     raise ValueError
             except (ValueError, IndexError):
-                raise self.error(f"log10 p, {n} words{'' if highest else ' and a back-off weight'}, a tab between them", line) from None
+                raise self.error(
+                    f"log10 p, {n} words{'' if highest else ' and a back-off weight'}, a tab between them",
+                    line,
+                ) from None
             yield values[0], words, values[1]
 
     def unigrams(self, size: int, words: dict[str, int]) -> tuple[Ints, Floats, Floats]:
@@ -254,7 +279,9 @@ class Reader:
         for prob, words, back in self.rows(n, size, highest):
             ids = [get(word, -1) for word in words]
             if -1 in ids:
-                raise DataError(f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is no unigram of this file")
+                raise DataError(
+                    f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is no unigram of this file"
+                )
             flat.extend(ids)
             probs.append(prob)
             backs.append(back)
@@ -266,7 +293,11 @@ class Reader:
         if size and parent.min() < 0:
             row = int((parent < 0).argmax())
             gram = " ".join(model.words[word] for word in grams[row])
-            raise DataError(f"{self.path}: {n}-gram {row + 1} ({gram!r}): its first {n - 1} words are no {n - 1}-gram of this file; KenLM refuses this too")
+            raise DataError(
+                f"{self.path}: {n}-gram {row + 1} ({gram!r}): its first {n - 1} words are no {n - 1}-gram "
+                "of "
+                "this file; KenLM refuses this too"
+            )
         keys = parent * V + grams[:, n - 1]
         order = np.argsort(keys)
         keys = keys[order]

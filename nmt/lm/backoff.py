@@ -1,7 +1,9 @@
-"""A short-list network and a count model as one model of all words (after Schwenk 2007): probabilities sum to one.
+"""A short-list network and a count model as one model of all words (after Schwenk 2007): probabilities sum to
+one.
 
-A word of the short-list has the network's p(w | h). The network's p(UNK | h) is shared among all other words as the count model
-shares its own mass:  p(w | h) = p_net(UNK | h) p_count(w | h) / (1 - Σ p_count(v | h) over the short-list's v).
+A word of the short-list has the network's p(w | h). The network's p(UNK | h) is shared among all other words
+as the count model shares its own mass:  p(w | h) = p_net(UNK | h) p_count(w | h) / (1 - Σ p_count(v | h) over
+the short-list's v).
 """
 
 from collections.abc import Collection, Sequence
@@ -20,19 +22,34 @@ class Shares:
     def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:
         """`shortlist`: the words that the network knows; the end of a sentence is one of them."""
         self.model = model
-        self.inside = np.array([word == EOS or (word in shortlist and word not in (BOS, UNK)) for word in model.words])
+        self.inside = np.array(
+            [word == EOS or (word in shortlist and word not in (BOS, UNK)) for word in model.words]
+        )
         self.masses = masses(model, self.inside)
         self.shortlist = shortlist
 
     def logs(self, texts: Sequence[Sequence[str]]) -> list[Floats]:
-        """For each text and word log(p_count(w | h) / mass outside), natural, and 0 for words of the short-list; the end of the text included."""
+        """For each text and word log(p_count(w | h) / mass outside), natural, and 0 for words of the
+        short-list; the end of the text included."""
         if not texts:
             return []
         ids, model = self.model.ids, self.model
         lengths = np.array([len(text) + 2 for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
-        flat = np.fromiter((word for text in texts for word in (ids[BOS], *model.encode(text), ids[EOS])), np.int64, int(lengths.sum()))
-        outside = np.fromiter((flag for text in texts for flag in (False, *(word not in self.shortlist for word in text), False)), bool, len(flat))
+        flat = np.fromiter(
+            (word for text in texts for word in (ids[BOS], *model.encode(text), ids[EOS])),
+            np.int64,
+            int(lengths.sum()),
+        )
+        outside = np.fromiter(
+            (
+                flag
+                for text in texts
+                for flag in (False, *(word not in self.shortlist for word in text), False)
+            ),
+            bool,
+            len(flat),
+        )
         first = np.repeat(starts, lengths)
         nodes = model.nodes(flat, first)
         mass = np.full(len(flat), self.masses[0][0])
@@ -45,9 +62,11 @@ class Shares:
 
 
 def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
-    """Σ p(v | context) over the words marked `inside` (V,): for the empty context (1,), then for each node of levels 1 to order - 1.
+    """Σ p(v | context) over the words marked `inside` (V,): for the empty context (1,), then for each node of
+    levels 1 to order - 1.
 
-    Σ_v p(v | h) = Σ p(hv) of the n-grams there are + back-off(h) (Σ_v p(v | h') - Σ p(v | h') of the same words)
+    Σ_v p(v | h) = Σ p(hv) of the n-grams there are + back-off(h) (Σ_v p(v | h') - Σ p(v | h') of the same
+    words)
     """
     V = len(model.words)
     found = [np.array([(10.0 ** model.levels[0].log10[inside]).sum()])]
@@ -70,7 +89,8 @@ def last_scores(model: NgramModel, grams: Ints) -> Floats:
 
 
 def suffix_masses(model: NgramModel, found: Sequence[Floats], contexts: Ints) -> Floats:
-    """The mass after each context without its first word, or without more where the model has none: (M, n) -> (M,)"""
+    """The mass after each context without its first word, or without more where the model has none: (M, n) ->
+    (M,)"""
     M, n = contexts.shape
     mass = np.full(M, found[0][0])
     if n == 1:

@@ -1,4 +1,5 @@
-"""n-gram models by their files: ARPA through our own reader, KenLM's binary formats through the package kenlm."""
+"""n-gram models by their files: ARPA through our own reader, KenLM's binary formats through the package
+kenlm."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ class CountModel(Protocol):
     def knows(self, word: str) -> bool: ...
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as their last word."""
+        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as
+        their last word."""
         ...
 
 
@@ -52,7 +54,8 @@ class KenLM:
 
 
 def load(path: str | Path) -> CountModel:
-    """ConfigError where a binary file needs kenlm and it is not installed, DataError for a file that is no n-gram model."""
+    """ConfigError where a binary file needs kenlm and it is not installed, DataError for a file that is no
+    n-gram model."""
     path = str(path)
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
@@ -61,7 +64,10 @@ def load(path: str | Path) -> CountModel:
     with open(path, "rb") as stream:
         head = stream.read(len(KENLM))
     if head != KENLM:
-        raise DataError(f"{path}: not an ARPA or KenLM file: it begins neither with \\data\\ nor with {KENLM.decode().strip()!r}")
+        raise DataError(
+            f"{path}: not an ARPA or KenLM file: it begins neither with \\data\\ nor with "
+            f"{KENLM.decode().strip()!r}"
+        )
     return KenLM(path)
 
 
@@ -70,7 +76,11 @@ def load_kenlm(path: str) -> tuple[Any, Any]:
     try:
         import kenlm
     except ImportError as error:
-        raise ConfigError(f"{path}: a binary model needs the package kenlm; install it with: pip install 'nmt-smt[kenlm]', or give the ARPA file") from error
+        raise ConfigError(
+            f"{path}: a binary model needs the package kenlm; install it with: pip install "
+            "'nmt-smt[kenlm]', "
+            "or give the ARPA file"
+        ) from error
     try:
         config = kenlm.Config()
         config.show_progress = False

@@ -1,7 +1,9 @@
-"""The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk 2007; section 4.4.1).
+"""The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk 2007;
+section 4.4.1).
 
-E size of a word's vector, n order, U distinct contexts, N words, V vocabulary. With one tanh layer it is Bengio's model (section 2.2.1).
-Words before the beginning of a sentence are <s>, which here has a vector of its own.
+E size of a word's vector, n order, U distinct contexts, N words, V vocabulary. With one tanh layer it is
+Bengio's model (section 2.2.1). Words before the beginning of a sentence are <s>, which here has a vector of
+its own.
 """
 
 from collections.abc import Sequence
@@ -46,7 +48,9 @@ class CSLM(RowState, nn.Module):
 
     def features(self, contexts: Tensor) -> Tensor:
         """Contexts (N, n - 1), the word before last -> what the softmax reads (N, K)"""
-        return self.above(self.first(F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training)))
+        return self.above(
+            self.first(F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training))
+        )
 
     def above(self, first: Tensor) -> Tensor:
         """The first layer's sums (N, H) -> (N, K)"""
@@ -69,7 +73,9 @@ class CSLM(RowState, nn.Module):
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """Σ -log p of the targets, with (log Z)² where `normalizer` asks for it in training: ()"""
         penalty = self.normalizer if self.training else 0.0
-        return self.output.cross_entropy(self.features(self.contexts(batch.target)), batch.target.ids, smoothing, penalty)
+        return self.output.cross_entropy(
+            self.features(self.contexts(batch.target)), batch.target.ids, smoothing, penalty
+        )
 
     def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
         return self.loss(batch, smoothing), None
@@ -84,24 +90,31 @@ class CSLM(RowState, nn.Module):
         return torch.full((len(sources), self.order - 1), BOS, device=self.device)
 
     def step(self, state: Tensor, words: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word: words (R,), None before the first -> (R, V), natural logarithm, and the context with them"""
+        """log p of every next word: words (R,), None before the first -> (R, V), natural logarithm, and the
+        context with them"""
         if words is not None:
             state = torch.cat([state[:, 1:], words[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
 
 
 def ngrams(texts: Sequence[Ids], order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every word of some sentences and their end symbols, (N,), with the order - 1 words before it, (N, order - 1)"""
+    """Every word of some sentences and their end symbols, (N,), with the order - 1 words before it, (N, order
+    - 1)"""
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
     padded = np.full(int(lengths.sum()) + (order - 1) * len(texts), BOS, np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + order - 1)[:-1]]).astype(np.int64)
-    places = np.concatenate([[], *(np.arange(length) + start + order - 1 for start, length in zip(starts, lengths, strict=True))]).astype(np.int64)
-    padded[places] = np.concatenate([np.zeros(0, np.int64), *(np.array([*text, EOS], np.int64) for text in texts)])
+    places = np.concatenate(
+        [[], *(np.arange(length) + start + order - 1 for start, length in zip(starts, lengths, strict=True))]
+    ).astype(np.int64)
+    padded[places] = np.concatenate(
+        [np.zeros(0, np.int64), *(np.array([*text, EOS], np.int64) for text in texts)]
+    )
     return padded[places[:, None] + np.arange(1 - order, 0)], padded[places]
 
 
 def distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct rows of (N, k) and which of them each row is: (U, k), (N,). Column by column, ten times as fast as np.unique(axis=0)."""
+    """Distinct rows of (N, k) and which of them each row is: (U, k), (N,). Column by column, ten times as
+    fast as np.unique(axis=0)."""
     index = np.zeros(len(rows), np.int64)
     for column in rows.T:
         index = np.unique(index * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
@@ -112,12 +125,17 @@ def distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 @torch.no_grad()
 def ngram_scores(
-    model: CSLM, contexts: NDArray[np.int64], words: NDArray[np.int64], normalized: bool = False, table: Tensor | None = None
+    model: CSLM,
+    contexts: NDArray[np.int64],
+    words: NDArray[np.int64],
+    normalized: bool = False,
+    table: Tensor | None = None,
 ) -> NDArray[np.float64]:
     """log p(word | context) of many n-grams, natural logarithm: (N, n - 1), (N,) -> (N,)
 
-    Each distinct context is computed once, its first layer from a table of what each word adds at each place. `normalized` takes
-    log Z as 0: only for models that were trained with `normalizer`. `table`: of `first_layer_table`, for many small calls.
+    Each distinct context is computed once, its first layer from a table of what each word adds at each place.
+    `normalized` takes log Z as 0: only for models that were trained with `normalizer`. `table`: of
+    `first_layer_table`, for many small calls.
     """
     unique, index = distinct(contexts)
     order = np.argsort(index, kind="stable")
@@ -128,7 +146,9 @@ def ngram_scores(
     for start in range(0, len(unique), ROWS):
         features = model.above(first.rows(start, start + ROWS))
         edges = slice(*np.searchsorted(index, [start, start + len(features)]))
-        asked, answers = (torch.from_numpy(part).to(model.device) for part in (index[edges] - start, words[edges]))
+        asked, answers = (
+            torch.from_numpy(part).to(model.device) for part in (index[edges] - start, words[edges])
+        )
         if room is None:
             found = model.output.scores_of(features.index_select(0, asked), answers)
         else:
@@ -148,14 +168,17 @@ def first_layer_table(model: CSLM) -> Tensor | None:
 
 
 class FirstLayer:
-    """The first layer's sums of given contexts: Σ_k W_k e(w_k) + b, from tables of W_k e(w) where words are fewer than contexts."""
+    """The first layer's sums of given contexts: Σ_k W_k e(w_k) + b, from tables of W_k e(w) where words are
+    fewer than contexts."""
 
     def __init__(self, model: CSLM, contexts: NDArray[np.int64], table: Tensor | None = None) -> None:
         self.model = model
         places = model.order - 1
         if table is not None:
             self.table: Tensor | None = table
-            self.contexts = torch.from_numpy(contexts + np.arange(places) * (len(table) // places)).to(model.device)
+            self.contexts = torch.from_numpy(contexts + np.arange(places) * (len(table) // places)).to(
+                model.device
+            )
             return
         words, inverse = np.unique(contexts, return_inverse=True)
         self.contexts = torch.from_numpy(contexts).to(model.device)
@@ -164,10 +187,14 @@ class FirstLayer:
             vectors = model.embedding(torch.from_numpy(words).to(model.device))  # (W, E)
             parts = model.first.weight.split(vectors.shape[1], 1)
             self.table = torch.cat([vectors @ part.t() for part in parts])  # (places * W, H)
-            self.contexts = torch.from_numpy(inverse.reshape(contexts.shape) + np.arange(places) * len(words)).to(model.device)
+            self.contexts = torch.from_numpy(
+                inverse.reshape(contexts.shape) + np.arange(places) * len(words)
+            ).to(model.device)
 
     def rows(self, start: int, stop: int) -> Tensor:
         contexts = self.contexts[start:stop]
         if self.table is None:
-            return F.linear(self.model.embedding(contexts).flatten(1), self.model.first.weight, self.model.first.bias)
+            return F.linear(
+                self.model.embedding(contexts).flatten(1), self.model.first.weight, self.model.first.bias
+            )
         return F.embedding_bag(contexts, self.table, mode="sum") + self.model.first.bias

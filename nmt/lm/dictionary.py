@@ -1,15 +1,17 @@
 """Dictionaries of multi-symbol tokens by adapted byte-pair encoding (chapter 8, algorithm 3, as corrected).
 
-The most frequent pair of neighbouring tokens is merged into a new token, again and again. A token that has become rarer than the
-new one is taken apart again, so that `abcabcabc...` keeps abc and drops ab. Single symbols always stay. Ties go to the pair that
-was made of older tokens.
+The most frequent pair of neighbouring tokens is merged into a new token, again and again. A token that has
+become rarer than the new one is taken apart again, so that `abcabcabc...` keeps abc and drops ab. Single
+symbols always stay. Ties go to the pair that was made of older tokens.
 
-`parts` looks at the two tokens that a merge has used up. `all` looks at every token, as the algorithm is printed; on English
-text that goes round in a circle (the Penn Treebank: 129 tokens, then again and again the same 400 merges), since what is taken
-apart makes other pairs more frequent, whose merges remove more. `none` is plain byte-pair encoding.
+`parts` looks at the two tokens that a merge has used up. `all` looks at every token, as the algorithm is
+printed; on English
+text that goes round in a circle (the Penn Treebank: 129 tokens, then again and again the same 400 merges),
+since what is taken apart makes other pairs more frequent, whose merges remove more. `none` is plain byte-pair
+encoding.
 
-The text is an array of token numbers, four bytes a token, lines apart. A merge is one pass over it; the counts of pairs are changed
-only around the places where something was merged.
+The text is an array of token numbers, four bytes a token, lines apart. A merge is one pass over it; the
+counts of pairs are changed only around the places where something was merged.
 """
 
 import heapq
@@ -36,7 +38,8 @@ Keys = NDArray[np.int64]
 
 @dataclass
 class Dictionary:
-    """Tokens as tuples of symbols: the single symbols first, then the others in the order in which they were made."""
+    """Tokens as tuples of symbols: the single symbols first, then the others in the order in which they were
+    made."""
 
     tokens: list[tuple[str, ...]]
     counts: list[int]  # how often each stands in the segmented training text
@@ -60,7 +63,10 @@ class Dictionary:
         try:
             size = numbers.count(header.removeprefix(f"{HEADER} size="))
         except ValueError as error:
-            raise DataError(f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a dictionary of this version?") from error
+            raise DataError(
+                f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a dictionary of this "
+                "version?"
+            ) from error
         tokens, counts = [], []
         for number, line in enumerate(lines, 2):
             text, _, count = line.rpartition("\t")
@@ -69,12 +75,19 @@ class Dictionary:
                 if not all(text.split(" ")):
                     raise ValueError
             except ValueError as error:
-                raise DataError(f"{path}:{number}: expected symbols with a blank between them, a tab and a count, found {shown(line)}") from error
+                raise DataError(
+                    f"{path}:{number}: expected symbols with a blank between them, a tab and a count, found "
+                    f"{shown(line)}"
+                ) from error
             tokens.append(tuple(text.split(" ")))
         if len(tokens) != size:
-            raise DataError(f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?")
+            raise DataError(
+                f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?"
+            )
         found = Dictionary(tokens, counts)
-        if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(found.symbols):
+        if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(
+            found.symbols
+        ):
             raise DataError(f"{path}: a token stands twice, or has a symbol that is no token of its own")
         return found
 
@@ -113,7 +126,9 @@ class Learner:
     def change(self, gone: Keys, come: Keys) -> None:
         """New counts of pairs. Of twice the same token all neighbours are counted here: `a a a` twice."""
         keys, index = np.unique(np.concatenate([gone, come]), return_inverse=True)
-        delta = np.bincount(index[len(gone) :], minlength=len(keys)) - np.bincount(index[: len(gone)], minlength=len(keys))
+        delta = np.bincount(index[len(gone) :], minlength=len(keys)) - np.bincount(
+            index[: len(gone)], minlength=len(keys)
+        )
         for key, by in zip(keys[delta != 0].tolist(), delta[delta != 0].tolist(), strict=True):
             now = self.pairs.get(key, 0) + by
             if now:
@@ -125,7 +140,8 @@ class Learner:
     def best(self) -> tuple[int, Keys] | None:
         """The pair of the greatest count, and where it stands; None when no pair stands twice.
 
-        Heap entries that are no longer true are dropped. Of twice the same token the count is an upper bound: the true one is found here.
+        Heap entries that are no longer true are dropped. Of twice the same token the count is an upper bound:
+        the true one is found here.
         """
         bounds: list[tuple[int, int]] = []
         best: tuple[int, int, Keys] | None = None
@@ -179,7 +195,15 @@ class Learner:
     def remove_rarer(self, token: int, among: Sequence[int]) -> None:
         """Take apart those of some tokens that are rarer than this one, symbols excepted."""
         rare = np.zeros(len(self.alive), bool)
-        rare[[number for number in among if self.alive[number] and self.parts[number][0] >= 0 and self.counts[number] < self.counts[token]]] = True
+        rare[
+            [
+                number
+                for number in among
+                if self.alive[number]
+                and self.parts[number][0] >= 0
+                and self.counts[number] < self.counts[token]
+            ]
+        ] = True
         if not rare.any():
             return
         self.alive &= ~rare
@@ -219,8 +243,14 @@ class Learner:
         return Dictionary([self.tokens[number] for number in kept], self.counts[kept].tolist())
 
 
-def learn(lines: Iterable[Sequence[str]], size: int, removals: str = "parts", progress: Callable[[int], None] = lambda tokens: None) -> Dictionary:
-    """A dictionary of `size` tokens, or fewer where no pair stands twice or tokens only come and go. DataError for text without symbols."""
+def learn(
+    lines: Iterable[Sequence[str]],
+    size: int,
+    removals: str = "parts",
+    progress: Callable[[int], None] = lambda tokens: None,
+) -> Dictionary:
+    """A dictionary of `size` tokens, or fewer where no pair stands twice or tokens only come and go.
+    DataError for text without symbols."""
     work = Learner(lines)
     if not work.tokens:
         raise DataError("no symbols to learn a dictionary from")
@@ -228,7 +258,9 @@ def learn(lines: Iterable[Sequence[str]], size: int, removals: str = "parts", pr
     while int(work.alive.sum()) < size and stalled < STALL and (found := work.best()):
         token = work.merge(*found)
         if removals != "none":
-            work.remove_rarer(token, divmod(found[0], SHIFT) if removals == "parts" else range(len(work.tokens)))
+            work.remove_rarer(
+                token, divmod(found[0], SHIFT) if removals == "parts" else range(len(work.tokens))
+            )
         now = int(work.alive.sum())
         largest, stalled = max(largest, now), 0 if now > largest else stalled + 1
         progress(now)
@@ -236,17 +268,27 @@ def learn(lines: Iterable[Sequence[str]], size: int, removals: str = "parts", pr
 
 
 def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
-    """Cut a text into the fewest tokens there are for it; of several ways the one that begins with the longest token."""
+    """Cut a text into the fewest tokens there are for it; of several ways the one that begins with the
+    longest token."""
     known = set(dictionary.tokens)
     fewest: list[float] = [0.0]
     for start in range(len(symbols) - 1, -1, -1):
         lengths = range(1, min(dictionary.longest, len(symbols) - start) + 1)
-        fewest.append(1 + min((fewest[-length] for length in lengths if tuple(symbols[start : start + length]) in known), default=np.inf))
+        fewest.append(
+            1
+            + min(
+                (fewest[-length] for length in lengths if tuple(symbols[start : start + length]) in known),
+                default=np.inf,
+            )
+        )
     fewest.reverse()
     found, at = [], 0
     while at < len(symbols):
         lengths = range(min(dictionary.longest, len(symbols) - at), 0, -1)
-        length = next((n for n in lengths if tuple(symbols[at : at + n]) in known and fewest[at + n] == fewest[at] - 1), 1)
+        length = next(
+            (n for n in lengths if tuple(symbols[at : at + n]) in known and fewest[at + n] == fewest[at] - 1),
+            1,
+        )
         found.append(tuple(symbols[at : at + length]))
         at += length
     return found

@@ -1,7 +1,7 @@
 """Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), the same numbers as KenLM's lmplz.
 
-All n-grams are held in memory as arrays, about `BYTES` bytes a word and order: a hundred million words of order 5 take 30 GB. For
-larger text use lmplz, whose files are the same.
+All n-grams are held in memory as arrays, about `BYTES` bytes a word and order: a hundred million words of
+order 5 take 30 GB. For larger text use lmplz, whose files are the same.
 """
 
 import logging
@@ -27,17 +27,39 @@ MINUS_ALL = -99.0  # log10 p of what can never follow
 @dataclass
 class KneserNeyConfig:
     order: int = number(5, least=1, most=20)  # KenLM itself is built for at most 6 unless told otherwise
-    prune: tuple[int, ...] = number((0,), least=0)  # n-grams that occur at most so often are left out, for each order; the last value holds for all longer ones
-    interpolate_unigrams: bool = True  # unigrams share mass with all words, <unk> among them; else <unk> alone gets it, as SRILM does
-    discount_fallback: tuple[float, ...] = number((), least=0, most=3)  # D1, D2, D3+ for orders with too little text to tell; empty: an error
+    prune: tuple[int, ...] = number(
+        (0,),
+        least=0,
+        # n-grams that occur at most so often are left out, for each order; the last value holds for all
+        # longer
+        # ones
+    )
+    interpolate_unigrams: bool = (
+        True  # unigrams share mass with all words, <unk> among them; else <unk> alone gets it, as SRILM does
+    )
+    discount_fallback: tuple[float, ...] = number(
+        (), least=0, most=3
+    )  # D1, D2, D3+ for orders with too little text to tell; empty: an error
     skip_symbols: bool = False  # leave <s> and </s> out of the text instead of refusing it
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
         settings.check(self, "--")
-        if not self.prune or self.prune[0] != 0 or list(self.prune) != sorted(self.prune) or len(self.prune) > self.order:
-            raise ConfigError(f"--prune {' '.join(map(str, self.prune))}: expected at most {self.order} numbers that never fall, the first of them 0")
-        if self.discount_fallback and (len(self.discount_fallback) != 3 or any(not 0 <= d <= k for k, d in enumerate(self.discount_fallback, 1))):
+        if (
+            not self.prune
+            or self.prune[0] != 0
+            or list(self.prune) != sorted(self.prune)
+            or len(self.prune) > self.order
+        ):
+            raise ConfigError(
+                f"--prune {' '.join(map(str, self.prune))}: expected at most {self.order} numbers that "
+                "never "
+                "fall, the first of them 0"
+            )
+        if self.discount_fallback and (
+            len(self.discount_fallback) != 3
+            or any(not 0 <= d <= k for k, d in enumerate(self.discount_fallback, 1))
+        ):
             raise ConfigError("--discount-fallback: expected three discounts, at most 1, 2 and 3")
 
     def threshold(self, n: int) -> int:
@@ -91,13 +113,17 @@ def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> Ngr
 
 
 def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> Text:
-    """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or left out."""
+    """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or left
+    out."""
     numbers = {UNK: 0, BOS: 1, EOS: 2}
     ids = array("i")
     for line, words in enumerate(sentences, 1):
         if BOS in words or EOS in words:
             if not skip_symbols:
-                raise DataError(f"line {line}: the text contains {BOS if BOS in words else EOS}, which stands for its edges; remove it, or use --skip-symbols")
+                raise DataError(
+                    f"line {line}: the text contains {BOS if BOS in words else EOS}, which stands for its "
+                    "edges; remove it, or use --skip-symbols"
+                )
             words = [word for word in words if word not in (BOS, EOS)]
         ids.append(1)
         ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
@@ -111,12 +137,18 @@ def count(text: Text, order: int) -> list[Counted]:
     """The n-grams of every length, in no sentence across its edges."""
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
-    place = np.arange(N) - np.maximum.accumulate(np.where(words == 1, np.arange(N), 0))  # in its sentence, <s> at 0
-    levels = [Counted(np.arange(V), np.bincount(words, minlength=V), np.zeros(V, np.int64), np.arange(V) == 1)]
+    place = np.arange(N) - np.maximum.accumulate(
+        np.where(words == 1, np.arange(N), 0)
+    )  # in its sentence, <s> at 0
+    levels = [
+        Counted(np.arange(V), np.bincount(words, minlength=V), np.zeros(V, np.int64), np.arange(V) == 1)
+    ]
     node = words  # of the n-gram that ends at each token
     for n in range(2, order + 1):
         ends = np.flatnonzero(place >= n - 1)
-        keys, which, raw = np.unique(node[ends - 1] * V + words[ends], return_inverse=True, return_counts=True)
+        keys, which, raw = np.unique(
+            node[ends - 1] * V + words[ends], return_inverse=True, return_counts=True
+        )
         suffix = np.empty(len(keys), np.int64)
         suffix[which] = node[ends]
         node = np.full(N, -1, np.int64)
@@ -126,14 +158,16 @@ def count(text: Text, order: int) -> list[Counted]:
 
 
 def adjust(here: Counted, above: Counted | None) -> Ints:
-    """Of the highest order how often; of others after how many different words, or how often where nothing can stand before: (M,)"""
+    """Of the highest order how often; of others after how many different words, or how often where nothing
+    can stand before: (M,)"""
     if above is None:
         return here.raw.copy()
     return np.where(here.begins, here.raw, np.bincount(above.suffix, minlength=len(here.raw)))
 
 
 def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
-    """0, D1, D2 and D3+ from the counts of counts. DataError where there are too few to tell, unless there is a fallback."""
+    """0, D1, D2 and D3+ from the counts of counts. DataError where there are too few to tell, unless there is
+    a fallback."""
     t = [int(np.count_nonzero(counts == k)) for k in range(5)]
     if all(t[1:4]):
         y = t[1] / (t[1] + 2 * t[2])
@@ -142,19 +176,34 @@ def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
             return np.array([0.0, *found])
         problem = f"discounts of {n}-grams are out of range ({', '.join(f'{d:.3g}' for d in found)})"
     else:
-        problem = f"no {n}-gram occurs {('once', 'twice', 'three times')[[bool(k) for k in t[1:4]].index(False)]}, which discounts need"
+        problem = (
+            f"no {n}-gram occurs "
+            f"{('once', 'twice', 'three times')[[bool(k) for k in t[1:4]].index(False)]}, which discounts "
+            "need"
+        )
     if not fallback:
-        raise DataError(f"too little text: {problem}; --discount-fallback takes {', '.join(map(str, FALLBACK))} instead")
+        raise DataError(
+            f"too little text: {problem}; --discount-fallback takes {', '.join(map(str, FALLBACK))} instead"
+        )
     log.warning("%s: taking %s", problem, ", ".join(f"{d:g}" for d in fallback))
     return np.array([0.0, *fallback])
 
 
 def interpolate(
-    here: Counted, adjusted: Ints, discounts: Floats, kept: NDArray[np.bool_], lower: Floats, n: int, V: int, config: KneserNeyConfig
+    here: Counted,
+    adjusted: Ints,
+    discounts: Floats,
+    kept: NDArray[np.bool_],
+    lower: Floats,
+    n: int,
+    V: int,
+    config: KneserNeyConfig,
 ) -> tuple[Floats, Floats, Floats]:
-    """p of each n-gram, (M,), the weight of the lower order after each of its contexts, and p of all, the pruned ones too.
+    """p of each n-gram, (M,), the weight of the lower order after each of its contexts, and p of all, the
+    pruned ones too.
 
-    p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is what the discounts and the pruned n-grams leave.
+    p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is what the discounts and the pruned n-grams
+    leave.
     """
     parent = here.keys // V if n > 1 else np.zeros(V, np.int64)
     contexts = int(parent.max(initial=-1)) + 1
@@ -164,7 +213,11 @@ def interpolate(
     if n > 1:
         below = lower[here.suffix]
     else:
-        below = np.where(np.arange(V) == 1, 0.0, 1 / (V - 1)) if config.interpolate_unigrams else np.where(np.arange(V) == 0, 1.0, 0.0)
+        below = (
+            np.where(np.arange(V) == 1, 0.0, 1 / (V - 1))
+            if config.interpolate_unigrams
+            else np.where(np.arange(V) == 0, 1.0, 0.0)
+        )
     probs = (adjusted - taken) / total[parent] + gamma[parent] * below
     return probs, gamma, probs
 

@@ -1,9 +1,11 @@
-"""Strings as lattices of tokens: which arcs there are, log p of arcs, and the likelihood summed over all segmentations (eq. 8.8).
+"""Strings as lattices of tokens: which arcs there are, log p of arcs, and the likelihood summed over all
+segmentations (eq. 8.8).
 
-    log α_t = logsumexp over arcs that end at t of (log p(token | state at its beginning) + log α at its beginning)
+    log α_t = logsumexp over arcs that end at t of (log p(token | state at its beginning) + log α at its
+    beginning)
 
-B strings side by side, T steps, L length of the longest token, A arcs, D tokens. Position 0 stands before the first step; the L - 1
-positions before it belong to the text that was read before.
+B strings side by side, T steps, L length of the longest token, A arcs, D tokens. Position 0 stands before the
+first step; the L - 1 positions before it belong to the text that was read before.
 """
 
 from collections.abc import Sequence
@@ -35,18 +37,30 @@ class Arcs:
 
 
 class Tokens:
-    """What the model predicts: the V symbols of a vocabulary, specials among them, then the dictionary's longer tokens.
+    """What the model predicts: the V symbols of a vocabulary, specials among them, then the dictionary's
+    longer tokens.
 
-    Texts are read through a trie: the string that ends at a symbol is the one that ended before it, and this symbol.
+    Texts are read through a trie: the string that ends at a symbol is the one that ended before it, and this
+    symbol.
     """
 
     def __init__(self, symbols: Sequence[str], dictionary: Dictionary) -> None:
         numbers = {symbol: number for number, symbol in enumerate(symbols)}
-        longer = [token for token in dictionary.tokens if len(token) > 1 and all(symbol in numbers for symbol in token)]
-        self.spelling = [[number] for number in range(len(symbols))] + [[numbers[symbol] for symbol in token] for token in longer]
-        self.texts = ["\n" if number == EOS else symbol for number, symbol in enumerate(symbols)] + ["".join(token) for token in longer]
+        longer = [
+            token
+            for token in dictionary.tokens
+            if len(token) > 1 and all(symbol in numbers for symbol in token)
+        ]
+        self.spelling = [[number] for number in range(len(symbols))] + [
+            [numbers[symbol] for symbol in token] for token in longer
+        ]
+        self.texts = ["\n" if number == EOS else symbol for number, symbol in enumerate(symbols)] + [
+            "".join(token) for token in longer
+        ]
         self.size, self.longest = len(self.spelling), max(map(len, self.spelling))
-        codes: dict[int, int] = {}  # code of a prefix * size + symbol -> code of the longer prefix; the empty one is 0
+        codes: dict[
+            int, int
+        ] = {}  # code of a prefix * size + symbol -> code of the longer prefix; the empty one is 0
         token_of = [-1]
         for token, spelling in enumerate(self.spelling):
             code = 0
@@ -60,9 +74,12 @@ class Tokens:
         self.token_of = np.array(token_of, np.int64)
 
     def arcs(self, symbols: Ids, steps: int) -> Arcs:
-        """Every token that ends at one of the last `steps` symbols: (B, N) -> Arcs. A symbol -1 is in no token."""
+        """Every token that ends at one of the last `steps` symbols: (B, N) -> Arcs. A symbol -1 is in no
+        token."""
         before, parts = symbols.shape[1] - steps, []
-        code = np.zeros_like(symbols)  # of the string of the length in hand that ends here, -1: no prefix of a token
+        code = np.zeros_like(
+            symbols
+        )  # of the string of the length in hand that ends here, -1: no prefix of a token
         for length in range(1, self.longest + 1):
             if length > 1:
                 code = np.concatenate([np.full((len(symbols), 1), -1), code[:, :-1]], 1)
@@ -80,10 +97,13 @@ class Tokens:
 
 
 class _ArcScores(torch.autograd.Function):
-    """log softmax(f Gᵀ + b) of some states at some tokens; the softmax is made again, block by block, in the backward pass."""
+    """log softmax(f Gᵀ + b) of some states at some tokens; the softmax is made again, block by block, in the
+    backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor, states: Tensor, tokens: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor, states: Tensor, tokens: Tensor
+    ) -> Tensor:
         ctx.save_for_backward(features, matrix, bias, states, tokens)
         found = []
         wide, wide_bias = aligned(matrix, bias)
@@ -98,7 +118,11 @@ class _ArcScores(torch.autograd.Function):
         features, matrix, bias, states, tokens = ctx.saved_tensors
         wide, wide_bias = aligned(matrix, bias)
         assert wide_bias is not None
-        d_features, d_matrix, d_bias = torch.empty_like(features), torch.zeros_like(wide), torch.zeros_like(wide_bias)
+        d_features, d_matrix, d_bias = (
+            torch.empty_like(features),
+            torch.zeros_like(wide),
+            torch.zeros_like(wide_bias),
+        )
         for start, edges in blocks(states, len(features)):
             rows = features[start : start + BLOCK]
             weights = grad.new_zeros(len(rows)).index_add_(0, states[edges] - start, grad[edges])
@@ -114,7 +138,10 @@ def blocks(states: Tensor, count: int) -> list[tuple[int, slice]]:
     """The first state of each block, and which of the sorted `states` lie in it."""
     starts = torch.arange(0, count + BLOCK, BLOCK, device=states.device)
     cuts = torch.searchsorted(states, starts).tolist()
-    return [(start, slice(low, high)) for start, low, high in zip(range(0, count, BLOCK), cuts, cuts[1:], strict=False)]
+    return [
+        (start, slice(low, high))
+        for start, low, high in zip(range(0, count, BLOCK), cuts, cuts[1:], strict=False)
+    ]
 
 
 def arc_scores(features: Tensor, matrix: Tensor, bias: Tensor, states: Tensor, tokens: Tensor) -> Tensor:
@@ -128,7 +155,8 @@ class _Marginal(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, before: Tensor) -> Tensor:
-        """scores (T, B, L) of the arc of length l + 1 that ends at step t + 1, -inf: none; before (L, B): log α of positions 1 - L .. 0"""
+        """scores (T, B, L) of the arc of length l + 1 that ends at step t + 1, -inf: none; before (L, B): log
+        α of positions 1 - L .. 0"""
         T, B, L = scores.shape
         alpha = torch.cat([before, scores.new_empty(T, B)])  # position t is row t + L - 1
         for t in range(T):
@@ -144,7 +172,9 @@ class _Marginal(torch.autograd.Function):
         d_alpha = torch.cat([torch.zeros_like(alpha[:L]), grad])
         d_scores = torch.empty_like(scores)
         for t in range(T - 1, -1, -1):
-            share = torch.exp(scores[t] + alpha[t : t + L].flip(0).t() - alpha[t + L][:, None])  # (B, L) of each arc into this position
+            share = torch.exp(
+                scores[t] + alpha[t : t + L].flip(0).t() - alpha[t + L][:, None]
+            )  # (B, L) of each arc into this position
             d_scores[t] = share * d_alpha[t + L][:, None]
             d_alpha[t : t + L] += d_scores[t].t().flip(0)
         return d_scores, None

@@ -17,23 +17,43 @@ def find() -> str | None:
 
 def arguments(program: str, config: KneserNeyConfig, memory: float, folder: str) -> list[str]:
     """The command line that asks for the same model: memory in bytes, `folder` for temporary files."""
-    found = [program, "--order", str(config.order), "--memory", f"{int(memory / 1e6)}M", "--temp_prefix", f"{folder}/", "--prune", *map(str, config.prune)]
+    found = [
+        program,
+        "--order",
+        str(config.order),
+        "--memory",
+        f"{int(memory / 1e6)}M",
+        "--temp_prefix",
+        f"{folder}/",
+        "--prune",
+        *map(str, config.prune),
+    ]
     found += ["--interpolate_unigrams", str(int(config.interpolate_unigrams))]
     if config.discount_fallback:
-        found += ["--discount_fallback", *([] if config.discount_fallback == FALLBACK else map(str, config.discount_fallback))]
+        found += [
+            "--discount_fallback",
+            *([] if config.discount_fallback == FALLBACK else map(str, config.discount_fallback)),
+        ]
     return found + (["--skip_symbols"] if config.skip_symbols else [])
 
 
 def estimate(text: str, output: str, config: KneserNeyConfig, memory: float) -> None:
-    """Write the ARPA file. ConfigError where lmplz is not installed, UserError with its own last line where it fails."""
+    """Write the ARPA file. ConfigError where lmplz is not installed, UserError with its own last line where
+    it fails."""
     program = find()
     if not program:
-        raise ConfigError("--estimator lmplz: there is no lmplz on the PATH; install KenLM, or use --estimator own")
+        raise ConfigError(
+            "--estimator lmplz: there is no lmplz on the PATH; install KenLM, or use --estimator own"
+        )
     with tempfile.TemporaryDirectory(dir=None if output == "-" else Path(output).resolve().parent) as folder:
         plain, arpa = f"{folder}/text", f"{folder}/lm.arpa"
         with files.Writing(plain) as out:
             out.write_lines(files.read_lines(text))
-        done = subprocess.run([*arguments(program, config, memory, folder), "--text", plain, "--arpa", arpa], capture_output=True, check=False)
+        done = subprocess.run(
+            [*arguments(program, config, memory, folder), "--text", plain, "--arpa", arpa],
+            capture_output=True,
+            check=False,
+        )
         if done.returncode:
             last = [line for line in done.stderr.decode(errors="replace").split("\n") if line.strip()]
             raise UserError(f"lmplz failed: {last[-1].strip() if last else f'exit status {done.returncode}'}")

@@ -12,8 +12,11 @@ from nmt.lm.recurrent import RecurrentLM
 LanguageModel = CSLM | RecurrentLM | MultiscaleLM
 
 
-def make(config: LMConfig, words: Sequence[str], fill: bool = True, dictionary: Dictionary | None = None) -> LanguageModel:
-    """`words` are those of the vocabulary; `fill=False` leaves the parameters as they are, for weights that are about to be loaded."""
+def make(
+    config: LMConfig, words: Sequence[str], fill: bool = True, dictionary: Dictionary | None = None
+) -> LanguageModel:
+    """`words` are those of the vocabulary; `fill=False` leaves the parameters as they are, for weights that
+    are about to be loaded."""
     if config.type == "multiscale":
         assert dictionary is not None, "a multiscale model has a dictionary"
         return MultiscaleLM(config, Tokens(words, dictionary), fill)

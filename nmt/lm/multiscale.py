@@ -1,11 +1,14 @@
-"""The multi-scale LSTM (chapter 8): states at every symbol, transitions over tokens of several symbols, likelihood by dynamic programming.
+"""The multi-scale LSTM (chapter 8): states at every symbol, transitions over tokens of several symbols,
+likelihood by dynamic programming.
 
-Every token that ends at position t is an arc from the position where it begins; they all lead to the one state at t:
+Every token that ends at position t is an arc from the position where it begins; they all lead to the one
+state at t:
 
     f, i, o, g of each arc = W h + U x + b        h of the arc's beginning, x its token's vector
     c_t = mean over arcs (σ(f) c + σ(i) tanh(g))        h_t = σ(mean o) tanh(c_t)
 
-With a dictionary of single symbols this is the LSTM of recurrent.py. A line is read after an end symbol, and ends with one.
+With a dictionary of single symbols this is the LSTM of recurrent.py. A line is read after an end symbol, and
+ends with one.
 """
 
 from collections.abc import Sequence
@@ -44,16 +47,29 @@ class _UnrollFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, table: Tensor, matrix: Tensor, hidden: Tensor, cells: Tensor, words: Tensor, sources: Tensor, rows: Tensor, weights: Tensor, cuts: list[int]
+        ctx: Any,
+        table: Tensor,
+        matrix: Tensor,
+        hidden: Tensor,
+        cells: Tensor,
+        words: Tensor,
+        sources: Tensor,
+        rows: Tensor,
+        weights: Tensor,
+        cuts: list[int],
     ) -> tuple[Tensor, Tensor]:
         """table (D', 4H) is U x + b of the tokens in use; hidden, cells (L * B, H) of the positions before.
 
-        words, sources, rows, weights (A,) of each arc: its row of the table, its beginning as position * B + track, its track and 1 / arcs of
-        its state; cuts: the arcs of step t are cuts[t] : cuts[t + 1]. -> hidden (T * B, H), cells (T * B, H) without gradient
+        words, sources, rows, weights (A,) of each arc: its row of the table, its beginning as position * B +
+        track, its track and 1 / arcs of its state; cuts: the arcs of step t are cuts[t] : cuts[t + 1]. ->
+        hidden (T * B, H), cells (T * B, H) without gradient
         """
         steps, H = len(cuts) - 1, hidden.shape[1]
         before, B = len(hidden), int(rows.max()) + 1
-        h_all, c_all = torch.cat([hidden, hidden.new_empty(steps * B, H)]), torch.cat([cells, cells.new_empty(steps * B, H)])
+        h_all, c_all = (
+            torch.cat([hidden, hidden.new_empty(steps * B, H)]),
+            torch.cat([cells, cells.new_empty(steps * B, H)]),
+        )
         r_all = hidden.new_empty(before + steps * B, 4 * H)
         torch.mm(hidden, matrix.t(), out=r_all[:before])
         gates = hidden.new_empty(len(words), 4 * H)
@@ -88,7 +104,11 @@ class _UnrollFunction(torch.autograd.Function):
         dr_all, dc_all = torch.zeros(len(h_all), 4 * H, dtype=grad.dtype), torch.zeros_like(c_all)
         d_gates = torch.empty_like(gates)
         for t in range(steps - 1, -1, -1):
-            now, at, own = slice(cuts[t], cuts[t + 1]), slice(before + t * B, before + (t + 1) * B), slice(t * B, (t + 1) * B)
+            now, at, own = (
+                slice(cuts[t], cuts[t + 1]),
+                slice(before + t * B, before + (t + 1) * B),
+                slice(t * B, (t + 1) * B),
+            )
             source, row, weight = sources[now], rows[now], weights[now, None]
             dh = torch.addmm(grad[own], dr_all[at], matrix)
             o, s = opened[own], squashed[own]
@@ -103,16 +123,33 @@ class _UnrollFunction(torch.autograd.Function):
             dc_all.index_add_(0, source, dc.mul_(f))
             dr_all.index_add_(0, source, d_gates[now])
         d_table = torch.zeros(ctx.table, 4 * H, dtype=grad.dtype).index_add_(0, words, d_gates)
-        return d_table, dr_all.t() @ h_all, dr_all[:before] @ matrix, dc_all[:before], None, None, None, None, None
+        return (
+            d_table,
+            dr_all.t() @ h_all,
+            dr_all[:before] @ matrix,
+            dc_all[:before],
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 class MultiscaleLM(nn.Module):
     def __init__(self, config: LMConfig, tokens: Tokens, fill: bool = True) -> None:
         super().__init__()
         config.check()
-        self.tokens, self.hidden, self.dropout, self.carries = tokens, config.hidden, config.dropout, config.carry
+        self.tokens, self.hidden, self.dropout, self.carries = (
+            tokens,
+            config.hidden,
+            config.dropout,
+            config.carry,
+        )
         self.embedding = nn.Embedding(tokens.size, config.embedding)
-        self.inputs = nn.Parameter(torch.empty(4 * config.hidden, config.embedding))  # U; gates in the order f, i, o, g
+        self.inputs = nn.Parameter(
+            torch.empty(4 * config.hidden, config.embedding)
+        )  # U; gates in the order f, i, o, g
         self.recurrent = nn.Parameter(torch.empty(4 * config.hidden, config.hidden))  # W
         self.bias = nn.Parameter(torch.zeros(4 * config.hidden))
         self.output = Softmax(config.hidden, tokens.size)
@@ -140,26 +177,44 @@ class MultiscaleLM(nn.Module):
         return Carried(symbols, hidden, cells, alpha)
 
     def read(self, symbols: Tensor, start: Carried) -> tuple[Tensor, Carried]:
-        """Symbols (B, T) after `start` -> log α of positions 1 .. T relative to position 0, (T, B), and the state after them"""
+        """Symbols (B, T) after `start` -> log α of positions 1 .. T relative to position 0, (T, B), and the
+        state after them"""
         B, T = symbols.shape
         L, tokens = self.tokens.longest, self.tokens
         text = torch.cat([start.symbols, symbols], 1)
         arcs = tokens.arcs(text.numpy(), T)
         used, words = np.unique(arcs.tokens, return_inverse=True)
         table = F.linear(self.drop(self.embedding(torch.from_numpy(used))), self.inputs, self.bias)
-        begin = arcs.ends - arcs.lengths + L - 1  # position as a row of the states, those before the chunk among them
+        begin = (
+            arcs.ends - arcs.lengths + L - 1
+        )  # position as a row of the states, those before the chunk among them
         per_state = np.bincount((arcs.ends - 1) * B + arcs.rows, minlength=T * B)
         weights = torch.from_numpy(1 / per_state[(arcs.ends - 1) * B + arcs.rows]).to(table.dtype)
         cuts = np.searchsorted(arcs.ends, np.arange(1, T + 2)).tolist()
         sources, rows = torch.from_numpy(begin * B + arcs.rows), torch.from_numpy(arcs.rows)
         hidden, cells = _UnrollFunction.apply(
-            table, self.recurrent, start.hidden.flatten(0, 1), start.cells.flatten(0, 1), torch.from_numpy(words), sources, rows, weights, cuts
+            table,
+            self.recurrent,
+            start.hidden.flatten(0, 1),
+            start.cells.flatten(0, 1),
+            torch.from_numpy(words),
+            sources,
+            rows,
+            weights,
+            cuts,
         )
         states = torch.cat([start.hidden.flatten(0, 1), hidden])
         order = torch.argsort(sources, stable=True)
-        scores = arc_scores(self.drop(states), self.output.words, self.bias_of_output(), sources[order], torch.from_numpy(arcs.tokens)[order])
+        scores = arc_scores(
+            self.drop(states),
+            self.output.words,
+            self.bias_of_output(),
+            sources[order],
+            torch.from_numpy(arcs.tokens)[order],
+        )
         grid = scores.new_full((T, B, L), -torch.inf).index_put(
-            (torch.from_numpy(arcs.ends - 1)[order], rows[order], torch.from_numpy(arcs.lengths - 1)[order]), scores
+            (torch.from_numpy(arcs.ends - 1)[order], rows[order], torch.from_numpy(arcs.lengths - 1)[order]),
+            scores,
         )
         alpha = marginal(grid, start.alpha)
         with torch.no_grad():
@@ -180,7 +235,8 @@ class MultiscaleLM(nn.Module):
         return F.dropout(values, self.dropout, self.training)
 
     def cost(self, batch: Batch | Chunk, smoothing: float, carried: Any) -> tuple[Tensor, Any]:
-        """-log p of lines, or of a chunk of running text given what came before and the state to go on from. Ids are symbols."""
+        """-log p of lines, or of a chunk of running text given what came before and the state to go on from.
+        Ids are symbols."""
         if isinstance(batch, Batch):
             return self.loss(batch), None
         start = self.begin(batch.tracks) if batch.fresh or carried is None else Carried(*carried)
@@ -188,7 +244,8 @@ class MultiscaleLM(nn.Module):
         return -alpha[-1].sum(), (after.symbols, after.hidden, after.cells, after.alpha)
 
     def score_chunk(self, chunk: Chunk, carried: Any) -> tuple[Tensor, Any]:
-        """log α_t - log α_{t-1} of each symbol of running text, (T * B,): they add up to log p. And the state after it."""
+        """log α_t - log α_{t-1} of each symbol of running text, (T * B,): they add up to log p. And the state
+        after it."""
         with torch.no_grad():
             start = self.begin(chunk.tracks) if carried is None else Carried(*carried)
             alpha, after = self.read(chunk.ids.view(-1, chunk.tracks).t().contiguous(), start)
@@ -203,13 +260,17 @@ class MultiscaleLM(nn.Module):
         """As `score_chunk`, of lines on their own, in packed order: (N,)"""
         with torch.no_grad():
             _, alpha = self.lines(batch.target.split(batch.target.ids))
-        steps = torch.diff(torch.cat([torch.zeros_like(alpha[:1]), alpha]), dim=0)  # (T, B) in the order of the batch
+        steps = torch.diff(
+            torch.cat([torch.zeros_like(alpha[:1]), alpha]), dim=0
+        )  # (T, B) in the order of the batch
         return steps[batch.target.steps, batch.target.order[batch.target.rows]]
 
     def lines(self, texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """log p of lines, (B,), and log α of all their positions, (T, B); a line ends with the end symbol"""
         lengths = torch.tensor([len(text) for text in texts])
-        symbols = torch.full((len(texts), int(lengths.max())), EOS)  # end symbols behind the end are read and not counted
+        symbols = torch.full(
+            (len(texts), int(lengths.max())), EOS
+        )  # end symbols behind the end are read and not counted
         for row, text in enumerate(texts):
             symbols[row, : len(text)] = text
         alpha, _ = self.read(symbols, self.begin(len(texts)))

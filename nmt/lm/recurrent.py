@@ -1,6 +1,7 @@
 """A recurrent language model: p(w | all words before) by LSTM or gated layers (section 2.2.2).
 
-The first word is read off the state after an end symbol: sentences start from zeros and </s>, running text from where it stands.
+The first word is read off the state after an end symbol: sentences start from zeros and </s>, running text
+from where it stands.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,9 @@ class RecurrentLM(RowState, nn.Module):
         config.check()
         self.carries, self.dropout, self.normalizer = config.carry, config.dropout, config.normalizer
         self.embedding = nn.Embedding(words, config.embedding)
-        self.cells = nn.ModuleList(config.layer(config.hidden if number else config.embedding) for number in range(config.depth))
+        self.cells = nn.ModuleList(
+            config.layer(config.hidden if number else config.embedding) for number in range(config.depth)
+        )
         self.output = Softmax(config.hidden, words)
         if config.tied:
             self.output.words = self.embedding.weight  # type: ignore[assignment]
@@ -45,7 +48,8 @@ class RecurrentLM(RowState, nn.Module):
         return self.embedding.weight.new_zeros(rows, sum(self.state_sizes))
 
     def unroll(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Words read (N,), rows at each step, state (B, S) -> features (N, H), state after the last step (R, S) without gradient"""
+        """Words read (N,), rows at each step, state (B, S) -> features (N, H), state after the last step (R,
+        S) without gradient"""
         hidden, after = self.drop(self.embedding(words)), []
         for cell, state in zip(self.cells, start.split(self.state_sizes, 1), strict=True):
             hidden, last = cell.unroll_state(hidden, sizes, state)  # type: ignore[operator]
@@ -63,20 +67,29 @@ class RecurrentLM(RowState, nn.Module):
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """Σ -log p of the targets of sentences on their own: ()"""
-        return self.output.cross_entropy(self.read(batch), batch.target.ids, smoothing, self.normalizer if self.training else 0.0)
+        return self.output.cross_entropy(
+            self.read(batch), batch.target.ids, smoothing, self.normalizer if self.training else 0.0
+        )
 
-    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Σ -log p of the targets, and of running text the state to go on from; its gradient ends with the chunk (truncated BPTT)."""
+    def cost(
+        self, batch: Batch | Chunk, smoothing: float, carried: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Σ -log p of the targets, and of running text the state to go on from; its gradient ends with the
+        chunk (truncated BPTT)."""
         if isinstance(batch, Batch):
             return self.loss(batch, smoothing), None
         start = self.zeros(batch.tracks) if batch.fresh or carried is None else carried
         features, after = self.unroll(batch.previous, batch.sizes, start)
-        return self.output.cross_entropy(features, batch.ids, smoothing, self.normalizer if self.training else 0.0), after
+        return self.output.cross_entropy(
+            features, batch.ids, smoothing, self.normalizer if self.training else 0.0
+        ), after
 
     def score_chunk(self, chunk: Chunk, carried: Tensor | None) -> tuple[Tensor, Tensor]:
         """log p of each target of running text, (T * B,), and the state after it"""
         with torch.no_grad():
-            features, after = self.unroll(chunk.previous, chunk.sizes, self.zeros(chunk.tracks) if carried is None else carried)
+            features, after = self.unroll(
+                chunk.previous, chunk.sizes, self.zeros(chunk.tracks) if carried is None else carried
+            )
             return self.output.log_probs_of(features, chunk.ids), after
 
     def score(self, batch: Batch) -> Tensor:
@@ -97,7 +110,8 @@ class RecurrentLM(RowState, nn.Module):
         return hidden, torch.cat(after, 1)
 
     def step(self, state: Tensor, words: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word: words (R,), None before the first -> (R, V), natural logarithm, and the state with them"""
+        """log p of every next word: words (R,), None before the first -> (R, V), natural logarithm, and the
+        state with them"""
         words = torch.full((len(state),), EOS, device=self.device) if words is None else words
         features, state = self.advance(state, words)
         return self.output.log_probs(features), state

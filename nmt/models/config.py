@@ -7,34 +7,60 @@ from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
 from nmt.settings import choice, number
 
-WIDEST = 1_000_000  # units; a matrix of so many rows and columns is beyond any memory, but still a number of bytes
+WIDEST = (
+    1_000_000  # units; a matrix of so many rows and columns is beyond any memory, but still a number of bytes
+)
 
 
 @dataclass
 class ModelConfig:
     """Defaults are chapter 6 of the document (RNNenc); chapter 4 uses embedding 100, output_rank 100."""
 
-    encoder: str = choice("rnn", "birnn", "grconv")  # birnn: both directions; grconv: gated recursive convolution (section 6.2.2)
+    encoder: str = choice(
+        "rnn", "birnn", "grconv"
+    )  # birnn: both directions; grconv: gated recursive convolution (section 6.2.2)
     cell: str = choice("gru", "lstm")  # gru is eqs. 4.5-4.8
     embedding: int = number(620, least=1, most=WIDEST)  # the rank of the input matrices
-    source_words: str = choice("table", "characters")  # a vector for each word of a table, or made from its spelling (CNN and highway)
+    source_words: str = choice(
+        "table", "characters"
+    )  # a vector for each word of a table, or made from its spelling (CNN and highway)
     hidden: int = number(1000, least=1, most=WIDEST)  # units of encoder and decoder
-    encoder_hidden: int = number(0, least=0, most=WIDEST)  # units of the encoder, of each of two directions; 0: as hidden. The papers' grconv has 2000
+    encoder_hidden: int = number(
+        0, least=0, most=WIDEST
+    )  # units of the encoder, of each of two directions; 0: as hidden. The papers' grconv has 2000
     encoder_layers: int = number(1, least=1, most=1000)
     decoder_layers: int = number(1, least=1, most=1000)
-    attention: int = number(0, least=0, most=WIDEST)  # units of the additive attention (RNNsearch); 0: none, c is one vector
+    attention: int = number(
+        0, least=0, most=WIDEST
+    )  # units of the additive attention (RNNsearch); 0: none, c is one vector
     reverse: bool = False  # the source is read from its last word to its first (Sutskever et al. 2014)
-    maxout: int = number(500, least=1, most=WIDEST)  # maxout units of the output layer, each the larger of two sums
+    maxout: int = number(
+        500, least=1, most=WIDEST
+    )  # maxout units of the output layer, each the larger of two sums
     output_rank: int = number(0, least=0, most=WIDEST)  # rank of the output matrix; 0: not factored
-    tied: str = choice("none", "target", "all")  # target: the output matrix is the target embeddings; all: the source embeddings too
-    dropout: float = number(0.0, least=0, below=1)  # on embeddings, between layers and on maxout units, never on recurrent links; the papers use none
+    tied: str = choice(
+        "none", "target", "all"
+    )  # target: the output matrix is the target embeddings; all: the source embeddings too
+    dropout: float = number(
+        0.0, least=0, below=1
+    )  # on embeddings, between layers and on maxout units, never on recurrent links; the papers use none
     bias: bool = False  # the document prints no biases; the authors' code has some
-    init: str = choice("paper", "glorot", "uniform")  # paper: N(0, init_scale²); uniform: U(±init_scale); recurrent matrices always orthogonal
+    init: str = choice(
+        "paper", "glorot", "uniform"
+    )  # paper: N(0, init_scale²); uniform: U(±init_scale); recurrent matrices always orthogonal
     init_scale: float = number(0.01, least=0)
-    gate: str = choice(*GATES)  # what the update gate z does with the old state: keep_old (document) or take_new (authors' code)
-    reset: str = choice(*RESETS)  # reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)
-    summary: str = choice("state", "tanh")  # c is the last encoder state (document), or tanh(V h) (supplement)
-    first_word: str = choice("step", "initial")  # y_1 is read off h_1 = f(h_0, -, c) (document), or off h_0 itself (authors' code)
+    gate: str = choice(
+        *GATES
+    )  # what the update gate z does with the old state: keep_old (document) or take_new (authors' code)
+    reset: str = choice(
+        *RESETS
+    )  # reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)
+    summary: str = choice(
+        "state", "tanh"
+    )  # c is the last encoder state (document), or tanh(V h) (supplement)
+    first_word: str = choice(
+        "step", "initial"
+    )  # y_1 is read off h_1 = f(h_0, -, c) (document), or off h_0 itself (authors' code)
 
     def check(self) -> None:
         """ConfigError for a value out of its range, and for choices that exclude each other."""
@@ -42,14 +68,22 @@ class ModelConfig:
         if self.cell == "lstm" and (self.gate != "keep_old" or self.reset != "before"):
             raise ConfigError("model.gate and model.reset belong to cell gru; an lstm has neither")
         if self.encoder == "grconv" and (self.attention or self.encoder_layers > 1):
-            raise ConfigError("model.encoder: grconv gives one vector a sentence, so neither attention nor encoder_layers go with it")
+            raise ConfigError(
+                "model.encoder: grconv gives one vector a sentence, so neither attention nor encoder_layers "
+                "go with it"
+            )
         if self.attention and self.summary == "tanh":
-            raise ConfigError("model.summary: tanh is of the vector c, which a model with attention does not have")
+            raise ConfigError(
+                "model.summary: tanh is of the vector c, which a model with attention does not have"
+            )
         if (self.attention or self.decoder_layers > 1) and self.first_word == "initial":
-            raise ConfigError("model.first_word: initial goes with neither attention nor decoder_layers above 1")
+            raise ConfigError(
+                "model.first_word: initial goes with neither attention nor decoder_layers above 1"
+            )
         if self.tied != "none" and self.embedding != (self.output_rank or self.maxout):
             raise ConfigError(
-                f"model.tied: {self.tied} needs an output matrix as wide as the embeddings: set output_rank (or maxout) to {self.embedding}, "
+                f"model.tied: {self.tied} needs an output matrix as wide as the embeddings: set output_rank "
+                f"(or maxout) to {self.embedding}, "
                 f"found {self.output_rank or self.maxout}"
             )
         if self.tied == "all" and self.source_words != "table":
@@ -61,7 +95,8 @@ class ModelConfig:
 
     @property
     def context(self) -> int:
-        """Width of what the decoder sees of the source at each step: c, or the weighted mean of the annotations."""
+        """Width of what the decoder sees of the source at each step: c, or the weighted mean of the
+        annotations."""
         return self.encoder_units * (2 if self.encoder == "birnn" else 1)
 
     @property

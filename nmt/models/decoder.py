@@ -1,5 +1,6 @@
-"""The decoder of the RNN encoder-decoder: what it sees of the source enters the gates, the candidate and the output at every step
-(section 4.2.2). That is c, the same at all steps, or with attention the mean of the annotations that this step looks at."""
+"""The decoder of the RNN encoder-decoder: what it sees of the source enters the gates, the candidate and the
+output at every step (section 4.2.2). That is c, the same at all steps, or with attention the mean of the
+annotations that this step looks at."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +22,17 @@ KEPT = 1 << 24  # floats of a kept table of words: 64 MiB
 
 @dataclass
 class Sources:
-    """What belongs to S sentences as a whole, kept once, not once a hypothesis: projections of c, or the memory of an attention."""
+    """What belongs to S sentences as a whole, kept once, not once a hypothesis: projections of c, or the
+    memory of an attention."""
 
     cell: Tensor | None = None  # (S, 3H or 4H) C c
     output: Tensor | None = None  # (S, 2M) O_c c
     memory: Memory | None = None
 
     def rows(self, rows: Tensor) -> "Sources":
-        cell, output = (None if part is None else part.index_select(0, rows) for part in (self.cell, self.output))
+        cell, output = (
+            None if part is None else part.index_select(0, rows) for part in (self.cell, self.output)
+        )
         return Sources(cell, output, self.memory and self.memory.rows(rows))
 
     @staticmethod
@@ -51,7 +55,9 @@ class DecoderState:
     def rows(self, rows: Tensor) -> "DecoderState":
         """Row i of the result is row rows[i]; rows may repeat or be missing."""
         weights = None if self.weights is None else self.weights.index_select(0, rows)
-        return DecoderState(self.hidden.index_select(0, rows), self.sentence.index_select(0, rows), self.sources, weights)
+        return DecoderState(
+            self.hidden.index_select(0, rows), self.sentence.index_select(0, rows), self.sources, weights
+        )
 
     @staticmethod
     def join(states: "Sequence[DecoderState]") -> "DecoderState":
@@ -62,7 +68,9 @@ class DecoderState:
             sentences.append(index + count)
             sources.append(state.sources.rows(used))
             count += len(used)
-        return DecoderState(torch.cat([state.hidden for state in states]), torch.cat(sentences), Sources.join(sources))
+        return DecoderState(
+            torch.cat([state.hidden for state in states]), torch.cat(sentences), Sources.join(sources)
+        )
 
 
 @dataclass
@@ -73,21 +81,27 @@ class WordTables:
     output: Tensor  # (W, 2M) O_y e(y)
 
     def rows(self, rows: Tensor) -> "WordTables":
-        return WordTables(self.cell.index_select(0, rows), self.output.index_select(0, rows))  # 5 times faster than [rows]
+        return WordTables(
+            self.cell.index_select(0, rows), self.output.index_select(0, rows)
+        )  # 5 times faster than [rows]
 
 
 class RNNDecoder(nn.Module):
     def __init__(self, config: ModelConfig, words: int) -> None:
         super().__init__()
         H, C, start = config.hidden, config.context, config.summary_size
-        self.embedding = nn.Embedding(words, config.embedding, padding_idx=BOS)  # 'no word before' is a zero vector
+        self.embedding = nn.Embedding(
+            words, config.embedding, padding_idx=BOS
+        )  # 'no word before' is a zero vector
         self.initial = nn.Parameter(torch.empty(H, start))  # V'
         self.initial_bias = nn.Parameter(torch.zeros(H)) if config.bias else None
         self.cell = config.cell_of(config.embedding, H, C)
         self.attention = AdditiveAttention(C, H, config.attention) if config.attention else None
         self.upper = nn.ModuleList(config.cell_of(H, H) for _ in range(1, config.decoder_layers))
         self.upper_initial = nn.ParameterList(torch.empty(H, start) for _ in self.upper)
-        self.output = DeepOutput(H, config.embedding, C, config.maxout, words, config.output_rank, config.bias, config.dropout)
+        self.output = DeepOutput(
+            H, config.embedding, C, config.maxout, words, config.output_rank, config.bias, config.dropout
+        )
         self.tied = config.tied != "none"
         if self.tied:
             self.output.words = self.embedding.weight  # type: ignore[assignment]
@@ -108,7 +122,10 @@ class RNNDecoder(nn.Module):
     def first_states(self, summary: Tensor) -> list[Tensor]:
         """h'_0 = tanh(V' c) of each layer: (B, C) -> (B, state size)"""
         first = self.cell.start(torch.tanh(F.linear(summary, self.initial, self.initial_bias)))
-        above = [cell.start(torch.tanh(F.linear(summary, matrix))) for cell, matrix in zip(self.upper, self.upper_initial, strict=True)]  # type: ignore[operator]
+        above = [
+            cell.start(torch.tanh(F.linear(summary, matrix)))  # type: ignore[operator]
+            for cell, matrix in zip(self.upper, self.upper_initial, strict=True)
+        ]
         return [first, *above]
 
     def unroll(self, encoded: Encoded, target: Packed, previous: Tensor) -> Tensor:
@@ -117,7 +134,9 @@ class RNNDecoder(nn.Module):
         starts = self.first_states(encoded.summary[target.order])  # longest target first
         if self.attention is None:
             c = encoded.summary[target.order]
-            hidden = self._unroll(words, target, starts[0], repeat(self.cell.project_context(c), target.sizes))  # (N, H)
+            hidden = self._unroll(
+                words, target, starts[0], repeat(self.cell.project_context(c), target.sizes)
+            )  # (N, H)
             seen = repeat(self.output.project_context(c), target.sizes)
         else:
             hidden, contexts = self._attend(self.attention, words, encoded, target, starts[0])
@@ -129,7 +148,8 @@ class RNNDecoder(nn.Module):
     def _unroll(self, words: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
         if self.first_word == "step":
             return self.cell.unroll(words, target.sizes, start, context)
-        # The first word is read off h'_0 itself: the cell runs on the words before the second to the last only.
+        # The first word is read off h'_0 itself: the cell runs on the words before the second to the last
+        # only.
         rows = target.sizes[0]
         first = self.cell.output(start)
         later = target.sizes[1:]
@@ -137,7 +157,9 @@ class RNNDecoder(nn.Module):
             return first
         return torch.cat([first, self.cell.unroll(words[rows:], later, start[: later[0]], context[rows:])])
 
-    def _attend(self, attention: AdditiveAttention, words: Tensor, encoded: Encoded, target: Packed, start: Tensor) -> tuple[Tensor, Tensor]:
+    def _attend(
+        self, attention: AdditiveAttention, words: Tensor, encoded: Encoded, target: Packed, start: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """-> states (N, H), contexts (N, C)"""
         places = torch.empty_like(target.order)
         places[target.order] = torch.arange(len(places), device=places.device)
@@ -148,7 +170,10 @@ class RNNDecoder(nn.Module):
         # Other cells by plain autograd: slower.
         state, end, states, contexts = start, 0, [], []
         for rows in target.sizes:
-            seen, _ = attention(self.cell.output(state[:rows]), Memory(memory.keys[:rows], memory.values[:rows], memory.mask[:rows]))
+            seen, _ = attention(
+                self.cell.output(state[:rows]),
+                Memory(memory.keys[:rows], memory.values[:rows], memory.mask[:rows]),
+            )
             state = self.cell.advance(x[end : end + rows], state[:rows], self.cell.project_context(seen))
             states.append(self.cell.output(state))
             contexts.append(seen)
@@ -172,8 +197,11 @@ class RNNDecoder(nn.Module):
             sources = Sources(self.cell.project_context(c), self.output.project_context(c))
         else:
             memory = self.memory(self.attention, encoded)
-            # The mean of projections is the projection of the mean: made once a source word, not once a hypothesis and step.
-            projected = torch.cat([self.cell.project_context(memory.values), self.output.project_context(memory.values)], 2)
+            # The mean of projections is the projection of the mean: made once a source word, not once a
+            # hypothesis and step.
+            projected = torch.cat(
+                [self.cell.project_context(memory.values), self.output.project_context(memory.values)], 2
+            )
             sources = Sources(memory=Memory(memory.keys, projected, memory.mask))
         return DecoderState(torch.cat(self.first_states(c), 1), rows, sources)
 
@@ -184,14 +212,23 @@ class RNNDecoder(nn.Module):
         return self.output.log_probs(features), state
 
     def tables_of(self, words: Tensor) -> WordTables:
-        """As `tables`, from a table of all words that is kept while no weight changes, if it is small enough to keep."""
-        if torch.is_grad_enabled() or self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden)) > KEPT:
+        """As `tables`, from a table of all words that is kept while no weight changes, if it is small enough
+        to keep."""
+        if (
+            torch.is_grad_enabled()
+            or self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden)) > KEPT
+        ):
             return self.tables(words)
         weights = (self.embedding.weight, self.cell.inputs, self.cell.bias, self.output.previous)
-        state = [(weight.data_ptr(), weight._version, weight.dtype) for weight in weights if weight is not None]
+        state = [
+            (weight.data_ptr(), weight._version, weight.dtype) for weight in weights if weight is not None
+        ]
         kept = self._kept  # read once: another thread may replace it
         if kept is None or kept[0] != state:
-            kept = self._kept = state, self.tables(torch.arange(self.embedding.num_embeddings, device=words.device))
+            kept = self._kept = (
+                state,
+                self.tables(torch.arange(self.embedding.num_embeddings, device=words.device)),
+            )
         return kept[1].rows(words)
 
     def tables(self, words: Tensor) -> WordTables:
@@ -200,12 +237,16 @@ class RNNDecoder(nn.Module):
         return WordTables(self.cell.project(embedded), self.output.project_previous(embedded))
 
     def advance(self, state: DecoderState, words: WordTables, first: bool) -> tuple[Tensor, DecoderState]:
-        """One step: the row of the word read last for each row of the state -> output features (R, K) and the state after it"""
+        """One step: the row of the word read last for each row of the state -> output features (R, K) and the
+        state after it"""
         sources, weights = state.sources, None
         parts = state.hidden.split([self.cell.state_size, *(cell.state_size for cell in self.upper)], 1)  # type: ignore[misc]
         if self.attention is None:
             assert sources.cell is not None and sources.output is not None
-            into_cell, seen = sources.cell.index_select(0, state.sentence), sources.output.index_select(0, state.sentence)
+            into_cell, seen = (
+                sources.cell.index_select(0, state.sentence),
+                sources.output.index_select(0, state.sentence),
+            )
         else:
             assert sources.memory is not None
             context, weights = self.attention(self.cell.output(parts[0]), sources.memory, state.sentence)
@@ -218,4 +259,6 @@ class RNNDecoder(nn.Module):
             after.append(cell.step(top, below))  # type: ignore[operator]
             top = cell.output(after[-1])  # type: ignore[operator]
         features = self.output.combine(top, words.output, seen)
-        return features, replace(state, hidden=torch.cat(after, 1) if len(after) > 1 else hidden, weights=weights)
+        return features, replace(
+            state, hidden=torch.cat(after, 1) if len(after) > 1 else hidden, weights=weights
+        )

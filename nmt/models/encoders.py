@@ -1,4 +1,5 @@
-"""Encoders: packed source words -> one vector a sentence and, for attention, one vector (annotation) a word."""
+"""Encoders: packed source words -> one vector a sentence and, for attention, one vector (annotation) a
+word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,16 +31,18 @@ def word_vectors(config: ModelConfig, words: int, spelling: Sequence[str] | None
     """A table of word vectors, or vectors made from the spelling of the words."""
     if config.source_words == "table":
         return nn.Embedding(words, config.embedding)
-    assert spelling is not None and len(spelling) == words, "a character encoder needs the words of the vocabulary"
+    assert spelling is not None and len(spelling) == words, (
+        "a character encoder needs the words of the vocabulary"
+    )
     return CharacterWords(spelling, config.embedding)
 
 
 class RNNEncoder(nn.Module):
     """Reads the source up to and including its end symbol; c is the state after it (section 4.2.1).
 
-    With `birnn` a second network reads from the end: an annotation is both states at a word, c both last states; with attention
-    the decoder starts from the backward state at the first word alone, which has read that word last (RNNsearch). Upper layers
-    read the annotations of the layer below.
+    With `birnn` a second network reads from the end: an annotation is both states at a word, c both last
+    states; with attention the decoder starts from the backward state at the first word alone, which has read
+    that word last (RNNsearch). Upper layers read the annotations of the layer below.
     """
 
     def __init__(self, config: ModelConfig, words: int, spelling: Sequence[str] | None = None) -> None:
@@ -49,7 +52,14 @@ class RNNEncoder(nn.Module):
         self.cell = config.cell_of(config.embedding, H)
         self.upper = nn.ModuleList(config.cell_of(wide, H) for _ in range(1, config.encoder_layers))
         both = config.encoder == "birnn"
-        self.backward_cells = nn.ModuleList(config.cell_of(wide if layer else config.embedding, H) for layer in range(config.encoder_layers)) if both else None
+        self.backward_cells = (
+            nn.ModuleList(
+                config.cell_of(wide if layer else config.embedding, H)
+                for layer in range(config.encoder_layers)
+            )
+            if both
+            else None
+        )
         size = config.context
         self.summary = nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None  # V
         self.dropout, self.reverse = config.dropout, config.reverse
@@ -62,13 +72,20 @@ class RNNEncoder(nn.Module):
         for layer, cell in enumerate([self.cell, *self.upper]):
             if layer:
                 states = F.dropout(states, self.dropout, self.training)
-            states = self._layer(cell, self.backward_cells[layer] if self.backward_cells else None, states, source)  # type: ignore[arg-type]
+            states = self._layer(
+                cell,
+                self.backward_cells[layer] if self.backward_cells else None,  # type: ignore[arg-type]
+                states,
+                source,
+            )
         H = self.cell.hidden
         last = states[source.last]  # (B, C), longest sentence first
         if self.backward_cells:
             first = states[: len(source.order), H:]  # what the backward network says at the first word
             last = first if self.from_backward else torch.cat([last[:, :H], first], 1)
-        return Encoded(self._summarize(torch.empty_like(last).index_copy(0, source.order, last)), states, source)
+        return Encoded(
+            self._summarize(torch.empty_like(last).index_copy(0, source.order, last)), states, source
+        )
 
     @staticmethod
     def _layer(cell: Cell, backward: Cell | None, words: Tensor, source: Packed) -> Tensor:
@@ -86,7 +103,8 @@ class RNNEncoder(nn.Module):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether what is made of a beginning does not depend on what follows, and c is all that is wanted."""
+        """Whether what is made of a beginning does not depend on what follows, and c is all that is
+        wanted."""
         return not (self.backward_cells or self.upper or self.reverse)
 
     def by_prefix(self, sources: Sequence[Ids]) -> Tensor:
@@ -102,14 +120,22 @@ class RNNEncoder(nn.Module):
             rows = torch.from_numpy(index[end : end + len(level.words)]).to(device)
             end += len(level.words)
             parents = torch.from_numpy(level.parents).to(device)
-            state = torch.cat([self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut])) for cut in prefixes.blocks(len(rows))])
+            state = torch.cat(
+                [
+                    self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut]))
+                    for cut in prefixes.blocks(len(rows))
+                ]
+            )
             if len(level.ended):
-                c[torch.from_numpy(level.ended).to(device)] = self.cell.output(state[torch.from_numpy(level.nodes).to(device)])
+                c[torch.from_numpy(level.ended).to(device)] = self.cell.output(
+                    state[torch.from_numpy(level.nodes).to(device)]
+                )
         return self._summarize(c)
 
 
 class GrConvEncoder(nn.Module):
-    """The gated recursive convolutional network of section 6.2.2: words are merged pairwise, level by level, into one vector c.
+    """The gated recursive convolutional network of section 6.2.2: words are merged pairwise, level by level,
+    into one vector c.
 
     The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no word.
     """
@@ -120,7 +146,11 @@ class GrConvEncoder(nn.Module):
         super().__init__()
         self.embedding = word_vectors(config, words, spelling)
         self.layer = GatedConvolution(config.embedding, config.encoder_units, config.bias)
-        self.summary = nn.Parameter(torch.empty(config.encoder_units, config.encoder_units)) if config.summary == "tanh" else None
+        self.summary = (
+            nn.Parameter(torch.empty(config.encoder_units, config.encoder_units))
+            if config.summary == "tanh"
+            else None
+        )
         self.dropout, self.reverse = config.dropout, config.reverse
 
     def forward(self, source: Packed) -> Encoded:
@@ -138,7 +168,8 @@ class GrConvEncoder(nn.Module):
         return ids[kept], sizes
 
     def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
-        """For each sentence of T words the weights (new, left, right) of its T (T - 1) / 2 merges, level by level: (nodes, 3)"""
+        """For each sentence of T words the weights (new, left, right) of its T (T - 1) / 2 merges, level by
+        level: (nodes, 3)"""
         source = pack_source(sources).to(self.layer.leaf.device)
         leaves, sizes = self.leaves(source)
         with torch.no_grad():

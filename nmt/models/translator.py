@@ -1,4 +1,5 @@
-"""Encoder and decoder together: a loss for training, scores for given pairs, and start / step / reorder for search."""
+"""Encoder and decoder together: a loss for training, scores for given pairs, and start / step / reorder for
+search."""
 
 from collections.abc import Sequence
 
@@ -14,10 +15,19 @@ from nmt.models.encoders import ENCODER_CLASSES, Encoded, RNNEncoder
 
 
 class Translator(nn.Module):
-    """Encoder and decoder of Cho et al. 2014, with or without attention. Logarithms are natural; the end symbol is part of a target."""
+    """Encoder and decoder of Cho et al. 2014, with or without attention. Logarithms are natural; the end
+    symbol is part of a target."""
 
-    def __init__(self, config: ModelConfig, source_words: int, target_words: int, fill: bool = True, spelling: Sequence[str] | None = None) -> None:
-        """`fill=False` leaves the parameters as they are, for weights that are about to be loaded: singular vectors take time.
+    def __init__(
+        self,
+        config: ModelConfig,
+        source_words: int,
+        target_words: int,
+        fill: bool = True,
+        spelling: Sequence[str] | None = None,
+    ) -> None:
+        """`fill=False` leaves the parameters as they are, for weights that are about to be loaded: singular
+        vectors take time.
 
         `spelling` are the source words by id; only source_words: characters reads them.
         """
@@ -27,7 +37,9 @@ class Translator(nn.Module):
         self.decoder = RNNDecoder(config, target_words)
         if config.tied == "all":
             if source_words != target_words:
-                raise ConfigError("model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary")
+                raise ConfigError(
+                    "model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary"
+                )
             self.encoder.embedding.weight = self.decoder.embedding.weight
         if fill:
             initialize(self, config.init, config.init_scale)
@@ -37,7 +49,8 @@ class Translator(nn.Module):
         return self.decoder.initial.device
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over the batch: (). With `smoothing` that share of each word's weight is spread over all words."""
+        """Σ -log p(target | source) over the batch: (). With `smoothing` that share of each word's weight is
+        spread over all words."""
         features = self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
         return self.decoder.output.cross_entropy(features, batch.target.ids, smoothing)
 
@@ -60,7 +73,8 @@ class Translator(nn.Module):
         return self.decoder.step(state, words)
 
     def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
-        """As `start`, where sources that begin alike share the reading of their beginnings, if the encoder allows it."""
+        """As `start`, where sources that begin alike share the reading of their beginnings, if the encoder
+        allows it."""
         if not self.encoder.shares_prefixes or self.decoder.attention:
             return self.start(sources)
         assert isinstance(self.encoder, RNNEncoder)
@@ -75,7 +89,8 @@ class Translator(nn.Module):
         return DecoderState.join(states)
 
     def attention(self, state: DecoderState) -> Tensor | None:
-        """Where each row looked at its last step: (R, L) weights of the source words and the end symbol; None without attention"""
+        """Where each row looked at its last step: (R, L) weights of the source words and the end symbol; None
+        without attention"""
         if state.weights is None or not self.encoder.reverse:
             return state.weights
         assert state.sources.memory is not None

@@ -1,9 +1,11 @@
-"""Beam search as in section 6.4.2, over many sentences at once: the result for a sentence does not depend on its neighbours.
+"""Beam search as in section 6.4.2, over many sentences at once: the result for a sentence does not depend on
+its neighbours.
 
-At each step the s best continuations of a sentence are kept; each one that ends is set aside and makes s smaller by one; the
-search of a sentence stops at s = 0 or at its longest length, 3 words for each source word. UNK is never produced unless it is
-asked for. The finished hypotheses are ranked by log probability over length. If nothing has finished, the best unfinished ones
-are ended where they stand.
+At each step the s best continuations of a sentence are kept; each one that ends is set aside and makes s
+smaller by one; the
+search of a sentence stops at s = 0 or at its longest length, 3 words for each source word. UNK is never
+produced unless it is asked for. The finished hypotheses are ranked by log probability over length. If nothing
+has finished, the best unfinished ones are ended where they stand.
 
 Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """
@@ -28,17 +30,21 @@ REFILL = 0.7  # new sentences come in when fewer than this share of the rows is 
 
 @dataclass
 class Candidate:
-    """A finished translation: ids without the end symbol, natural log p with it, and the score it is ranked by."""
+    """A finished translation: ids without the end symbol, natural log p with it, and the score it is ranked
+    by."""
 
     words: list[int]
     log_prob: float
     score: float
     complete: bool = True  # false: the fallback, ended by the length limit
-    looked_at: list[int] = field(default_factory=list)  # with attention, for each word the source position of greatest weight
+    looked_at: list[int] = field(
+        default_factory=list
+    )  # with attention, for each word the source position of greatest weight
 
 
 class History:
-    """The words of all hypotheses as a tree: each row knows its last node, each node its word, its parent and where it looked."""
+    """The words of all hypotheses as a tree: each row knows its last node, each node its word, its parent and
+    where it looked."""
 
     def __init__(self) -> None:
         self.words: list[int] = []
@@ -77,16 +83,27 @@ class Rows(Generic[State]):
 class _Search(Generic[State]):
     """The sentences of one search, and what of each is known."""
 
-    def __init__(self, model: StepModel[State], sources: Sequence[Any], config: BeamConfig, prefixes: Sequence[Sequence[int]] | None) -> None:
+    def __init__(
+        self,
+        model: StepModel[State],
+        sources: Sequence[Any],
+        config: BeamConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+    ) -> None:
         self.model, self.sources, self.config, self.device = model, sources, config, model.device
         self.prefixes = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
         self.forced = any(self.prefixes)
-        longest = [max(config.longest(len(source)), len(prefix)) for source, prefix in zip(sources, self.prefixes, strict=True)]
+        longest = [
+            max(config.longest(len(source)), len(prefix))
+            for source, prefix in zip(sources, self.prefixes, strict=True)
+        ]
         self.lengths = torch.tensor([len(source) for source in sources], device=self.device)
         self.longest = torch.tensor(longest, device=self.device)
         self.shortest = torch.tensor([config.shortest(len(source)) for source in sources], device=self.device)
         self.widths = torch.full((len(sources),), config.beam_size, device=self.device)
-        self.steps = torch.zeros(len(sources), dtype=torch.long, device=self.device)  # words of each sentence's hypotheses
+        self.steps = torch.zeros(
+            len(sources), dtype=torch.long, device=self.device
+        )  # words of each sentence's hypotheses
         self.finished: list[list[Candidate]] = [[] for _ in sources]
         self.history = History()
         self.rank: Callable[[float, int], float] = penalties.by_name(config.normalize)
@@ -122,9 +139,15 @@ class _Search(Generic[State]):
         nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
         return Rows(self.model.reorder(state, parent), sentence[parent], best.total[live], nodes, words)
 
-    def forced_words(self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]) -> list[tuple[int, int, float]]:
+    def forced_words(
+        self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]
+    ) -> list[tuple[int, int, float]]:
         """Row, word and log p where a prefix lasts: only its word may follow, even UNK."""
-        where = [(row, self.prefixes[index][at]) for row, (index, at) in enumerate(zip(sentence, step, strict=True)) if at < len(self.prefixes[index])]
+        where = [
+            (row, self.prefixes[index][at])
+            for row, (index, at) in enumerate(zip(sentence, step, strict=True))
+            if at < len(self.prefixes[index])
+        ]
         return [(row, word, float(log_probs[row, word])) for row, word in where]
 
     def looks(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
@@ -136,28 +159,47 @@ class _Search(Generic[State]):
 
     def candidate(self, node: int, total: float, complete: bool = True) -> Candidate:
         words, looks = self.history.read(node)
-        return Candidate(words, total, self.rank(total, len(words) + 1), complete, [] if -1 in looks else looks)
+        return Candidate(
+            words, total, self.rank(total, len(words) + 1), complete, [] if -1 in looks else looks
+        )
 
     def fallback(self, rows: Rows[State], log_probs: Tensor, mine: Tensor) -> list[Candidate]:
-        """All rows of one sentence, ended where they stand, with the probability of that end in their scores."""
+        """All rows of one sentence, ended where they stand, with the probability of that end in their
+        scores."""
         where = mine.nonzero()[:, 0].tolist()
-        return [self.candidate(int(rows.nodes[row]), float(rows.totals[row] + log_probs[row, EOS]), complete=False) for row in where]
+        return [
+            self.candidate(
+                int(rows.nodes[row]), float(rows.totals[row] + log_probs[row, EOS]), complete=False
+            )
+            for row in where
+        ]
 
     def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
         if not len(first.sentence) or not len(second.sentence):
             return first if len(first.sentence) else second
         assert first.words is not None and second.words is not None
-        pairs = ((first.sentence, second.sentence), (first.totals, second.totals), (first.nodes, second.nodes), (first.words, second.words))
+        pairs = (
+            (first.sentence, second.sentence),
+            (first.totals, second.totals),
+            (first.nodes, second.nodes),
+            (first.words, second.words),
+        )
         sentence, totals, nodes, words = (torch.cat(pair) for pair in pairs)
         return Rows(self.model.join([first.state, second.state]), sentence, totals, nodes, words)
 
 
 @torch.no_grad()
-def search(model: StepModel[State], sources: Sequence[Any], config: BeamConfig, prefixes: Sequence[Sequence[int]] | None = None) -> list[list[Candidate]]:
-    """The finished hypotheses of each sentence, best first; at most `beam_size` of them and at least one, in the order of the sources.
+def search(
+    model: StepModel[State],
+    sources: Sequence[Any],
+    config: BeamConfig,
+    prefixes: Sequence[Sequence[int]] | None = None,
+) -> list[list[Candidate]]:
+    """The finished hypotheses of each sentence, best first; at most `beam_size` of them and at least one, in
+    the order of the sources.
 
-    `prefixes`: for each sentence the words its translation has to begin with. About `rows` hypotheses are live at a time; the
-    longest sentences come first. ConfigError for a setting out of its range.
+    `prefixes`: for each sentence the words its translation has to begin with. About `rows` hypotheses are
+    live at a time; the longest sentences come first. ConfigError for a setting out of its range.
     """
     config.check()
     work = _Search(model, sources, config, prefixes)
@@ -174,7 +216,9 @@ def search(model: StepModel[State], sources: Sequence[Any], config: BeamConfig, 
         assert rows is not None
         rows = work.step(rows)
     nothing = [Candidate([], -math.inf, -math.inf, complete=False)]  # only when no score is a number
-    return [sorted(candidates, key=lambda candidate: -candidate.score) or nothing for candidates in work.finished]
+    return [
+        sorted(candidates, key=lambda candidate: -candidate.score) or nothing for candidates in work.finished
+    ]
 
 
 def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
@@ -185,8 +229,8 @@ def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) ->
 
 
 def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As torch.topk of each row, (R, V) -> (R, k) twice, in a third of its time: the k best are among the k columns of greatest maximum
-    when each row is folded, V/16 columns of 16 places."""
+    """As torch.topk of each row, (R, V) -> (R, k) twice, in a third of its time: the k best are among the k
+    columns of greatest maximum when each row is folded, V/16 columns of 16 places."""
     R, V = scores.shape
     columns = V // FOLD
     if columns < 4 * k:
@@ -194,7 +238,13 @@ def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     folded = scores[:, : columns * FOLD].unflatten(1, (FOLD, columns))
     best = folded.amax(1).topk(k).indices
     rest = torch.arange(columns * FOLD, V, device=scores.device)
-    places = torch.cat([(best[:, :, None] + columns * torch.arange(FOLD, device=scores.device)).flatten(1), rest.expand(R, -1)], 1)
+    places = torch.cat(
+        [
+            (best[:, :, None] + columns * torch.arange(FOLD, device=scores.device)).flatten(1),
+            rest.expand(R, -1),
+        ],
+        1,
+    )
     values, chosen = scores.gather(1, places).topk(k)
     return values, places.gather(1, chosen)
 

@@ -1,6 +1,8 @@
-"""Translations drawn from the model's own distribution (sections 4.4.3; Table 4.3 sorts such draws by their probability).
+"""Translations drawn from the model's own distribution (sections 4.4.3; Table 4.3 sorts such draws by their
+probability).
 
-A sentence draws from random numbers of its own, so its samples depend on the seed and its number in the input alone.
+A sentence draws from random numbers of its own, so its samples depend on the seed and its number in the input
+alone.
 """
 
 import math
@@ -19,10 +21,14 @@ from nmt.search.steps import State, StepModel
 
 
 @torch.no_grad()
-def sample(model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int = 0) -> list[list[Candidate]]:
-    """`samples` draws for each sentence, in the order drawn. `first` is the number of the first sentence in the whole input.
+def sample(
+    model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int = 0
+) -> list[list[Candidate]]:
+    """`samples` draws for each sentence, in the order drawn. `first` is the number of the first sentence in
+    the whole input.
 
-    log_prob is the model's, whatever the temperature; score is the same. ConfigError for a setting out of its range.
+    log_prob is the model's, whatever the temperature; score is the same. ConfigError for a setting out of its
+    range.
     """
     config.check()
     results: list[list[Candidate]] = []
@@ -32,14 +38,21 @@ def sample(model: StepModel[State], sources: Sequence[Any], config: SamplingConf
     return results
 
 
-def _sample(model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int) -> list[list[Candidate]]:
+def _sample(
+    model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int
+) -> list[list[Candidate]]:
     device, count = model.device, config.samples
     longest = [max(1, math.ceil(config.max_length_factor * len(source))) for source in sources]
-    numbers = [np.random.default_rng([config.seed, first + index]).random((limit, count)) for index, limit in enumerate(longest)]
+    numbers = [
+        np.random.default_rng([config.seed, first + index]).random((limit, count))
+        for index, limit in enumerate(longest)
+    ]
     limits = torch.tensor(longest, device=device).repeat_interleave(count)
     drawn: list[list[Candidate | None]] = [[None] * count for _ in sources]
     history = History()
-    place = torch.arange(len(sources) * count, device=device)  # of each live row: sentence * count + number of the draw
+    place = torch.arange(
+        len(sources) * count, device=device
+    )  # of each live row: sentence * count + number of the draw
     state = model.reorder(model.start(sources), place // count)
     nodes, totals = torch.full_like(place, -1), torch.zeros(len(place), dtype=torch.float64, device=device)
     words: Tensor | None = None
@@ -47,14 +60,21 @@ def _sample(model: StepModel[State], sources: Sequence[Any], config: SamplingCon
     while len(place):
         log_probs, state = model.step(state, words)
         at_limit = step >= limits[place]
-        uniform = torch.tensor([0.5 if ended else numbers[p // count][step, p % count] for p, ended in zip(place.tolist(), at_limit.tolist(), strict=True)])
+        uniform = torch.tensor(
+            [
+                0.5 if ended else numbers[p // count][step, p % count]
+                for p, ended in zip(place.tolist(), at_limit.tolist(), strict=True)
+            ]
+        )
         chosen = draw(log_probs, uniform.to(device), config.temperature, config.allow_unknown)
         chosen[at_limit] = EOS
         totals = totals + log_probs.gather(1, chosen[:, None])[:, 0]
         ends = chosen == EOS
         for row in ends.nonzero()[:, 0].tolist():
             at, total = int(place[row]), float(totals[row])
-            drawn[at // count][at % count] = Candidate(history.read(int(nodes[row]))[0], total, total, not bool(at_limit[row]))
+            drawn[at // count][at % count] = Candidate(
+                history.read(int(nodes[row]))[0], total, total, not bool(at_limit[row])
+            )
         live = (~ends).nonzero()[:, 0]
         words, place, totals = chosen[live], place[live], totals[live]
         nodes = history.append(words, nodes[live], None)
@@ -64,15 +84,21 @@ def _sample(model: StepModel[State], sources: Sequence[Any], config: SamplingCon
 
 
 def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: bool) -> Tensor:
-    """The word at which the running sum of p^(1/temperature) passes a number of [0, 1): (R, V), (R,) -> (R,)"""
+    """The word at which the running sum of p^(1/temperature) passes a number of [0, 1): (R, V), (R,) ->
+    (R,)"""
     tempered = log_probs.double() / temperature
     tempered[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     sums = torch.softmax(tempered, 1).cumsum(1)
-    return torch.searchsorted(sums, uniform[:, None].to(sums) * sums[:, -1:], right=True)[:, 0].clamp_(max=sums.shape[1] - 1)
+    return torch.searchsorted(sums, uniform[:, None].to(sums) * sums[:, -1:], right=True)[:, 0].clamp_(
+        max=sums.shape[1] - 1
+    )
 
 
 def distinct(candidates: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
     """Each different draw once, with how often it was drawn, the likeliest first."""
     counts = Counter(tuple(candidate.words) for candidate in candidates)
     by_words = {tuple(candidate.words): candidate for candidate in candidates}
-    return sorted(((by_words[words], count) for words, count in counts.items()), key=lambda item: (-item[0].log_prob, item[0].words))
+    return sorted(
+        ((by_words[words], count) for words, count in counts.items()),
+        key=lambda item: (-item[0].log_prob, item[0].words),
+    )

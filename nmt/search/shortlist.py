@@ -1,4 +1,5 @@
-"""The softmax over a short-list of words for each sentence (from a lexical table): faster, and another result. Off by default."""
+"""The softmax over a short-list of words for each sentence (from a lexical table): faster, and another
+result. Off by default."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ class ShortlistState:
 
 
 class Shortlisted:
-    """A translator whose probabilities are over the words that may translate each sentence. Every other word has probability 0."""
+    """A translator whose probabilities are over the words that may translate each sentence. Every other word
+    has probability 0."""
 
     def __init__(self, model: Translator, words_of: Callable[[Ids], set[int]]) -> None:
         self.model, self.words_of = model, words_of
@@ -41,17 +43,28 @@ class Shortlisted:
         for row, words in enumerate(sets):
             allowed[row, [place[word] for word in words]] = True
         rows = torch.arange(len(sources), device=self.device)
-        return self.state(self.model.start(sources), torch.tensor(ids, device=self.device), allowed.to(self.device), rows)
+        return self.state(
+            self.model.start(sources), torch.tensor(ids, device=self.device), allowed.to(self.device), rows
+        )
 
     def state(self, inner: DecoderState, ids: Tensor, allowed: Tensor, sentence: Tensor) -> ShortlistState:
         output = self.model.decoder.output
-        return ShortlistState(inner, ids, output.words[ids], None if output.words_bias is None else output.words_bias[ids], allowed, sentence)
+        return ShortlistState(
+            inner,
+            ids,
+            output.words[ids],
+            None if output.words_bias is None else output.words_bias[ids],
+            allowed,
+            sentence,
+        )
 
     def step(self, state: ShortlistState, words: Tensor | None) -> tuple[Tensor, ShortlistState]:
         decoder = self.model.decoder
         read = torch.full_like(state.sentence, BOS) if words is None else words
         features, inner = decoder.advance(state.inner, decoder.tables_of(read), first=words is None)
-        scores = F.linear(features, state.matrix, state.bias).masked_fill_(~state.allowed[state.sentence], -torch.inf)
+        scores = F.linear(features, state.matrix, state.bias).masked_fill_(
+            ~state.allowed[state.sentence], -torch.inf
+        )
         log_probs = features.new_full((len(features), len(decoder.output.words)), -torch.inf)
         log_probs[:, state.ids] = torch.log_softmax(scores, 1)
         return log_probs, replace(state, inner=inner)
@@ -69,7 +82,9 @@ class Shortlisted:
             allowed.append(rows)
             sentences.append(index + count)
             count += len(used)
-        return self.state(self.model.join([state.inner for state in states]), ids, torch.cat(allowed), torch.cat(sentences))
+        return self.state(
+            self.model.join([state.inner for state in states]), ids, torch.cat(allowed), torch.cat(sentences)
+        )
 
     def attention(self, state: ShortlistState) -> Tensor | None:
         return self.model.attention(state.inner)

@@ -1,4 +1,5 @@
-"""What search asks of a model: four methods and a state that the caller holds. Ensembles of models answer the same questions."""
+"""What search asks of a model: four methods and a state that the caller holds. Ensembles of models answer the
+same questions."""
 
 import math
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ class StepModel(Protocol[State]):
         ...
 
     def attention(self, state: State) -> Tensor | None:
-        """Where each row of the state looked at its last step: weights (R, L) over source words, the end symbol among them."""
+        """Where each row of the state looked at its last step: weights (R, L) over source words, the end
+        symbol among them."""
         ...
 
 
@@ -65,7 +67,10 @@ class Ensemble:
         return self.models[0].device
 
     def start(self, sources: Sequence[Reading]) -> list[Any]:
-        return [model.start([source.ids[number] for source in sources]) for number, model in enumerate(self.models)]
+        return [
+            model.start([source.ids[number] for source in sources])
+            for number, model in enumerate(self.models)
+        ]
 
     def step(self, state: list[Any], words: Tensor | None) -> tuple[Tensor, list[Any]]:
         answers = [model.step(part, words) for model, part in zip(self.models, state, strict=True)]
@@ -75,7 +80,9 @@ class Ensemble:
         return [model.reorder(part, rows) for model, part in zip(self.models, state, strict=True)]
 
     def join(self, states: Sequence[list[Any]]) -> list[Any]:
-        return [model.join(parts) for model, parts in zip(self.models, zip(*states, strict=True), strict=True)]
+        return [
+            model.join(parts) for model, parts in zip(self.models, zip(*states, strict=True), strict=True)
+        ]
 
     def attention(self, state: list[Any]) -> Tensor | None:
         """That of the first model: positions are those of its reading."""

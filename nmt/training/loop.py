@@ -1,8 +1,8 @@
 """The training loop, top to bottom: batch, cost, gradient, clip, update, log, validate, save, stop.
 
-Resume is exact: what a run does after step N depends on nothing but the files that were saved at step N. A run that is killed
-at any moment goes on from its last save, cuts its logs back to it, and ends bit-equal (on CPU, with the same threads) to one
-that was never stopped.
+Resume is exact: what a run does after step N depends on nothing but the files that were saved at step N. A
+run that is killed at any moment goes on from its last save, cuts its logs back to it, and ends bit-equal (on
+CPU, with the same threads) to one that was never stopped.
 """
 
 import logging
@@ -40,28 +40,48 @@ class TrainingConfig:
     optimizer: str = choice(*OPTIMIZERS)  # adadelta is that of the papers
     learning_rate: float = number(1.0, least=0)  # 1 for adadelta; about 0.001 for adam
     warmup: int = number(0, least=0)  # updates over which the rate rises to learning_rate in a straight line
-    schedule: str = choice(*SCHEDULES)  # after the warm-up; inverse_sqrt: learning_rate √(warmup / updates). See also decay
+    schedule: str = choice(
+        *SCHEDULES
+    )  # after the warm-up; inverse_sqrt: learning_rate √(warmup / updates). See also decay
     rho: float = number(0.95, least=0, below=1)  # adadelta only
     eps: float = number(1e-6, above=0)  # adadelta only
     clip: float = number(1.0, least=0)  # largest total norm of a gradient; 0: none
-    cost: str = choice("sentence", "word", "sum")  # what a gradient is of: mean over sentences (eq. 4.4), mean over words, sum (authors' code)
-    label_smoothing: float = number(0.0, least=0, below=1)  # share of each word's weight that all words get; 0.1 helps small corpora. Dev costs are without it
+    cost: str = choice(
+        "sentence", "word", "sum"
+    )  # what a gradient is of: mean over sentences (eq. 4.4), mean over words, sum (authors' code)
+    label_smoothing: float = number(
+        0.0, least=0, below=1
+    )  # share of each word's weight that all words get; 0.1 helps small corpora. Dev costs are without it
     batch_size: int = number(64, least=1)  # sentences
-    accumulate: int = number(1, least=1)  # batches whose gradients are added for one update: larger batches than fit in memory
+    accumulate: int = number(
+        1, least=1
+    )  # batches whose gradients are added for one update: larger batches than fit in memory
     pool: int = number(20, least=1)  # batches that are sorted by length together
-    max_steps: int = number(0, least=0)  # 0: no limit; one of the limits or `patience` has to end the training
+    max_steps: int = number(
+        0, least=0
+    )  # 0: no limit; one of the limits or `patience` has to end the training
     max_epochs: int = number(0, least=0)
     max_minutes: float = number(0.0, least=0)  # wall time over all starts of the run
     log_every: int = number(100, least=1)  # steps
     validate_every: int = number(1000, least=0)  # steps; 0: at the end of each epoch. Validation also saves
-    save_every: int = number(0, least=0)  # steps; 0: only when validating. More saves lose less when a machine dies
+    save_every: int = number(
+        0, least=0
+    )  # steps; 0: only when validating. More saves lose less when a machine dies
     dev_beam: int = number(4, least=0, most=10_000)  # beam for BLEU on the development set; 0: no BLEU
     metric: str = choice("bleu", "cost")  # which development score decides
     patience: int = number(10, least=0)  # stop after this many validations without a better score; 0: never
-    decay: float = number(1.0, above=0, most=1)  # factor of the rate after `decay_patience` validations without a better score; 0.5 halves it on a plateau
+    decay: float = number(
+        1.0,
+        above=0,
+        most=1,
+        # factor of the rate after `decay_patience` validations without a better score; 0.5 halves it on a
+        # plateau
+    )
     decay_patience: int = number(1, least=1)
     keep: int = number(1, least=1)  # newest checkpoints kept, besides the best
-    tensorboard: bool = True  # curves for TensorBoard, where it is installed; the last key, which tells a whole config.yaml from one that is cut off
+    # curves for TensorBoard, where it is installed; the last key, which tells a whole config.yaml from one
+    # that is cut off
+    tensorboard: bool = True
 
     def check(self) -> None:
         """ConfigError for a value out of range, and for values that do not go together."""
@@ -102,10 +122,14 @@ class Job:
     stream: BatchStream | ChunkStream
     dev: DevSet | DevText | None
     stop: Callable[[], bool]
-    extra: dict[str, Any] = field(default_factory=dict)  # choices made once a run, such as the matrix back end
+    extra: dict[str, Any] = field(
+        default_factory=dict
+    )  # choices made once a run, such as the matrix back end
     progress: Progress = field(default_factory=Progress)
     carried: Any = None  # tensors: a language model's state after the last batch of running text
-    log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
+    log_sizes: tuple[int, int] | None = (
+        None  # bytes of train.tsv and dev.tsv at the last save; None: a new run
+    )
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
     team: Team = field(default_factory=Team)  # the processes that train together
@@ -121,7 +145,9 @@ def train(job: Job) -> str:
     clock = Clock(progress.seconds, progress.log_words)
     reason = limit_reached(config, progress)
     while not reason:
-        for batches in groups(bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate * job.team.size):
+        for batches in groups(
+            bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate * job.team.size
+        ):
             cost, norm = update(job, batches)
             progress.step += 1
             progress.batch += len(batches)
@@ -135,7 +161,9 @@ def train(job: Job) -> str:
                 validate_and_save(job, tables, board, clock)
             elif config.save_every and progress.step % config.save_every == 0:
                 save(job, tables)
-            reason, progress.decayed = job.team.agree("signal" if job.stop() else limit_reached(config, progress), progress.decayed)
+            reason, progress.decayed = job.team.agree(
+                "signal" if job.stop() else limit_reached(config, progress), progress.decayed
+            )
             if reason:
                 break
         if progress.batch >= len(job.stream):
@@ -143,7 +171,9 @@ def train(job: Job) -> str:
             progress.batch = 0
             if not config.validate_every:
                 validate_and_save(job, tables, board, clock)
-            reason, progress.decayed = job.team.agree(reason or limit_reached(config, progress), progress.decayed)
+            reason, progress.decayed = job.team.agree(
+                reason or limit_reached(config, progress), progress.decayed
+            )
     if reason == "signal":
         save(job, tables)
     elif progress.validated != progress.step:
@@ -172,10 +202,15 @@ def groups(batches: Iterator[Batch | Chunk], size: int) -> Iterator[list[Batch |
 
 
 def update(job: Job, batches: Sequence[Batch | Chunk]) -> tuple[float, float]:
-    """One step of the optimizer; returns the cost, Σ -log p of the batches (smoothed), and the gradient's norm before clipping."""
+    """One step of the optimizer; returns the cost, Σ -log p of the batches (smoothed), and the gradient's
+    norm before clipping."""
     config = job.config
     job.optimizer.zero_grad(set_to_none=True)
-    units = {"sentence": lambda batch: batch.sentences, "word": lambda batch: batch.target_tokens, "sum": lambda batch: 0}[config.cost]
+    units = {
+        "sentence": lambda batch: batch.sentences,
+        "word": lambda batch: batch.target_tokens,
+        "sum": lambda batch: 0,
+    }[config.cost]
     divisor = sum(map(units, batches)) or 1
     cost = 0.0
     job.team.begin_update(job.progress.step)
@@ -195,10 +230,16 @@ def update(job: Job, batches: Sequence[Batch | Chunk]) -> tuple[float, float]:
     norm = clip(job.model.parameters(), config.clip)
     if not math.isfinite(norm):
         raise UserError(
-            f"{job.directory}: the gradient is not a number at step {job.progress.step + 1}; the last checkpoint is whole. "
+            f"{job.directory}: the gradient is not a number at step {job.progress.step + 1}; the last "
+            "checkpoint is whole. "
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
-    set_rate(job.optimizer, config.learning_rate * job.progress.decayed * scheduled(config.schedule, config.warmup, job.progress.step + 1))
+    set_rate(
+        job.optimizer,
+        config.learning_rate
+        * job.progress.decayed
+        * scheduled(config.schedule, config.warmup, job.progress.step + 1),
+    )
     job.optimizer.step()
     return cost, norm
 
@@ -212,9 +253,17 @@ def write_log(job: Job, table: Table, board: Board, norm: float, clock: Clock) -
     speed, rate = clock.rate(progress.log_words), rate_of(job.optimizer)
     log.info(
         "Ep. %d : Up. %d : Sen. %s : Cost %.4f : Time %.0f s : %s words/s : gNorm %.3f : L.r. %g",
-        progress.epoch + 1, progress.step, f"{progress.sentences:,}", cost, progress.seconds, f"{speed:,.0f}", norm, rate,
+        progress.epoch + 1, progress.step, f"{progress.sentences:,}", cost, progress.seconds, f"{speed:,.0f}",
+        norm, rate,
     )  # fmt: skip
-    values = [f"{progress.step}", f"{progress.epoch + 1}", f"{progress.sentences}", f"{cost:.6f}", f"{norm:.6f}", f"{rate:g}"]
+    values = [
+        f"{progress.step}",
+        f"{progress.epoch + 1}",
+        f"{progress.sentences}",
+        f"{cost:.6f}",
+        f"{norm:.6f}",
+        f"{rate:g}",
+    ]
     table.add([*values, f"{progress.seconds:.1f}", f"{speed:.0f}"])
     board.add("train", progress.step, {"cost": cost, "norm": norm, "rate": rate, "words_per_second": speed})
     progress.log_cost, progress.log_words = 0.0, 0
@@ -243,9 +292,22 @@ def validate_and_save(job: Job, tables: tuple[Table, Table], board: Board, clock
         progress.seconds = clock.seconds()
         bleu = f" : BLEU {score.bleu:.2f}" if config.dev_beam else ""
         star = " : best so far" if better else ""
-        log.info("Development : Up. %d : Cost %.4f : Perplexity %.2f%s%s", progress.step, score.cost, score.perplexity, bleu, star)
+        log.info(
+            "Development : Up. %d : Cost %.4f : Perplexity %.2f%s%s",
+            progress.step,
+            score.cost,
+            score.perplexity,
+            bleu,
+            star,
+        )
         epoch = progress.epoch + (progress.batch > 0)
-        values = [f"{progress.step}", f"{epoch}", f"{score.cost:.6f}", f"{score.perplexity:.4f}", f"{score.bleu:.4f}"]
+        values = [
+            f"{progress.step}",
+            f"{epoch}",
+            f"{score.cost:.6f}",
+            f"{score.perplexity:.4f}",
+            f"{score.bleu:.4f}",
+        ]
         tables[1].add([*values, "*" if better else "", f"{progress.seconds:.1f}"])
         board.add("dev", progress.step, {"cost": score.cost, "bleu": score.bleu})
     save(job, tables)
@@ -258,7 +320,11 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
     if not job.team.first:
         return
     check_finite(job)
-    recent = [step for step in progress.saved if step != progress.step][-(job.config.keep - 1) :] if job.config.keep > 1 else []
+    recent = (
+        [step for step in progress.saved if step != progress.step][-(job.config.keep - 1) :]
+        if job.config.keep > 1
+        else []
+    )
     kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
     old = tuple(weights_path(job.directory, step).name for step in progress.saved if step not in kept)
     state = {
@@ -278,11 +344,13 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
 
 
 def check_finite(job: Job) -> None:
-    """UserError for weights that are no numbers: they are never saved. A learning rate that is too large makes them in one update."""
+    """UserError for weights that are no numbers: they are never saved. A learning rate that is too large
+    makes them in one update."""
     for name, parameter in job.model.named_parameters():
         if not math.isfinite(float(parameter.detach().sum())) and not bool(parameter.isfinite().all()):
             raise UserError(
-                f"{job.directory}: weights are not finite numbers at step {job.progress.step} ({name}); they are not saved. "
+                f"{job.directory}: weights are not finite numbers at step {job.progress.step} ({name}); they "
+                "are not saved. "
                 "Lower training.learning_rate and start a new run with it"
             )
 
@@ -310,7 +378,9 @@ def restore(job: Job, state: dict[str, Any]) -> None:
         random, random_cuda = state["random"], state["random_cuda"]
         torch.set_rng_state(random)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
-        raise CheckpointError(f"{job.directory / STATE}: does not fit this configuration ({error})") from error
+        raise CheckpointError(
+            f"{job.directory / STATE}: does not fit this configuration ({error})"
+        ) from error
     checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
     torch.set_rng_state(random)
     if random_cuda and torch.cuda.is_available():
@@ -322,7 +392,11 @@ def restore(job: Job, state: dict[str, Any]) -> None:
 def tidy(job: Job) -> None:
     """After a kill: the index of training.pt, and no weights that it does not name."""
     progress = job.progress
-    stale = tuple(weights_path(job.directory, step).name for step in run_directory.steps(job.directory) if step not in progress.saved)
+    stale = tuple(
+        weights_path(job.directory, step).name
+        for step in run_directory.steps(job.directory)
+        if step not in progress.saved
+    )
     run_directory.adopt(job.directory)
     with run_directory.writing(job.directory, drop=stale) as new:
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
@@ -340,7 +414,9 @@ def open_tables(job: Job) -> tuple[Table, Table]:
     sizes = job.log_sizes or (None, None)
     if not job.team.first:
         return NoTable(), NoTable()
-    return Table(job.directory / TRAIN_LOG, TRAIN_COLUMNS, sizes[0]), Table(job.directory / DEV_LOG, DEV_COLUMNS, sizes[1])
+    return Table(job.directory / TRAIN_LOG, TRAIN_COLUMNS, sizes[0]), Table(
+        job.directory / DEV_LOG, DEV_COLUMNS, sizes[1]
+    )
 
 
 def bar(job: Job, batches: Iterator[Batch | Chunk]) -> Iterator[Batch | Chunk]:
@@ -350,4 +426,14 @@ def bar(job: Job, batches: Iterator[Batch | Chunk]) -> Iterator[Batch | Chunk]:
     from tqdm import tqdm
 
     title = f"epoch {job.progress.epoch + 1}"
-    return iter(tqdm(batches, title, len(job.stream), initial=job.progress.batch, leave=False, file=sys.stderr, unit="batch"))
+    return iter(
+        tqdm(
+            batches,
+            title,
+            len(job.stream),
+            initial=job.progress.batch,
+            leave=False,
+            file=sys.stderr,
+            unit="batch",
+        )
+    )

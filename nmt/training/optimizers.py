@@ -1,4 +1,5 @@
-"""Adadelta in cache-sized blocks, Adam and SGD by torch, learning-rate schedules, and clipping of the total gradient norm."""
+"""Adadelta in cache-sized blocks, Adam and SGD by torch, learning-rate schedules, and clipping of the total
+gradient norm."""
 
 import math
 from collections.abc import Iterable
@@ -15,9 +16,12 @@ BLOCK = 1 << 16  # floats; five arrays of 256 kiB stay in a core's cache, three 
 
 
 class Adadelta(Optimizer):
-    """Zeiler 2012: G = ρG + (1-ρ)g²;  Δ = -√(D+ε)/√(G+ε) g;  D = ρD + (1-ρ)Δ²;  θ = θ + lr Δ. Equal to torch's to 1e-6."""
+    """Zeiler 2012: G = ρG + (1-ρ)g²;  Δ = -√(D+ε)/√(G+ε) g;  D = ρD + (1-ρ)Δ²;  θ = θ + lr Δ. Equal to
+    torch's to 1e-6."""
 
-    def __init__(self, parameters: Iterable[Parameter], lr: float = 1.0, rho: float = 0.95, eps: float = 1e-6) -> None:
+    def __init__(
+        self, parameters: Iterable[Parameter], lr: float = 1.0, rho: float = 0.95, eps: float = 1e-6
+    ) -> None:
         super().__init__(parameters, {"lr": lr, "rho": rho, "eps": eps})
 
     @torch.no_grad()
@@ -31,7 +35,12 @@ class Adadelta(Optimizer):
                 if not state:
                     state["square_avg"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
                     state["acc_delta"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
-                flat = (parameter.view(-1), parameter.grad.reshape(-1), state["square_avg"].view(-1), state["acc_delta"].view(-1))
+                flat = (
+                    parameter.view(-1),
+                    parameter.grad.reshape(-1),
+                    state["square_avg"].view(-1),
+                    state["acc_delta"].view(-1),
+                )
                 for p, g, square, delta in zip(*(tensor.split(BLOCK) for tensor in flat), strict=True):
                     square.mul_(rho).addcmul_(g, g, value=1 - rho)
                     move = (delta + eps).sqrt_().div_((square + eps).sqrt_()).mul_(g)
@@ -42,7 +51,9 @@ class Adadelta(Optimizer):
 OPTIMIZERS = ("adadelta", "adam", "sgd")
 
 
-def make_optimizer(name: str, parameters: Iterable[Parameter], rate: float, rho: float, eps: float) -> Optimizer:
+def make_optimizer(
+    name: str, parameters: Iterable[Parameter], rate: float, rho: float, eps: float
+) -> Optimizer:
     parameters = list(parameters)
     if name == "adadelta":
         return Adadelta(parameters, rate, rho, eps)
@@ -57,7 +68,8 @@ SCHEDULES = ("constant", "inverse_sqrt")
 
 
 def scheduled(schedule: str, warmup: int, step: int) -> float:
-    """Factor of the learning rate at update `step`, from 1: min(1, step / warmup), then 1 or √(warmup / step) (Vaswani et al. 2017)."""
+    """Factor of the learning rate at update `step`, from 1: min(1, step / warmup), then 1 or √(warmup / step)
+    (Vaswani et al. 2017)."""
     if step < warmup:
         return step / warmup
     return math.sqrt(warmup / step) if schedule == "inverse_sqrt" else 1.0
@@ -73,7 +85,8 @@ def set_rate(optimizer: Optimizer, rate: float) -> None:
 
 
 def clip(parameters: Iterable[Parameter], threshold: float) -> float:
-    """Scale all gradients so that their total norm is at most `threshold` (0: leave them); returns the norm before."""
+    """Scale all gradients so that their total norm is at most `threshold` (0: leave them); returns the norm
+    before."""
     grads: list[Tensor] = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm = math.sqrt(sum(float(value) ** 2 for value in torch._foreach_norm(grads)))
     if threshold > 0 and norm > threshold:

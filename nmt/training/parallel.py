@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 4 --no-python nmt-train train.yaml
 
-An update is made of `accumulate` batches of each process. DistributedDataParallel takes the mean of the gradients, so costs are multiplied by
-the number of processes: the result is that of one process with so many times `accumulate`. The first process logs, validates and saves;
-the others follow its decisions.
+An update is made of `accumulate` batches of each process. DistributedDataParallel takes the mean of the
+gradients, so costs are multiplied by the number of processes: the result is that of one process with so many
+times `accumulate`. The first process logs, validates and saves; the others follow its decisions.
 """
 
 import os
@@ -45,16 +45,22 @@ class Team:
         return self.rank == 0
 
     def wrap(self, model: Any) -> None:
-        """Let the gradients of a model be summed over the processes. ConfigError for one that carries its state through the text."""
+        """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
+        state through the text."""
         if self.size == 1:
             return
         if getattr(model, "carries", False):
-            raise ConfigError("lm.carry: a model that carries its state trains in one process; start it without torchrun")
+            raise ConfigError(
+                "lm.carry: a model that carries its state trains in one process; start it without torchrun"
+            )
         device = model.device
-        self.costs = nn.parallel.DistributedDataParallel(Costs(model), device_ids=[device.index] if device.type == "cuda" else None)
+        self.costs = nn.parallel.DistributedDataParallel(
+            Costs(model), device_ids=[device.index] if device.type == "cuda" else None
+        )
 
     def share(self, batches: Sequence[Item]) -> list[tuple[Item, float]]:
-        """The batches of this process, each with its weight; one of weight 0 where there are fewer batches than processes."""
+        """The batches of this process, each with its weight; one of weight 0 where there are fewer batches
+        than processes."""
         mine = [(batch, 1.0) for batch in batches[self.rank :: self.size]]
         rounds = -(-len(batches) // self.size)
         return mine + [(batches[0], 0.0)] * (rounds - len(mine))
@@ -89,7 +95,9 @@ class Team:
         return (reason if self.first else "the first process stops") if tensor[0] else "", float(tensor[1])
 
     def tensor(self, values: list[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+        return torch.tensor(
+            values, dtype=torch.float64, device="cuda" if dist.get_backend() == "nccl" else "cpu"
+        )
 
     @contextmanager
     def first_then_others(self) -> Iterator[None]:
@@ -101,7 +109,8 @@ class Team:
             dist.barrier()
 
     def leave(self) -> None:
-        """All together: a process that goes while another still validates or saves would break its connections."""
+        """All together: a process that goes while another still validates or saves would break its
+        connections."""
         if self.size > 1:
             dist.barrier()
             self.costs = None  # what watches the gradients goes before the connections
@@ -117,7 +126,10 @@ def join(device: str, seed: int) -> tuple[Team, str]:
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if on_gpu:
         if local >= torch.cuda.device_count():
-            raise ConfigError(f"device: process {local} of this machine finds {torch.cuda.device_count()} GPUs; give torchrun --nproc-per-node of as many")
+            raise ConfigError(
+                f"device: process {local} of this machine finds {torch.cuda.device_count()} GPUs; give "
+                "torchrun --nproc-per-node of as many"
+            )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
     dist.init_process_group("nccl" if on_gpu else "gloo")

@@ -1,4 +1,5 @@
-"""From the files of a configuration to what training reads: text pipelines, vocabularies, binarized corpus, development set."""
+"""From the files of a configuration to what training reads: text pipelines, vocabularies, binarized corpus,
+development set."""
 
 import logging
 import os
@@ -35,11 +36,18 @@ def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Coun
         counts[1].update(other)
     if config.bpe_merges:
         if source.subwords or target.subwords:
-            raise ConfigError("data.bpe_merges and source.codes / target.codes exclude each other: learn codes here, or give them")
+            raise ConfigError(
+                "data.bpe_merges and source.codes / target.codes exclude each other: learn codes here, or "
+                "give them"
+            )
         if config.bpe_joint:
-            source.subwords = target.subwords = Subwords(subword.learn(counts[0] + counts[1], config.bpe_merges))
+            source.subwords = target.subwords = Subwords(
+                subword.learn(counts[0] + counts[1], config.bpe_merges)
+            )
         else:
-            source.subwords, target.subwords = (Subwords(subword.learn(count, config.bpe_merges)) for count in counts)
+            source.subwords, target.subwords = (
+                Subwords(subword.learn(count, config.bpe_merges)) for count in counts
+            )
     return source, target, counts[0], counts[1]
 
 
@@ -49,14 +57,26 @@ def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -
     for side, pipeline, path in sides:
         if side.case == "truecase":
             if not path:
-                raise ConfigError("case: truecase needs parallel text; a phrase table holds words as they are, use case: keep")
+                raise ConfigError(
+                    "case: truecase needs parallel text; a phrase table holds words as they are, use case: "
+                    "keep"
+                )
             pipeline.tokenizer.truecaser = {}
-            pipeline.tokenizer.truecaser = learn_truecase(pipeline.words(line) for line in files.read_lines(path))
+            pipeline.tokenizer.truecaser = learn_truecase(
+                pipeline.words(line) for line in files.read_lines(path)
+            )
 
 
-def make_vocabs(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], counts: tuple[Counter[str], Counter[str]]) -> tuple[Vocab, Vocab]:
+def make_vocabs(
+    config: DataConfig,
+    pipelines: tuple[TextPipeline, TextPipeline],
+    counts: tuple[Counter[str], Counter[str]],
+) -> tuple[Vocab, Vocab]:
     """The words of each side, or for shared_vocabulary of both sides together."""
-    units = [unit_counts(pipeline, count, config.bpe_dropout) for pipeline, count in zip(pipelines, counts, strict=True)]
+    units = [
+        unit_counts(pipeline, count, config.bpe_dropout)
+        for pipeline, count in zip(pipelines, counts, strict=True)
+    ]
     if not config.shared_vocabulary:
         return make_vocab(config.source, units[0], "source"), make_vocab(config.target, units[1], "target")
     both = make_vocab(config.target, units[0] + units[1], "shared")
@@ -71,26 +91,47 @@ def unit_counts(pipeline: TextPipeline, counts: Counter[str], dropout: float) ->
     return units
 
 
-def make_cut(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> Cut | None:
+def make_cut(
+    config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
+) -> Cut | None:
     """How training cuts words anew each time (BPE dropout); None: it does not."""
     if not config.bpe_dropout:
         return None
     if not (pipelines[0].subwords and pipelines[1].subwords):
-        raise ConfigError("data.bpe_dropout: there is nothing to drop without subwords; set data.bpe_merges, or codes for both sides")
-    source, target = (subword.DroppedMerges(p.subwords.lines, config.bpe_dropout, vocab) for p, vocab in zip(pipelines, vocabs, strict=True) if p.subwords)
-    return lambda ids, other, key: (source(ids.tolist(), f"{key} source"), target(other.tolist(), f"{key} target"))  # type: ignore[union-attr]
+        raise ConfigError(
+            "data.bpe_dropout: there is nothing to drop without subwords; set data.bpe_merges, or codes for "
+            "both sides"
+        )
+    source, target = (
+        subword.DroppedMerges(p.subwords.lines, config.bpe_dropout, vocab)
+        for p, vocab in zip(pipelines, vocabs, strict=True)
+        if p.subwords
+    )
+    return lambda ids, other, key: (
+        source(ids.tolist(), f"{key} source"),  # type: ignore[union-attr]
+        target(other.tolist(), f"{key} target"),  # type: ignore[union-attr]
+    )
 
 
 def make_vocab(side: SideConfig, units: Counter[str], name: str) -> Vocab:
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
     vocab = Vocab(units, side.vocabulary, side.min_count)
-    log.info("%s vocabulary: %s of %s, %.2f%% of the running text", name, f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage())
+    log.info(
+        "%s vocabulary: %s of %s, %.2f%% of the running text",
+        name,
+        f"{vocab.known:,}",
+        f"{len(vocab.counts):,}",
+        100 * vocab.coverage(),
+    )
     return vocab
 
 
-def make_corpus(config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> Corpus:
-    """The binarized training pairs, made anew only when a file, the text pipeline or a vocabulary has changed."""
+def make_corpus(
+    config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
+) -> Corpus:
+    """The binarized training pairs, made anew only when a file, the text pipeline or a vocabulary has
+    changed."""
     stamp = make_stamp(config, *vocabs)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
@@ -101,18 +142,24 @@ def make_corpus(config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, 
             )  # fmt: skip
         corpus = open_corpus(cache, *map(len, vocabs))
     if not len(corpus):
-        raise DataError(f"{config.train_source or config.phrase_table}: no pair is left to train on; is data.max_length too small?")
+        raise DataError(
+            f"{config.train_source or config.phrase_table}: no pair is left to train on; is data.max_length "
+            "too small?"
+        )
     return corpus
 
 
 def held(cache: Path) -> AbstractContextManager[None]:
-    """A cache is locked while it is made or opened: several trainings may share it. One that cannot be written to is only read."""
+    """A cache is locked while it is made or opened: several trainings may share it. One that cannot be
+    written to is only read."""
     if cache.exists() and not os.access(cache, os.W_OK):
         return nullcontext()
     return locked(cache, "nmt-train", wait=True)
 
 
-def make_dev(config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]) -> DevSet | None:
+def make_dev(
+    config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
+) -> DevSet | None:
     if not config.dev_source:
         return None
     pairs, references = [], []
@@ -130,30 +177,40 @@ def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
     pipeline, counts = TextPipeline.of(config.target), Counter[str]()
     if config.target.case == "truecase":
         pipeline.tokenizer.truecaser = {}
-        pipeline.tokenizer.truecaser = learn_truecase(pipeline.words(line) for line in files.read_lines(config.train_text))
+        pipeline.tokenizer.truecaser = learn_truecase(
+            pipeline.words(line) for line in files.read_lines(config.train_text)
+        )
     for line in files.read_lines(config.train_text):
         counts.update(pipeline.words(line))
     if config.bpe_merges:
         if pipeline.subwords:
-            raise ConfigError("data.bpe_merges and target.codes exclude each other: learn codes here, or give them")
+            raise ConfigError(
+                "data.bpe_merges and target.codes exclude each other: learn codes here, or give them"
+            )
         pipeline.subwords = Subwords(subword.learn(counts, config.bpe_merges))
     return pipeline, make_vocab(config.target, pipeline.unit_counts(counts), "text")
 
 
 def make_dictionary(config: Any, pipeline: TextPipeline, vocab: Vocab) -> Dictionary:
     """A multiscale model's dictionary, learned from its training text."""
-    lines = ([word for word in pipeline.units(line) if word in vocab.ids] for line in files.read_lines(config.data.train_text))
+    lines = (
+        [word for word in pipeline.units(line) if word in vocab.ids]
+        for line in files.read_lines(config.data.train_text)
+    )
     found = dictionary.learn(lines, config.lm.dictionary, config.lm.removals)
     log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
     return found
 
 
 def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:
-    """The binarized training text, made anew only when the file, the text pipeline or the vocabulary has changed."""
+    """The binarized training text, made anew only when the file, the text pipeline or the vocabulary has
+    changed."""
     stamp = running.make_stamp(config, vocab)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
-            report = running.binarize(map(pipeline.units, files.read_lines(config.train_text)), vocab, cache, stamp)
+            report = running.binarize(
+                map(pipeline.units, files.read_lines(config.train_text)), vocab, cache, stamp
+            )
             log.info("training text: %s sentences", f"{report.kept:,}")
         return open_corpus(cache, len(vocab))
 

@@ -1,4 +1,5 @@
-"""What a training writes down beside its checkpoints: log tables, curves for TensorBoard, and the clock behind both."""
+"""What a training writes down beside its checkpoints: log tables, curves for TensorBoard, and the clock
+behind both."""
 
 import logging
 import math
@@ -23,7 +24,12 @@ class Table:
         try:
             self.file = open(path, "a", encoding="utf-8", newline="\n")
             if (there := os.fstat(self.file.fileno()).st_size) < (size or 0):
-                log.warning("%s: %d bytes, but %d when it was saved; its lines before this start are not all there", path, there, size)
+                log.warning(
+                    "%s: %d bytes, but %d when it was saved; its lines before this start are not all there",
+                    path,
+                    there,
+                    size,
+                )
             self.file.truncate(min(there, size or 0))
         except OSError as error:
             raise files.cannot_write(path, error) from error
@@ -56,7 +62,8 @@ class NoTable(Table):
 
 
 class Clock:
-    """Seconds of work over all starts of a run, and words a second since the last question, or since this start."""
+    """Seconds of work over all starts of a run, and words a second since the last question, or since this
+    start."""
 
     def __init__(self, before: float, words: int = 0) -> None:
         """`before`: seconds of earlier starts; `words`: those of them since the last question."""
@@ -76,7 +83,8 @@ class Clock:
 
 
 class Board:
-    """Curves for TensorBoard when it is installed; imported at the first value, so that it delays no first step."""
+    """Curves for TensorBoard when it is installed; imported at the first value, so that it delays no first
+    step."""
 
     def __init__(self, directory: Path, wanted: bool, step: int) -> None:
         """`step`: where the run goes on; what was written after it is dropped."""

@@ -26,7 +26,8 @@ TRACKS, STEPS = 16, 100  # of a development text that is read with the state car
 
 @dataclass
 class DevSet:
-    """Held-out pairs: ids for the cost, words (subwords joined) for BLEU. No pair is left out, however long."""
+    """Held-out pairs: ids for the cost, words (subwords joined) for BLEU. No pair is left out, however
+    long."""
 
     pairs: list[tuple[Ids, Ids]]
     references: list[str]
@@ -34,7 +35,9 @@ class DevSet:
     words: Vocab
 
     def score(self, model: Translator, beam_size: int) -> "DevScore":
-        return DevScore(dev_cost(model, self.pairs), dev_bleu(model, self, beam_size) if beam_size else math.nan)
+        return DevScore(
+            dev_cost(model, self.pairs), dev_bleu(model, self, beam_size) if beam_size else math.nan
+        )
 
 
 @dataclass
@@ -44,10 +47,13 @@ class DevText:
     corpus: Corpus
 
     def score(self, model: LanguageModel, beam_size: int) -> "DevScore":
-        """The cost alone. A model that carries its state reads the text in 16 tracks, each from a fresh state: a trace more than in one."""
+        """The cost alone. A model that carries its state reads the text in 16 tracks, each from a fresh
+        state: a trace more than in one."""
         if not isinstance(model, CSLM) and model.carries:
             return DevScore(running_cost(model, self.corpus), math.nan)
-        return DevScore(dev_cost(model, [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]), math.nan)
+        return DevScore(
+            dev_cost(model, [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]), math.nan
+        )
 
 
 @dataclass

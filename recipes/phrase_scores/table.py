@@ -1,4 +1,5 @@
-"""Table 4.1: for each row BLEU of three seeds, mean, and the paired bootstrap of each seed against the baseline's: table.py ROWS REFERENCE ROW ..."""
+"""Table 4.1: for each row BLEU of three seeds, mean, and the paired bootstrap of each seed against the
+baseline's: table.py ROWS REFERENCE ROW ..."""
 
 import sys
 from pathlib import Path
@@ -12,8 +13,22 @@ SEEDS = (1, 2, 3)
 
 def main(folder: Path, reference: str, names: list[str]) -> None:
     references = [list(files.read_lines(reference))]
-    outputs = {(name, seed): list(files.read_lines(folder / f"{name}.seed-{seed}.test")) for name in names for seed in SEEDS}
-    print("\t".join(["row", *(f"seed {seed}" for seed in SEEDS), "mean", "gain", *(f"p of seed {seed}" for seed in SEEDS)]))
+    outputs = {
+        (name, seed): list(files.read_lines(folder / f"{name}.seed-{seed}.test"))
+        for name in names
+        for seed in SEEDS
+    }
+    print(
+        "\t".join(
+            [
+                "row",
+                *(f"seed {seed}" for seed in SEEDS),
+                "mean",
+                "gain",
+                *(f"p of seed {seed}" for seed in SEEDS),
+            ]
+        )
+    )
     first, told = 0.0, []
     for name in names:
         scores, chances = [], []
@@ -28,7 +43,11 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
             chances.append(f"{rows[1].p:.3f}")
         mean = sum(scores) / len(scores)
         first = first or mean
-        print("\t".join([name, *(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - first:+.2f}", *chances]))
+        print(
+            "\t".join(
+                [name, *(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - first:+.2f}", *chances]
+            )
+        )
     print(f"# BLEU on {reference}; p against {names[0]} with the same seed; {told[0] if told else ''}")
 
 

@@ -1,11 +1,13 @@
-"""Make the corpora of the properties recipe: tokenized train, dev and test, as they are or joined to longer lines.
+"""Make the corpora of the properties recipe: tokenized train, dev and test, as they are or joined to longer
+lines.
 
     python recipes/properties/corpus.py multi30k --long OUT [--smt FILE]
 
-multi30k and tatoeba are read from $NMT_DATA; `generated` is the quickstart's grammar. With --long 1 to 4 neighbouring lines become
-one, in train, dev and test; train is cut twice, in different places, so that it has as many words for fewer beginnings. Lines
-of fewer than 5 or more than 60 words on either side are left out. --smt names the output of another system for the test lines: it is
-joined in the same way and written as test.smt.
+multi30k and tatoeba are read from $NMT_DATA; `generated` is the quickstart's grammar. With --long 1 to 4
+neighbouring lines become one, in train, dev and test; train is cut twice, in different places, so that it has
+as many words for fewer beginnings. Lines of fewer than 5 or more than 60 words on either side are left out.
+--smt names the output of another system for the test lines: it is joined in the same way and written as
+test.smt.
 """
 
 import argparse
@@ -30,7 +32,10 @@ Row = tuple[str, ...]  # source, target, and for test perhaps the output of anot
 def data() -> Path:
     folder = os.environ.get("NMT_DATA", "")
     if not folder or not Path(folder).is_dir():
-        raise UserError("set NMT_DATA to the folder that holds multi30k/ and tatoeba-enfr/, or take the corpus `generated`")
+        raise UserError(
+            "set NMT_DATA to the folder that holds multi30k/ and tatoeba-enfr/, or take the corpus "
+            "`generated`"
+        )
     return Path(folder)
 
 
@@ -42,7 +47,10 @@ def plain(line: str) -> str:
 def multi30k(part: str) -> Iterator[Row]:
     name = {"train": "train", "dev": "val", "test": "test_2016_flickr"}[part]
     folder = data() / "multi30k" / "tok"
-    return ((plain(a), plain(b)) for a, b in files.parallel(folder / f"{name}.lc.norm.tok.en", folder / f"{name}.lc.norm.tok.fr"))
+    return (
+        (plain(a), plain(b))
+        for a, b in files.parallel(folder / f"{name}.lc.norm.tok.en", folder / f"{name}.lc.norm.tok.fr")
+    )
 
 
 def tokenized(pairs: Iterator[tuple[str, ...]]) -> Iterator[Row]:
@@ -95,13 +103,19 @@ def main() -> int:
                 outputs = [plain(line) for line in files.read_lines(args.smt)]
                 if len(outputs) != len(rows):
                     raise UserError(f"{args.smt}: {len(outputs)} lines, but the test set has {len(rows)}")
-                rows, names = [(*row, output) for row, output in zip(rows, outputs, strict=True)], ["en", "fr", "smt"]
+                rows, names = (
+                    [(*row, output) for row, output in zip(rows, outputs, strict=True)],
+                    ["en", "fr", "smt"],
+                )
             if args.long:
                 rng, passes = random.Random(f"{SEED} {part}"), PASSES if part == "train" else 1
                 rows = [row for _ in range(passes) for row in joined(rows, rng) if fits(row)]
             for name, column in zip(names, zip(*rows, strict=True), strict=True):
                 files.write_text(args.output / f"{part}.{name}", column)
-            print(f"{part}: {len(rows):,} lines, {sum(len(files.split_words(row[0])) for row in rows):,} source words")
+            print(
+                f"{part}: {len(rows):,} lines, {sum(len(files.split_words(row[0])) for row in rows):,} "
+                "source words"
+            )
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,8 +1,10 @@
-"""Write the quickstart's corpus: train, dev and test, a small phrase table, and a word-for-word translation of the test set.
+"""Write the quickstart's corpus: train, dev and test, a small phrase table, and a word-for-word translation
+of the test set.
 
     python recipes/quickstart/corpus.py runs/quickstart/corpus
 
-No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test set by its most
+No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test
+set by its most
 frequent translation in the training text, by the grammar's own word alignment.
 """
 
@@ -19,7 +21,8 @@ SEED = 7
 
 
 def sentences(writer: Writer, count: int) -> list[Pair]:
-    """`count` pairs with different sources. Short sentences are likelier, as in real text, but none is rare."""
+    """`count` pairs with different sources. Short sentences are likelier, as in real text, but none is
+    rare."""
     found: dict[str, Pair] = {}
     while len(found) < count:
         words = min(38, 3 + int(writer.random.expovariate(1 / 8)))
@@ -29,7 +32,8 @@ def sentences(writer: Writer, count: int) -> list[Pair]:
 
 
 def lexicon(pairs: list[Pair]) -> dict[str, str]:
-    """Each source word's most frequent translation, ties to the smaller: the target words that the same mark joins to it."""
+    """Each source word's most frequent translation, ties to the smaller: the target words that the same mark
+    joins to it."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         targets: dict[int, list[str]] = defaultdict(list)
@@ -38,9 +42,14 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
         sources = Counter(mark for _, mark in pair.source)
         for word, mark in pair.source:
             joined = targets[mark]
-            # In a block of several words each source word stands for one target word, the middle of the block.
-            counts[word.lower()][joined[len(joined) // 2] if sources[mark] > 1 and joined else " ".join(joined)] += 1
-    return {word: min(options, key=lambda option: (-options[option], option)) for word, options in counts.items()}
+            # In a block of several words each source word stands for one target word, the middle of the
+            # block.
+            counts[word.lower()][
+                joined[len(joined) // 2] if sources[mark] > 1 and joined else " ".join(joined)
+            ] += 1
+    return {
+        word: min(options, key=lambda option: (-options[option], option)) for word, options in counts.items()
+    }
 
 
 def word_for_word(pair: Pair, words: dict[str, str]) -> str:
@@ -49,7 +58,8 @@ def word_for_word(pair: Pair, words: dict[str, str]) -> str:
 
 
 def phrase_pairs(pairs: list[Pair]) -> list[str]:
-    """Neighbouring words and their translations, counted: a table in Moses' format, sorted as Moses wants it."""
+    """Neighbouring words and their translations, counted: a table in Moses' format, sorted as Moses wants
+    it."""
     counts: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
         for start in range(len(pair.source)):
@@ -68,7 +78,8 @@ def phrase_pairs(pairs: list[Pair]) -> list[str]:
         targets[target] += count
     escaped = {key: [side.replace("&", "&amp;").replace("'", "&apos;") for side in key] for key in kept}
     lines = [
-        f"{escaped[key][0]} ||| {escaped[key][1]} ||| {count / targets[key[1]]:.6g} {count / sources[key[0]]:.6g} "
+        f"{escaped[key][0]} ||| {escaped[key][1]} ||| {count / targets[key[1]]:.6g} "
+        f"{count / sources[key[0]]:.6g} "
         f"||| ||| {targets[key[1]]} {sources[key[0]]} {count} ||| |||"
         for key, count in kept.items()
     ]
@@ -89,7 +100,9 @@ def main() -> None:
         files.write_text(directory / f"{name}.en", [text(pair.source) for pair in parts[name]])
         files.write_text(directory / f"{name}.fr", [text(pair.target) for pair in parts[name]])
     words = lexicon(parts["train"])
-    files.write_text(directory / "test.word-for-word.fr", [word_for_word(pair, words) for pair in parts["test"]])
+    files.write_text(
+        directory / "test.word-for-word.fr", [word_for_word(pair, words) for pair in parts["test"]]
+    )
     files.write_text(directory / "phrase-table.gz", phrase_pairs(parts["train"][:3000]))
     print(", ".join(f"{name} {len(part):,}" for name, part in parts.items()), "sentence pairs in", directory)
 

@@ -1,8 +1,12 @@
-"""A small English-French grammar that writes a parallel corpus with its word alignment. Seeded: same seed, same sentences.
+"""A small English-French grammar that writes a parallel corpus with its word alignment. Seeded: same seed,
+same sentences.
 
-It has what makes translation more than a dictionary: agreement in gender and number, adjectives before or after the noun,
-negation and object pronouns around the verb, elision and contraction, idioms of several words, ambiguous words whose
-translation hangs on the context (bank, light, know, play, run, leave), rare names, and sentences of 3 to 40 words.
+It has what makes translation more than a dictionary: agreement in gender and number, adjectives before or
+after the noun,
+negation and object pronouns around the verb, elision and contraction, idioms of several words, ambiguous
+words whose
+translation hangs on the context (bank, light, know, play, run, leave), rare names, and sentences of 3 to 40
+words.
 """
 
 import random
@@ -97,7 +101,10 @@ famous célèbre célèbre célèbres célèbres after -
 expensive cher chère chers chères after -
 """.strip().split("\n")
 ]
-LIGHT = {"surface": ["clair", "claire", "clairs", "claires"], "other": ["léger", "légère", "légers", "légères"]}
+LIGHT = {
+    "surface": ["clair", "claire", "clairs", "claires"],
+    "other": ["léger", "légère", "légers", "légères"],
+}
 # English base, 3sg, past, French 1sg, 3sg, 1pl, 3pl, participle, kinds of objects
 VERBS = [
     row.split()
@@ -147,16 +154,51 @@ believe believes believed crois croit croyons croient cru
 """.strip().split("\n")
 ]
 PLAY = "play plays played joue joue jouons jouent joué".split()
-INSTRUMENTS = [("piano", "du piano"), ("guitar", "de la guitare"), ("violin", "du violon"), ("flute", "de la flûte")]
-GAMES = [("football", "au football"), ("chess", "aux échecs"), ("cards", "aux cartes"), ("tennis", "au tennis")]
-# Whole predicates that no dictionary of words explains: English 3sg / plural / past, French 1sg 3sg 1pl 3pl participle, rest
+INSTRUMENTS = [
+    ("piano", "du piano"),
+    ("guitar", "de la guitare"),
+    ("violin", "du violon"),
+    ("flute", "de la flûte"),
+]
+GAMES = [
+    ("football", "au football"),
+    ("chess", "aux échecs"),
+    ("cards", "aux cartes"),
+    ("tennis", "au tennis"),
+]
+# Whole predicates that no dictionary of words explains: English 3sg / plural / past, French 1sg 3sg 1pl 3pl
+# participle, rest
 IDIOMS = [
-    ("kick", "kicks", "kicked", "the bucket", "casse casse cassons cassent cassé", "ma|sa|notre|leur", "pipe"),
+    (
+        "kick",
+        "kicks",
+        "kicked",
+        "the bucket",
+        "casse casse cassons cassent cassé",
+        "ma|sa|notre|leur",
+        "pipe",
+    ),
     ("have", "has", "had", "a cold", "suis est sommes sont été", "", "enrhumé"),
     ("let", "lets", "let", "the cat out of the bag", "vends vend vendons vendent vendu", "", "la mèche"),
     ("fall", "falls", "fell", "asleep", "m'endors s'endort nous-endormons s'endorment -", "", ""),
-    ("cost", "costs", "cost", "an arm and a leg", "coûte coûte coûtons coûtent coûté", "", "les yeux de la tête"),
-    ("pull", "pulls", "pulled", "the wool over our eyes", "jette jette jetons jettent jeté", "", "de la poudre aux yeux"),
+    (
+        "cost",
+        "costs",
+        "cost",
+        "an arm and a leg",
+        "coûte coûte coûtons coûtent coûté",
+        "",
+        "les yeux de la tête",
+    ),
+    (
+        "pull",
+        "pulls",
+        "pulled",
+        "the wool over our eyes",
+        "jette jette jetons jettent jeté",
+        "",
+        "de la poudre aux yeux",
+    ),
 ]
 IDIOMS = [idiom for idiom in IDIOMS if "-" not in idiom[4]]
 PREPOSITIONS = [
@@ -178,7 +220,15 @@ TIMES = [
     ("of course", "bien sûr"),
     ("at once", "tout de suite"),
 ]
-LINKS = [("and", "et"), ("but", "mais"), ("because", "parce que"), ("when", "quand"), ("so", "donc"), ("while", "pendant que"), ("if", "si")]
+LINKS = [
+    ("and", "et"),
+    ("but", "mais"),
+    ("because", "parce que"),
+    ("when", "quand"),
+    ("so", "donc"),
+    ("while", "pendant que"),
+    ("if", "si"),
+]
 PRONOUNS = [("I", "je", 0), ("he", "il", 1), ("she", "elle", 1), ("we", "nous", 2), ("they", "ils", 3)]
 OBJECTS = [("him", "le"), ("her", "la"), ("them", "les"), ("us", "nous")]
 ONSETS = "b br d dr f g gr k l m n p r s st t tr v z".split()
@@ -213,7 +263,13 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.next = 0
-        names = {self.random.choice(ONSETS) + self.random.choice(RHYMES) + self.random.choice(ONSETS) + self.random.choice(RHYMES) for _ in range(600)}
+        names = {
+            self.random.choice(ONSETS)
+            + self.random.choice(RHYMES)
+            + self.random.choice(ONSETS)
+            + self.random.choice(RHYMES)
+            for _ in range(600)
+        }
         self.names = [name.capitalize() for name in sorted(names)]
         self.random.shuffle(self.names)
 
@@ -283,7 +339,9 @@ class Writer:
         elif kind == "my":
             french = "mes" if many else "mon" if gender == "m" or start else "ma"
         else:
-            french = "ces" if many else "cet" if gender == "m" and start else "ce" if gender == "m" else "cette"
+            french = (
+                "ces" if many else "cet" if gender == "m" and start else "ce" if gender == "m" else "cette"
+            )
             kind = "these" if many else "this"
         return [(kind, mark), *source], [(french, mark), *target]
 
@@ -308,11 +366,18 @@ class Writer:
 
     def clause(self) -> Pair:
         subject = self.subject()
-        options: list[tuple[float, Callable[[Noun], Pair]]] = [(6, self.transitive), (2, self.intransitive), (1, self.play), (1, self.idiom)]
+        options: list[tuple[float, Callable[[Noun], Pair]]] = [
+            (6, self.transitive),
+            (2, self.intransitive),
+            (1, self.play),
+            (1, self.idiom),
+        ]
         weights, makers = zip(*options, strict=True)
         return self.random.choices(makers, weights)[0](subject)
 
-    def predicate(self, subject: Noun, verb: list[str], object_pronoun: tuple[str, str] | None = None) -> Pair:
+    def predicate(
+        self, subject: Noun, verb: list[str], object_pronoun: tuple[str, str] | None = None
+    ) -> Pair:
         """Subject, verb and what stands around it: tense, negation, pronoun."""
         base, third, past, *french = verb
         forms, participle = french[:4], french[4]
@@ -335,7 +400,11 @@ class Writer:
             word = object_pronoun[1]
             core = [("l'" if word in ("le", "la") and vowel(finite) else word, pronoun_mark), *core]
         if negative:
-            core = [("n'" if vowel(core[0][0]) else "ne", not_mark), *core, ("pas" if negative == "not" else "jamais", not_mark)]
+            core = [
+                ("n'" if vowel(core[0][0]) else "ne", not_mark),
+                *core,
+                ("pas" if negative == "not" else "jamais", not_mark),
+            ]
         if is_past:
             core.append((participle, verb_mark))
         target = list(subject.target)
@@ -390,7 +459,9 @@ class Writer:
         if self.chance(0.2):
             front = self.predicate(self.subject(), self.random.choice(THINK))
             that = self.number()
-            return Pair([*front.source, ("that", that), *pair.source], front.target + elide("que", pair.target, that))
+            return Pair(
+                [*front.source, ("that", that), *pair.source], front.target + elide("que", pair.target, that)
+            )
         other = self.clause()
         english, french = self.random.choice(LINKS)
         source, target = self.both(english, french)
@@ -407,7 +478,9 @@ class Writer:
         while True:
             pair = self.clause()
             while len(pair.source) < words:
-                grow = self.random.choices([self.add_place, self.add_time, self.add_clause], [2, 1, 3 if words > 8 else 1])[0]
+                grow = self.random.choices(
+                    [self.add_place, self.add_time, self.add_clause], [2, 1, 3 if words > 8 else 1]
+                )[0]
                 pair = grow(pair)
             if 2 < len(pair.source) < 40 and len(pair.target) < 48:
                 mark = self.number()

@@ -1,4 +1,5 @@
-"""What the quickstart has shown: sample translations, scored phrases, what to try next, and a summary as the last lines."""
+"""What the quickstart has shown: sample translations, scored phrases, what to try next, and a summary as the
+last lines."""
 
 import argparse
 import gzip
@@ -22,7 +23,10 @@ def main() -> None:
     print("\n== sample translations")
     for words in SAMPLES:
         source, reference, ours, baseline = min(rows, key=lambda row: abs(len(row[0].split()) - words))
-        print(f"source         {source}\nreference      {reference}\nencoder-decoder {ours}\nword for word  {baseline}\n")
+        print(
+            f"source         {source}\nreference      {reference}\nencoder-decoder {ours}\nword for word  "
+            f"{baseline}\n"
+        )
     print("== phrases with their new score, the last number of the third field")
     with gzip.open(out / "phrase-table.scored.gz", "rt", encoding="utf-8") as table:
         lines = [line for line in table if line.startswith(("bank ", "the bank of "))][:4]

@@ -1,6 +1,8 @@
-"""Fetch the corpora of a list, going on where an interrupted download stopped: download.py CORPORA.tsv DIR [NAME ...]
+"""Fetch the corpora of a list, going on where an interrupted download stopped: download.py CORPORA.tsv DIR
+[NAME ...]
 
-DIR/checksums.tsv records the SHA-256 of each file at its first download. It is checked from then on; none is known beforehand.
+DIR/checksums.tsv records the SHA-256 of each file at its first download. It is checked from then on; none is
+known beforehand.
 """
 
 import hashlib
@@ -23,7 +25,10 @@ def main(listing: str, folder: Path, names: list[str]) -> None:
     rows = read_list(listing)
     unknown = set(names) - {name for name, _ in rows}
     if unknown:
-        raise DataError(f"{listing}: no corpus {sorted(unknown)[0]}, expected one of {', '.join(name for name, _ in rows)}")
+        raise DataError(
+            f"{listing}: no corpus {sorted(unknown)[0]}, expected one of "
+            f"{', '.join(name for name, _ in rows)}"
+        )
     for name, address in rows:
         if not names or name in names:
             fetch(name, address, folder)
@@ -53,19 +58,28 @@ def fetch(name: str, address: str, folder: Path) -> None:
                 go_on(address, part)
                 break
             except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
-                if attempt == TRIES or (isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404, 410)):
-                    raise UserError(f"{address}: cannot download ({error}); what is there stays in {part}, and the same command goes on from it") from error
+                if attempt == TRIES or (
+                    isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404, 410)
+                ):
+                    raise UserError(
+                        f"{address}: cannot download ({error}); what is there stays in {part}, and the same "
+                        "command goes on from it"
+                    ) from error
                 time.sleep(pause)
                 pause *= 2
         part.rename(target)
     found = digest(target)
     if target.name not in known:
         known[target.name] = found
-        files.write_text(folder / "checksums.tsv", (f"{file}\t{value}" for file, value in sorted(known.items())))
+        files.write_text(
+            folder / "checksums.tsv", (f"{file}\t{value}" for file, value in sorted(known.items()))
+        )
         print(f"{name}\t{target}\t{found}\trecorded")
     elif known[target.name] != found:
         raise DataError(
-            f"{target}: its SHA-256 is {found[:16]}..., but {known[target.name][:16]}... was recorded at its first download; remove it to fetch it anew"
+            f"{target}: its SHA-256 is {found[:16]}..., but {known[target.name][:16]}... was recorded at "
+            "its "
+            "first download; remove it to fetch it anew"
         )
     else:
         print(f"{name}\t{target}\t{found}\tchecked")
@@ -109,5 +123,10 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
     except (UserError, IndexError) as error:
-        print(f"download.py: {error if isinstance(error, UserError) else 'usage: download.py CORPORA.tsv DIR [NAME ...]'}", file=sys.stderr)
+        print(
+            f"download.py: {error}"
+            if isinstance(error, UserError)
+            else "usage: download.py CORPORA.tsv DIR [NAME ...]",
+            file=sys.stderr,
+        )
         sys.exit(2)

@@ -1,7 +1,8 @@
 """Texts out of downloaded archives, one pair of plain files a kind: unpack.py CORPORA.tsv DOWNLOADS OUT
 
 OUT/parallel.en OUT/parallel.fr   all parallel corpora      OUT/mono.fr   monolingual text
-OUT/dev.en OUT/dev.fr             newstest2012 and 2013     OUT/test.en OUT/test.fr   newstest2014, out of its SGML
+OUT/dev.en OUT/dev.fr             newstest2012 and 2013     OUT/test.en OUT/test.fr   newstest2014, out of its
+SGML
 """
 
 import gzip

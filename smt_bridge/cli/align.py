@@ -25,17 +25,37 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first.")
+    parser = options.Parser(
+        "smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first."
+    )
     parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized text")
-    parser.add_argument("--target", "-t", type=Input, required=True, metavar="FILE", help="its translation, line by line")
+    parser.add_argument(
+        "--target", "-t", type=Input, required=True, metavar="FILE", help="its translation, line by line"
+    )
     options.add_output(parser)
     add_setting(parser, TrainConfig, "method", help="which model; of package sil-thot")
     add_setting(parser, TrainConfig, "symmetrization", help="how the two directions become one")
     parser.add_argument(
-        "--forward", type=Input, metavar="FILE", default=None, help="instead of a model: points of one direction, of any tool, source word first"
+        "--forward",
+        type=Input,
+        metavar="FILE",
+        default=None,
+        help="instead of a model: points of one direction, of any tool, source word first",
     )
-    parser.add_argument("--reverse", type=Input, metavar="FILE", default=None, help="and of the other direction, source word first too")
-    parser.add_argument("--forward-output", type=Output, metavar="FILE", default=None, help="write the first direction too (source to target)")
+    parser.add_argument(
+        "--reverse",
+        type=Input,
+        metavar="FILE",
+        default=None,
+        help="and of the other direction, source word first too",
+    )
+    parser.add_argument(
+        "--forward-output",
+        type=Output,
+        metavar="FILE",
+        default=None,
+        help="write the first direction too (source to target)",
+    )
     parser.add_argument("--reverse-output", type=Output, metavar="FILE", default=None, help="and the second")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
@@ -54,18 +74,30 @@ def command(argv: Sequence[str] | None) -> None:
     files.write_text(args.output, map(alignment.line_of, both))
     log.info(
         "%s sentence pairs, %s links, %.0f s (%s, %s)",
-        f"{len(both):,}", f"{sum(map(len, both)):,}", time.monotonic() - begin, "given" if args.forward else args.method, args.symmetrization,
+        f"{len(both):,}", f"{sum(map(len, both)):,}", time.monotonic() - begin,
+        "given" if args.forward else args.method, args.symmetrization,
     )  # fmt: skip
 
 
-def trained(args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts) -> "tuple[list[Links], list[Links]]":
-    skipped = sum(max(len(a), len(b)) > alignment.LONGEST or not a or not b for a, b in zip(sources, targets, strict=True))
+def trained(
+    args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
+) -> "tuple[list[Links], list[Links]]":
+    skipped = sum(
+        max(len(a), len(b)) > alignment.LONGEST or not a or not b
+        for a, b in zip(sources, targets, strict=True)
+    )
     if skipped:
-        log.warning("%s sentence pairs get no links: a side is empty, or longer than %d words", f"{skipped:,}", alignment.LONGEST)
+        log.warning(
+            "%s sentence pairs get no links: a side is empty, or longer than %d words",
+            f"{skipped:,}",
+            alignment.LONGEST,
+        )
     return alignment.both(sources, targets, args.method)
 
 
-def given(args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts) -> "tuple[list[Links], list[Links]]":
+def given(
+    args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
+) -> "tuple[list[Links], list[Links]]":
     """DataError for a file of another number of lines, or with points outside the sentences."""
     found = []
     for path in (args.forward, args.reverse):

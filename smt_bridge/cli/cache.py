@@ -1,4 +1,5 @@
-"""smt-cache: what the decoder keeps of tables and language models, so that they load fast; look at it, or remove it."""
+"""smt-cache: what the decoder keeps of tables and language models, so that they load fast; look at it, or
+remove it."""
 
 import sys
 from collections.abc import Sequence
@@ -16,13 +17,25 @@ def command(argv: Sequence[str] | None) -> None:
 
     parser = options.Parser(
         "smt-cache",
-        "Tables and language models that smt-decode and smt-tune have loaded are kept, ready to load, in a cache folder. When it is full, what was not "
-        f"used for the longest time goes first: it holds {DEFAULT_GB:g} GB, or what the environment variable {LIMIT} says.",
+        "Tables and language models that smt-decode and smt-tune have loaded are kept, ready to load, in a "
+        "cache folder. When it is full, what was not "
+        f"used for the longest time goes first: it holds {DEFAULT_GB:g} GB, or what the environment variable "
+        f"{LIMIT} says.",
     )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=options.Action)
-    for name, description in (("list", "print size in MB, last use, and the files it was made from"), ("clear", "remove everything")):
+    actions = parser.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=options.Action
+    )
+    for name, description in (
+        ("list", "print size in MB, last use, and the files it was made from"),
+        ("clear", "remove everything"),
+    ):
         action = actions.add_parser(name, description=description, help=description)
-        action.add_argument("--cache", metavar="DIR", default=None, help=f"the folder; default: ${FOLDER}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache")
+        action.add_argument(
+            "--cache",
+            metavar="DIR",
+            default=None,
+            help=f"the folder; default: ${FOLDER}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
+        )
     args = parser.parse_args(argv)
     options.start_log("smt-cache")
     cache = Cache(args.cache or "")
@@ -32,7 +45,10 @@ def command(argv: Sequence[str] | None) -> None:
             used = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d %H:%M")
             print(f"{entry.size / 1e6:.1f}\t{used}\t{' '.join(entry.sources()) or 'damaged'}")
     total = sum(entry.size for entry in entries) / 1e6
-    print(f"{cache.folder}: {len(entries)} files, {total:.1f} MB {'removed' if args.action == 'clear' else f'of at most {cache.limit / 1e6:,.0f}'}")
+    print(
+        f"{cache.folder}: {len(entries)} files, {total:.1f} MB "
+        f"{'removed' if args.action == 'clear' else f'of at most {cache.limit / 1e6:,.0f}'}"
+    )
 
 
 if __name__ == "__main__":

@@ -24,16 +24,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
-        "smt-decode", "Translate tokenized text with a phrase-based model: a folder of smt-train, or a moses.ini with its tables. A line in, a line out."
+        "smt-decode",
+        (
+            "Translate tokenized text with a phrase-based model: a folder of smt-train, or a moses.ini with "
+            "its "
+            "tables. A line in, a line out."
+        ),
     )
     parser.add_argument(
-        "model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini; relative paths in it are tried from here, then beside it"
+        "model",
+        type=Input,
+        metavar="MODEL_DIR|INI",
+        help="a model folder, or a moses.ini; relative paths in it are tried from here, then beside it",
     )
     options.add_input_output(parser, "tokenized (and escaped) text")
-    parser.add_argument("--n-best-list", type=Output, metavar="FILE", default=None, help="Moses-format list with segmentation and alignment; .gz compresses")
-    parser.add_argument("--n-best", type=options.positive, default=100, metavar="K", help="entries of a sentence in the list")
-    parser.add_argument("--distinct", action="store_true", help="list different texts only, of the best 20 x K derivations")
-    parser.add_argument("--weights", "-w", type=Input, metavar="FILE", default=None, help="lines 'Name= v v' or another ini, instead of the ini's weights")
+    parser.add_argument(
+        "--n-best-list",
+        type=Output,
+        metavar="FILE",
+        default=None,
+        help="Moses-format list with segmentation and alignment; .gz compresses",
+    )
+    parser.add_argument(
+        "--n-best", type=options.positive, default=100, metavar="K", help="entries of a sentence in the list"
+    )
+    parser.add_argument(
+        "--distinct", action="store_true", help="list different texts only, of the best 20 x K derivations"
+    )
+    parser.add_argument(
+        "--weights",
+        "-w",
+        type=Input,
+        metavar="FILE",
+        default=None,
+        help="lines 'Name= v v' or another ini, instead of the ini's weights",
+    )
     decoding.add_search(parser)
     options.add_quiet(parser)
     args = parser.parse_args(argv)
@@ -43,7 +68,10 @@ def command(argv: Sequence[str] | None) -> None:
     from smt_bridge import weights as weight_files
     from smt_bridge.decoder.system import ini_of
 
-    decoding.check_tables(moses_ini.read(ini_of(args.model)), [("--output", args.output), ("--n-best-list", args.n_best_list or "")])
+    decoding.check_tables(
+        moses_ini.read(ini_of(args.model)),
+        [("--output", args.output), ("--n-best-list", args.n_best_list or "")],
+    )
     weights = weight_files.read(args.weights) if args.weights else None
     decoder = decoding.load(args, args.n_best if args.n_best_list else 0, args.distinct, weights)
     check_markup(decoder, args.input)
@@ -51,14 +79,19 @@ def command(argv: Sequence[str] | None) -> None:
         out = stack.enter_context(files.Writing(args.output))
         listed = stack.enter_context(files.Writing(args.n_best_list)) if args.n_best_list else None
         lines = files.read_lines(args.input)
-        translations = stack.enter_context(closing(decoder.translate_all(lines, args.workers, files.name_of(args.input))))
+        translations = stack.enter_context(
+            closing(decoder.translate_all(lines, args.workers, files.name_of(args.input)))
+        )
         with Progress(0, "sentences", args.quiet) as progress:
             for number, translation in enumerate(translations):
                 out.write(" ".join(translation.text) + "\n")
                 if args.input == "-":
                     out.flush()  # somebody may be waiting for this line
                 if listed:
-                    listed.write_lines(decoder.entry(number, translation, derivation) for derivation in translation.derivations)
+                    listed.write_lines(
+                        decoder.entry(number, translation, derivation)
+                        for derivation in translation.derivations
+                    )
                 progress.add(1)
     log.info("%s sentences, %.1f a second", f"{progress.done:,}", progress.rate)
 

@@ -28,25 +28,65 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     add("stack", "hypotheses kept for each number of translated words; 0: all; without it the ini's, or 200")
     add("table_limit", "best options of a source phrase; 0: all; without it the ini's, or 20")
     add("distortion_limit", "longest jump in words; -1: any; without it the ini's, or any")
-    add("beam_threshold", "drop hypotheses of less than this share of the best one's; without it the ini's, or 1e-5")
+    add(
+        "beam_threshold",
+        "drop hypotheses of less than this share of the best one's; without it the ini's, or 1e-5",
+    )
     add("max_phrase_length", "source words of an option; without it the ini's, or 20")
-    parser.add_argument("--early-distortion-cost", **switch, help="pay for a jump when it leaves a gap; without it as the ini says")
-    parser.add_argument("--drop-unknown", **switch, help="leave unknown words out, but for those with digits; without it as the ini says")
-    parser.add_argument("--mark-unknown", **switch, help="write UNK before unknown words, or what the ini has for it; without it as the ini says")
+    parser.add_argument(
+        "--early-distortion-cost",
+        **switch,
+        help="pay for a jump when it leaves a gap; without it as the ini says",
+    )
+    parser.add_argument(
+        "--drop-unknown",
+        **switch,
+        help="leave unknown words out, but for those with digits; without it as the ini says",
+    )
+    parser.add_argument(
+        "--mark-unknown",
+        **switch,
+        help="write UNK before unknown words, or what the ini has for it; without it as the ini says",
+    )
     add("xml_input", "what tags in the input do, as in Moses; without it the ini's, or pass-through")
-    parser.add_argument("--xml-brackets", type=brackets, default=None, metavar="'< >'", help="what encloses tags; without it the ini's, or < >")
+    parser.add_argument(
+        "--xml-brackets",
+        type=brackets,
+        default=None,
+        metavar="'< >'",
+        help="what encloses tags; without it the ini's, or < >",
+    )
     options.add_max_line_words(parser, "are translated in parts, or refused for an n-best list")
     add("neural_beam", "candidates of a stack that the neural LMs of the ini score; 0: all")
     add("buffer", "n-grams that a neural LM scores at a time")
-    parser.add_argument("--workers", type=options.positive, default=1, metavar="N", help="sentences translated at a time; the result does not depend on it")
-    parser.add_argument("--cache", metavar="DIR", default=None, help="where tables and LMs are kept, ready to load; default: see smt-cache")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache, which makes loading fast")
+    parser.add_argument(
+        "--workers",
+        type=options.positive,
+        default=1,
+        metavar="N",
+        help="sentences translated at a time; the result does not depend on it",
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        default=None,
+        help="where tables and LMs are kept, ready to load; default: see smt-cache",
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="neither read nor write the cache, which makes loading fast"
+    )
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]]) -> None:
-    """ConfigError when an output, (option, path), is a moses.ini that is read, or one of its tables and models."""
+    """ConfigError when an output, (option, path), is a moses.ini that is read, or one of its tables and
+    models."""
     roots = (".", str(Path(ini.path).parent))
-    found = [find_table(feature.options["path"], root) for feature in ini.features if "path" in feature.options for root in roots]
+    found = [
+        find_table(feature.options["path"], root)
+        for feature in ini.features
+        if "path" in feature.options
+        for root in roots
+    ]
     tables = [("MODEL", str(place)) for place in found if place]
     check_separate([("MODEL", ini.path), *tables], outputs)
 
@@ -81,9 +121,15 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
     decoder = Decoder(system, config, weights, networks)
     log.info("%s", describe(decoder))
     if not HAVE_NUMBA:
-        log.warning("the package numba is not installed: decoding is many times slower; install it with: pip install 'nmt-smt[smt]'")
+        log.warning(
+            "the package numba is not installed: decoding is many times slower; install it with: pip "
+            "install "
+            "'nmt-smt[smt]'"
+        )
     elif not decoder.compiled:
-        log.warning("a binary language model is read word by word: decoding is many times slower; give the ARPA file")
+        log.warning(
+            "a binary language model is read word by word: decoding is many times slower; give the ARPA file"
+        )
     return decoder
 
 
@@ -93,5 +139,6 @@ def describe(decoder: "Decoder") -> str:
     return (
         f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, "
         f"features {' '.join(f'{name}({size})' for name, size in decoder.system.sizes.items())}; "
-        f"stack {search.stack or 'unlimited'}, table limit {search.table_limit or 'none'}, distortion limit {search.distortion_limit}"
+        f"stack {search.stack or 'unlimited'}, table limit {search.table_limit or 'none'}, distortion limit "
+        f"{search.distortion_limit}"
     )

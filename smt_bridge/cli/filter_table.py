@@ -23,14 +23,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("smt-filter-table", "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the reordering table.")
+    parser = options.Parser(
+        "smt-filter-table",
+        (
+            "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the "
+            "reordering "
+            "table."
+        ),
+    )
     parser.add_argument("table", type=Input, metavar="TABLE", help="phrase table; plain, gzip, or -")
     parser.add_argument(
-        "--input", "-i", type=Input, nargs="+", required=True, metavar="TEXT", help="texts to be translated, tokenized and escaped as the table is"
+        "--input",
+        "-i",
+        type=Input,
+        nargs="+",
+        required=True,
+        metavar="TEXT",
+        help="texts to be translated, tokenized and escaped as the table is",
     )
     options.add_output(parser)
-    parser.add_argument("--reordering", type=Input, metavar="TABLE", default=None, help="lexical reordering table of the same pairs")
-    parser.add_argument("--reordering-output", type=Output, metavar="FILE", default=None, help="its filtered rows")
+    parser.add_argument(
+        "--reordering",
+        type=Input,
+        metavar="TABLE",
+        default=None,
+        help="lexical reordering table of the same pairs",
+    )
+    parser.add_argument(
+        "--reordering-output", type=Output, metavar="FILE", default=None, help="its filtered rows"
+    )
     parser.add_argument("--unsorted", action="store_true", help="take a table that is not in LC_ALL=C order")
     options.add_quiet(parser)
     args = parser.parse_args(argv)
@@ -41,8 +62,17 @@ def command(argv: Sequence[str] | None) -> None:
     wanted = Occurring(read_texts(args.input))
     if not wanted.grams:
         raise DataError(f"{args.input[0]}: no words, expected a text to be translated")
-    if any(raw.encode() in wanted.grams for raw in RAW) and not any(escaped.encode() in wanted.grams for escaped in ESCAPED):
-        log.warning("%s: words such as ' and \" stand unescaped; Moses' tables hold &apos; and &quot;. Tokenize it as the table's corpus was", args.input[0])
+    if any(raw.encode() in wanted.grams for raw in RAW) and not any(
+        escaped.encode() in wanted.grams for escaped in ESCAPED
+    ):
+        log.warning(
+            (
+                "%s: words such as ' and \" stand unescaped; Moses' tables hold &apos; and &quot;. Tokenize "
+                "it "
+                "as the table's corpus was"
+            ),
+            args.input[0],
+        )
     log.info("%s pairs kept", f"{write(args, wanted):,}")
 
 
@@ -57,7 +87,9 @@ def write(args: argparse.Namespace, wanted: Occurring) -> int:
                 kept += 1
             return kept
         other_out = stack.enter_context(files.Writing(args.reordering_output))
-        for pair, other in same_rows(pairs, filtered(args.reordering, wanted, args.unsorted), args.reordering):
+        for pair, other in same_rows(
+            pairs, filtered(args.reordering, wanted, args.unsorted), args.reordering
+        ):
             out.write(pair.raw + b"\n")
             other_out.write(other.raw + b"\n")
             kept += 1

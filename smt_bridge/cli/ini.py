@@ -1,4 +1,5 @@
-"""smt-ini: look at, check and edit a moses.ini; num-features and weights move together, all other bytes stay."""
+"""smt-ini: look at, check and edit a moses.ini; num-features and weights move together, all other bytes
+stay."""
 
 import argparse
 import sys
@@ -19,27 +20,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("smt-ini", "Show, check and edit a moses.ini.")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=options.Action)
-    show_parser = actions.add_parser("show", help="features, numbers of scores, weights, paths", description="Features, numbers of scores, weights and paths.")
+    actions = parser.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=options.Action
+    )
+    show_parser = actions.add_parser(
+        "show",
+        help="features, numbers of scores, weights, paths",
+        description="Features, numbers of scores, weights and paths.",
+    )
     show_parser.add_argument("ini", type=Input, metavar="INI")
     check_parser = actions.add_parser(
-        "check", help="compare it with its tables", description="What Moses would refuse or silently get wrong; exit status 2 when there is anything."
+        "check",
+        help="compare it with its tables",
+        description="What Moses would refuse or silently get wrong; exit status 2 when there is anything.",
     )
     check_parser.add_argument("ini", type=Input, metavar="INI")
-    check_parser.add_argument("--root", default=".", metavar="DIR", help="the folder in which Moses will be started")
+    check_parser.add_argument(
+        "--root", default=".", metavar="DIR", help="the folder in which Moses will be started"
+    )
     check_parser.add_argument("--quick", action="store_true", help="only the first line of each table")
     add_parser = edit(actions, "add-feature", "more scores for a table, or a whole new feature")
     where = add_parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
-    where.add_argument("--line", help="a whole new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'")
-    add_parser.add_argument("--weight", type=arguments.real(), action="append", required=True, help="weight of a new score; as many as there are new scores")
+    where.add_argument(
+        "--line", help="a whole new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'"
+    )
+    add_parser.add_argument(
+        "--weight",
+        type=arguments.real(),
+        action="append",
+        required=True,
+        help="weight of a new score; as many as there are new scores",
+    )
     add_parser.add_argument("--path", type=Input, help="the table that has the new columns")
     remove_parser = edit(actions, "remove-feature", "one score of a table less, or a whole feature")
     remove_parser.add_argument("--name", required=True, help="the feature")
-    remove_parser.add_argument("--column", type=options.positive, help="only this score of it, counted from 1")
+    remove_parser.add_argument(
+        "--column", type=options.positive, help="only this score of it, counted from 1"
+    )
     remove_parser.add_argument("--path", type=Input, help="the table without that column")
     set_parser = edit(actions, "set-weights", "take weights from a tuner")
-    set_parser.add_argument("--weights", "-w", type=Input, required=True, metavar="FILE", help="lines 'Name= v v', or another moses.ini")
+    set_parser.add_argument(
+        "--weights",
+        "-w",
+        type=Input,
+        required=True,
+        metavar="FILE",
+        help="lines 'Name= v v', or another moses.ini",
+    )
     args = parser.parse_args(argv)
     options.start_log("smt-ini", getattr(args, "quiet", False))
     ini = moses_ini.read(args.ini)
@@ -55,7 +83,9 @@ def command(argv: Sequence[str] | None) -> None:
             out.write("\n".join(changed(args, ini).lines))
 
 
-def edit(actions: "argparse._SubParsersAction[options.Action]", name: str, what: str) -> argparse.ArgumentParser:
+def edit(
+    actions: "argparse._SubParsersAction[options.Action]", name: str, what: str
+) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
     parser.add_argument("ini", type=Input, metavar="INI")
     options.add_output(parser)

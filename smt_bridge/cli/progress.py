@@ -51,7 +51,9 @@ class Progress:
         if not self.total:
             return f"{self.done:,} {self.unit}, {self.rate:,.0f} a second"
         left = (self.total - self.done) / max(1e-9, self.rate)
-        return f"{self.done:,} of {self.total:,} {self.unit}, {self.rate:,.0f} a second, {duration(left)} left"
+        return (
+            f"{self.done:,} of {self.total:,} {self.unit}, {self.rate:,.0f} a second, {duration(left)} left"
+        )
 
 
 def duration(seconds: float) -> str:

@@ -41,19 +41,46 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "smt-score-table",
-        "Append columns, exp(value) of each feature, to a Moses phrase table; everything else stays byte for byte. "
+        "Append columns, exp(value) of each feature, to a Moses phrase table; everything else stays byte for "
+        "byte. "
         "Filter the table first (smt-filter-table): that is often ten times less work.",
     )
     parser.add_argument("table", type=Input, metavar="TABLE", help="phrase table; plain, gzip, or -")
     feature_options.add_features(parser)
     options.add_output(parser)
-    parser.add_argument("--unsorted", action="store_true", help="take a table that is not in LC_ALL=C order (Moses' processPhraseTableMin will not)")
-    parser.add_argument("--shard", type=shard, default=None, metavar="I/N", help="only the I-th of N parts, on a cluster; cat joins the outputs")
-    parser.add_argument("--resume", action="store_true", help="go on with a job that was killed, from OUTPUT.job")
-    parser.add_argument("--reuse", type=Input, metavar="OLD", default=None, help="an earlier output: pairs that the same run scored there are copied")
-    parser.add_argument("--estimate", action="store_true", help="measure a sample, print pairs, rate, time and memory, and stop")
     parser.add_argument(
-        "--report", type=Output, metavar="DIR", default=None, help="write coverage, scatter against the direct probability, best phrases (Table 4.2)"
+        "--unsorted",
+        action="store_true",
+        help="take a table that is not in LC_ALL=C order (Moses' processPhraseTableMin will not)",
+    )
+    parser.add_argument(
+        "--shard",
+        type=shard,
+        default=None,
+        metavar="I/N",
+        help="only the I-th of N parts, on a cluster; cat joins the outputs",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with a job that was killed, from OUTPUT.job"
+    )
+    parser.add_argument(
+        "--reuse",
+        type=Input,
+        metavar="OLD",
+        default=None,
+        help="an earlier output: pairs that the same run scored there are copied",
+    )
+    parser.add_argument(
+        "--estimate",
+        action="store_true",
+        help="measure a sample, print pairs, rate, time and memory, and stop",
+    )
+    parser.add_argument(
+        "--report",
+        type=Output,
+        metavar="DIR",
+        default=None,
+        help="write coverage, scatter against the direct probability, best phrases (Table 4.2)",
     )
     options.add_quiet(parser)
     args = parser.parse_args(argv)
@@ -94,11 +121,23 @@ def has_job(args: argparse.Namespace) -> bool:
 def check(args: argparse.Namespace, specs: Sequence[Spec]) -> None:
     """Whatever contradicts itself or is not there."""
     files.existing([path for path in (args.table, args.reuse) if path])
-    written = [] if args.output == "-" else [("--output", args.output), ("--output", f"{args.output}.scores.json")]
-    feature_options.check_separate(args, specs, [("TABLE", args.table), ("--reuse", args.reuse)], [*written, ("--report", args.report)])
-    for flag, needed in (("shard", seekable(args)), ("estimate", seekable(args)), ("resume", seekable(args) and args.output != "-")):
+    written = (
+        [] if args.output == "-" else [("--output", args.output), ("--output", f"{args.output}.scores.json")]
+    )
+    feature_options.check_separate(
+        args, specs, [("TABLE", args.table), ("--reuse", args.reuse)], [*written, ("--report", args.report)]
+    )
+    for flag, needed in (
+        ("shard", seekable(args)),
+        ("estimate", seekable(args)),
+        ("resume", seekable(args) and args.output != "-"),
+    ):
         if getattr(args, flag) and not needed:
-            raise ConfigError(f"--{flag} reads the table twice{' and needs an --output' * (flag == 'resume')}: give files, not - or a pipe")
+            raise ConfigError(
+                f"--{flag} reads the table twice{' and needs an --output' * (flag == 'resume')}: give "
+                "files, "
+                "not - or a pipe"
+            )
     if args.reuse and args.unsorted:
         raise ConfigError("--reuse walks two sorted tables side by side; it does not go with --unsorted")
 
@@ -119,7 +158,12 @@ def run(args: argparse.Namespace, plan: Plan) -> None:
         if plan.settings.precision != "fp32":
             sample = found.sample[len(found.sample) // 2] if found else next(pieces, [])
             pieces = pieces if found else itertools.chain([sample], pieces)
-            log.info("%s", feature_options.precision_error(plan.specs, plan.settings, plan.features, of_phrases(sample[:SAMPLE])))
+            log.info(
+                "%s",
+                feature_options.precision_error(
+                    plan.specs, plan.settings, plan.features, of_phrases(sample[:SAMPLE])
+                ),
+            )
         if args.estimate and found:
             print("\n".join(estimate(found, plan, args.workers)))
             return
@@ -139,8 +183,17 @@ def survey(args: argparse.Namespace) -> "Survey | None":
         return None
     found = score_table.survey(args.table, args.unsorted)
     if args.report and found.columns < 3:
-        raise ConfigError(f"--report: {args.table} has {found.columns} scores, but p(target | source) is Moses' third; leave --report out")
-    log.info("%s: %s pairs, %s sources, %d scores a line", args.table, f"{found.pairs:,}", f"{found.sources:,}", found.columns)
+        raise ConfigError(
+            f"--report: {args.table} has {found.columns} scores, but p(target | source) is Moses' third; "
+            "leave --report out"
+        )
+    log.info(
+        "%s: %s pairs, %s sources, %d scores a line",
+        args.table,
+        f"{found.pairs:,}",
+        f"{found.sources:,}",
+        found.columns,
+    )
     return found
 
 
@@ -148,7 +201,9 @@ def select(args: argparse.Namespace, found: "Survey | None") -> "Iterator[list[P
     """The chunks of the table, or those of its shard."""
     from smt_bridge import score_table
 
-    pairs = phrase_table.read(args.table) if found else phrase_table.checked(args.table, args.unsorted)  # checked once
+    pairs = (
+        phrase_table.read(args.table) if found else phrase_table.checked(args.table, args.unsorted)
+    )  # checked once
     pieces = score_table.chunks(pairs)
     first, last = part(args.shard, found.chunks) if found and args.shard else (0, None)
     return itertools.islice(pieces, first, last)
@@ -162,14 +217,21 @@ def start_job(args: argparse.Namespace, plan: Plan) -> "Job | None":
         return None
     place = Path(args.table).stat()
     settings = {
-        "table": [os.path.realpath(args.table), place.st_size, place.st_mtime_ns], "features": plan.identities, "shard": args.shard,
-        "back_end": plan.settings.back_end, "threads": plan.settings.threads, "reuse": args.reuse, "chunk": CHUNK,
+        "table": [os.path.realpath(args.table), place.st_size, place.st_mtime_ns],
+        "features": plan.identities, "shard": args.shard,
+        "back_end": plan.settings.back_end, "threads": plan.settings.threads, "reuse": args.reuse,
+        "chunk": CHUNK,
     }  # fmt: skip
     return open_job(args.output, settings, len(plan.specs), args.resume)
 
 
 def write(
-    args: argparse.Namespace, plan: Plan, crew: "Crew", pieces: "Iterator[list[PhrasePair]]", extras: "tuple[OldTable | None, Report | None]", total: int
+    args: argparse.Namespace,
+    plan: Plan,
+    crew: "Crew",
+    pieces: "Iterator[list[PhrasePair]]",
+    extras: "tuple[OldTable | None, Report | None]",
+    total: int,
 ) -> None:
     """Score the chunks into the output, and tell beside it what the new columns are."""
     from smt_bridge import score_table
@@ -181,7 +243,10 @@ def write(
     if done:
         log.info("going on after %d finished chunks", done)
     columns = 0
-    with files.Writing(args.output, job.folder if job else None) as out, Progress(total, "pairs", args.quiet) as progress:
+    with (
+        files.Writing(args.output, job.folder if job else None) as out,
+        Progress(total, "pairs", args.quiet) as progress,
+    ):
         for number, (piece, values) in enumerate(score_table.score(pieces, crew, job, old)):
             columns = columns or len(piece[0].scores.split())
             for line in score_table.lines(piece, values):
@@ -191,11 +256,18 @@ def write(
                 report.add(piece, values)
     if args.output != "-":
         rows = enumerate(zip(plan.specs, plan.identities, strict=True), columns + 1)
-        write_columns(args.output, [{"column": n, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": key} for n, (spec, key) in rows])
+        write_columns(
+            args.output,
+            [
+                {"column": n, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": key}
+                for n, (spec, key) in rows
+            ],
+        )
     if job:
         job.remove()
     log.info(
-        "%s phrase pairs scored, %s a second; moses.ini: num-features=%d and as many weights (smt-ini add-feature)",
+        "%s phrase pairs scored, %s a second; "
+        "moses.ini: num-features=%d and as many weights (smt-ini add-feature)",
         f"{progress.done:,}", f"{progress.rate:,.0f}", columns + len(plan.specs),
     )  # fmt: skip
 
@@ -216,7 +288,10 @@ def estimate(found: "Survey", plan: Plan, workers: int) -> Iterator[str]:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield f"pairs\t{found.pairs:,}"
     yield f"rate\t{rate:,.0f} pairs/s a worker, measured on {count:,} pairs"
-    yield f"time\t{duration(found.pairs / rate / min(workers, os.cpu_count() or 1))} with {workers} worker{'s' * (workers > 1)}"
+    yield (
+        f"time\t{duration(found.pairs / rate / min(workers, os.cpu_count() or 1))} with {workers} "
+        f"worker{'s' * (workers > 1)}"
+    )
     yield f"memory\t{memory * (workers + (workers > 1)):,.0f} MB"
 
 
@@ -226,7 +301,9 @@ def shard(text: str) -> tuple[int, int]:
     except ValueError:
         number = parts = 0
     if not 1 <= number <= parts:
-        raise argparse.ArgumentTypeError(f"{numbers.shown(text)} is not of the form I/N with 1 <= I <= N, e.g. 2/8")
+        raise argparse.ArgumentTypeError(
+            f"{numbers.shown(text)} is not of the form I/N with 1 <= I <= N, e.g. 2/8"
+        )
     return number, parts
 
 

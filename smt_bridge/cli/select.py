@@ -22,23 +22,65 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "smt-select",
-        "Select the lines of a general text that are most like a text of the domain, by the difference of their cross-entropies (Moore and Lewis 2010); of "
+        "Select the lines of a general text that are most like a text of the domain, by the difference of "
+        "their cross-entropies (Moore and Lewis 2010); of "
         "parallel text by both sides (Axelrod et al. 2011). Selected lines keep their order.",
     )
-    parser.add_argument("--in-domain", "-d", type=Input, nargs="+", required=True, metavar="FILE", help="tokenized text of the domain: one file, or both sides")
-    parser.add_argument("--general", "-g", type=Input, nargs="+", required=True, metavar="FILE", help="tokenized text to select from: one file, or both sides")
-    parser.add_argument("--output", "-o", type=Output, nargs="+", required=True, metavar="FILE", help="selected lines, a file for each of --general")
-    size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--keep", type=options.positive, metavar="N", help="the best N lines")
-    size.add_argument("--words", type=options.positive, metavar="N", help="the best lines that have N words on the last side")
-    size.add_argument(
-        "--dev", type=Input, metavar="FILE", help="as many as give an n-gram model of the last side the lowest perplexity on this text; prints a table"
+    parser.add_argument(
+        "--in-domain",
+        "-d",
+        type=Input,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="tokenized text of the domain: one file, or both sides",
     )
     parser.add_argument(
-        "--scores", type=Output, metavar="FILE", default=None, help="write the difference of each line of --general: lower is more like the domain"
+        "--general",
+        "-g",
+        type=Input,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="tokenized text to select from: one file, or both sides",
+    )
+    parser.add_argument(
+        "--output",
+        "-o",
+        type=Output,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="selected lines, a file for each of --general",
+    )
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--keep", type=options.positive, metavar="N", help="the best N lines")
+    size.add_argument(
+        "--words",
+        type=options.positive,
+        metavar="N",
+        help="the best lines that have N words on the last side",
+    )
+    size.add_argument(
+        "--dev",
+        type=Input,
+        metavar="FILE",
+        help=(
+            "as many as give an n-gram model of the last side the lowest perplexity on this text; prints a "
+            "table"
+        ),
+    )
+    parser.add_argument(
+        "--scores",
+        type=Output,
+        metavar="FILE",
+        default=None,
+        help="write the difference of each line of --general: lower is more like the domain",
     )
     add_setting(parser, SelectionConfig, "order", help="of the n-gram models")
-    add_setting(parser, SelectionConfig, "min_count", help="rarer words of the domain are unknown to the models")
+    add_setting(
+        parser, SelectionConfig, "min_count", help="rarer words of the domain are unknown to the models"
+    )
     add_setting(parser, SelectionConfig, "steps", help="sizes tried by --dev: all, a half, a quarter ...")
     add_setting(parser, SelectionConfig, "seed", help="of the sample that the general model is made of")
     options.add_quiet(parser)
@@ -54,13 +96,18 @@ def command(argv: Sequence[str] | None) -> None:
     for paths in (args.in_domain, args.general):
         files.check_parallel(*paths)
     config = SelectionConfig(order=args.order, min_count=args.min_count, seed=args.seed, steps=args.steps)
-    sides = [selection.learn(inside, general, config) for inside, general in zip(args.in_domain, args.general, strict=True)]
+    sides = [
+        selection.learn(inside, general, config)
+        for inside, general in zip(args.in_domain, args.general, strict=True)
+    ]
     with Progress(0, "lines", args.quiet) as progress:
         values = selection.scores(sides, args.general, progress.add)
     if args.keep:
         order = selection.best(values, args.keep)
     elif args.words:
-        lengths = np.fromiter((len(files.split_words(line)) for line in files.read_lines(args.general[-1])), np.int64)
+        lengths = np.fromiter(
+            (len(files.split_words(line)) for line in files.read_lines(args.general[-1])), np.int64
+        )
         order = selection.within(values, lengths, args.words)
     else:
         order = selection.best(values, len(values))

@@ -35,16 +35,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser(
         "smt-tune",
-        "Tune a model for BLEU on a development set: decode it, tune on all n-best lists so far, decode again; the weights of the best decoding are "
+        "Tune a model for BLEU on a development set: decode it, tune on all n-best lists so far, decode "
+        "again; the weights of the best decoding are "
         "kept. Started again after an interruption it goes on where it was.",
     )
     parser.add_argument("model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
-    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="development text, tokenized (and escaped) as the model")
-    parser.add_argument("--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="its translations")
-    parser.add_argument("--output", "-o", type=Output, default=None, metavar="INI", help="tuned configuration; default: moses.tuned.ini beside the model's ini")
-    parser.add_argument("--work", type=Output, default=None, metavar="DIR", help="lists and weights of every iteration; default: OUTPUT.tuning")
-    add_setting(parser, TuneConfig, "method", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
-    parser.add_argument("--n-best", type=options.positive, default=100, metavar="K", help="different translations of a sentence in each list")
+    parser.add_argument(
+        "--source",
+        "-s",
+        type=Input,
+        required=True,
+        metavar="FILE",
+        help="development text, tokenized (and escaped) as the model",
+    )
+    parser.add_argument(
+        "--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="its translations"
+    )
+    parser.add_argument(
+        "--output",
+        "-o",
+        type=Output,
+        default=None,
+        metavar="INI",
+        help="tuned configuration; default: moses.tuned.ini beside the model's ini",
+    )
+    parser.add_argument(
+        "--work",
+        type=Output,
+        default=None,
+        metavar="DIR",
+        help="lists and weights of every iteration; default: OUTPUT.tuning",
+    )
+    add_setting(
+        parser, TuneConfig, "method", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking"
+    )
+    parser.add_argument(
+        "--n-best",
+        type=options.positive,
+        default=100,
+        metavar="K",
+        help="different translations of a sentence in each list",
+    )
     add_setting(parser, TuneConfig, "iterations", help="decodings at most")
     add_setting(parser, TuneConfig, "patience", help="stop after so many decodings without a better BLEU")
     add_setting(parser, TuneConfig, "restarts", help="random starts of mert in each iteration")
@@ -102,17 +133,23 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load(args, args.n_best, True)
-    for number, line in enumerate(sources, 1):  # bad tags and lines that are too long, before the first is decoded
+    for number, line in enumerate(
+        sources, 1
+    ):  # bad tags and lines that are too long, before the first is decoded
         decoder.marked(line, f"{args.source}:{number}")
     system, search = decoder.system, decoder.settings
     names = pools.columns(system.sizes)
     if not names:
         raise ConfigError(f"{places.ini}: every feature has tuneable=false; nothing to tune")
     told = {
-        "model": manifest.digest(places.ini), "rows": system.table.rows, "lines": len(sources), "n_best": args.n_best,
-        "texts": hashlib.sha256("\n".join([*sources, *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": search.stack,
-        "table_limit": search.table_limit, "distortion_limit": search.distortion_limit, "beam": search.beam_threshold, "neural_beam": args.neural_beam,
-        **{name: getattr(args, name) for name in ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")},
+        "model": manifest.digest(places.ini), "rows": system.table.rows, "lines": len(sources),
+        "n_best": args.n_best,
+        "texts": hashlib.sha256("\n".join([*sources,
+        *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": search.stack,
+        "table_limit": search.table_limit, "distortion_limit": search.distortion_limit,
+        "beam": search.beam_threshold, "neural_beam": args.neural_beam,
+        **{name: getattr(args, name) for name in ("max_phrase_length", "early_distortion_cost",
+        "drop_unknown", "mark_unknown", "xml_input")},
         "xml_brackets": " ".join(args.xml_brackets or ()),
     }  # fmt: skip
     loop.open_folder(places.work, told, config)
@@ -135,11 +172,20 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     write(args, tuning, places, whole)
     best = tuning.best()
     score = 100 * tuning.iterations[best].bleu
-    log.info("%s; iteration %d of %d is the best: BLEU %.2f; %s", reason, best + 1, len(tuning.iterations), score, places.output)
+    log.info(
+        "%s; iteration %d of %d is the best: BLEU %.2f; %s",
+        reason,
+        best + 1,
+        len(tuning.iterations),
+        score,
+        places.output,
+    )
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
-def write(args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Callable[[Floats], Weights]") -> None:
+def write(
+    args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Callable[[Floats], Weights]"
+) -> None:
     """The best weights, the tuned ini, and what other seeds make of the lists."""
     from smt_bridge import moses_ini
     from smt_bridge import weights as weight_files
@@ -147,7 +193,12 @@ def write(args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Ca
     best = tuning.best()
     found = tuning.iterations[best]
     weights = whole(found.weights)
-    header = [f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration {best + 1} of {len(tuning.iterations)}"]
+    header = [
+        (
+            f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
+            f"{best + 1} of {len(tuning.iterations)}"
+        )
+    ]
     weight_files.write(places.work / "weights", weights, header)
     tuned = moses_ini.set_weights(places.start, weights)
     with files.Writing(str(places.output)) as out:
@@ -155,7 +206,9 @@ def write(args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Ca
     final_seeds(args, tuning, places.work, whole)
 
 
-def final_seeds(args: argparse.Namespace, tuning: "Tuning", work: Path, whole: "Callable[[Floats], Weights]") -> None:
+def final_seeds(
+    args: argparse.Namespace, tuning: "Tuning", work: Path, whole: "Callable[[Floats], Weights]"
+) -> None:
     """The tuner again on the last pool, with seeds 1, 2, ...: how far its randomness goes."""
     from smt_bridge import weights as weight_files
 
@@ -163,7 +216,11 @@ def final_seeds(args: argparse.Namespace, tuning: "Tuning", work: Path, whole: "
         path = work / f"seed-{seed}.weights"
         if not path.exists():
             point = tuning.next_weights(seed)
-            weight_files.write(path, whole(point.weights), [f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"])
+            weight_files.write(
+                path,
+                whole(point.weights),
+                [f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"],
+            )
         log.info("seed %d: %s", seed, path)
 
 

@@ -1,8 +1,9 @@
-"""A back-off n-gram model as an automaton: a state is the longest context that can still matter, a step is one word.
+"""A back-off n-gram model as an automaton: a state is the longest context that can still matter, a step is
+one word.
 
-Nodes are n-grams, numbered level by level, the empty context (`root`) last. A step from a context that lacks the word goes to the
-next shorter one and pays its back-off weight. States are cut to contexts that some n-gram continues, as KenLM does, so that
-hypotheses which no future word can tell apart recombine.
+Nodes are n-grams, numbered level by level, the empty context (`root`) last. A step from a context that lacks
+the word goes to the next shorter one and pays its back-off weight. States are cut to contexts that some
+n-gram continues, as KenLM does, so that hypotheses which no future word can tell apart recombine.
 """
 
 from typing import Any, NamedTuple
@@ -41,7 +42,10 @@ def build(model: NgramModel) -> Automaton:
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     root = int(offset[-1])
     shorter = np.full(root + 1, root, np.int64)
-    log_prob, backoff = (np.concatenate([getattr(level, name) for level in model.levels]) * LN10 for name in ("log10", "backoff"))
+    log_prob, backoff = (
+        np.concatenate([getattr(level, name) for level in model.levels]) * LN10
+        for name in ("log10", "backoff")
+    )
     backoff = np.append(backoff, 0.0)
     extended = np.zeros(root + 1, bool)
     keys, values = [], []
@@ -59,7 +63,9 @@ def build(model: NgramModel) -> Automaton:
     for n in range(1, model.order + 1):
         nodes = np.arange(offset[n - 1], offset[n])
         state[nodes] = np.where(extended[nodes] & (n < model.order), nodes, state[shorter[nodes]])
-    all_keys, all_values = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (keys, values))
+    all_keys, all_values = (
+        np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (keys, values)
+    )
     size = 1 << int(np.ceil(np.log2(max(2, 2 * len(all_keys)))))
     table, content = np.full(size, -1, np.int64), np.zeros(size, np.int32)
     for at in range(0, len(all_keys), BLOCK):
@@ -76,7 +82,13 @@ def build(model: NgramModel) -> Automaton:
     )  # fmt: skip
 
 
-def child(model: NgramModel, offset: NDArray[np.int64], shorter: NDArray[np.int64], context: NDArray[np.int64], word: NDArray[np.int64]) -> NDArray[np.int64]:
+def child(
+    model: NgramModel,
+    offset: NDArray[np.int64],
+    shorter: NDArray[np.int64],
+    context: NDArray[np.int64],
+    word: NDArray[np.int64],
+) -> NDArray[np.int64]:
     """The node of context + word, or of the longest suffix of that which is there: (M,), (M,) -> (M,)"""
     V, root = len(model.words), int(offset[-1])
     found = np.full(len(word), -1, np.int64)
@@ -88,7 +100,11 @@ def child(model: NgramModel, offset: NDArray[np.int64], shorter: NDArray[np.int6
         level = np.searchsorted(offset, here, "right")  # of the context: 1 for a word
         for n in np.unique(level[~at_root]):
             rows = open_[(level == n) & ~at_root]
-            nodes = model.find(n + 1, (context[rows] - offset[n - 1]) * V + word[rows]) if n < model.order else np.full(len(rows), -1, np.int64)
+            nodes = (
+                model.find(n + 1, (context[rows] - offset[n - 1]) * V + word[rows])
+                if n < model.order
+                else np.full(len(rows), -1, np.int64)
+            )
             found[rows] = np.where(nodes >= 0, nodes + offset[n], -1)
         context[open_] = shorter[here]
     return found
@@ -126,8 +142,11 @@ def step(lm: Any, state: int, word: int) -> Any:
 
 
 def phrase_scores(lm: Any, ids: Any, starts: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """log p of phrases without context, and an upper bound of what any context makes of it: words ids[starts[i] : starts[i + 1]] -> (N,), (N,)"""
-    parts = [scores_of(lm, ids, starts[at : at + BLOCK + 1]) for at in range(0, max(1, len(starts) - 1), BLOCK)]
+    """log p of phrases without context, and an upper bound of what any context makes of it: words
+    ids[starts[i] : starts[i + 1]] -> (N,), (N,)"""
+    parts = [
+        scores_of(lm, ids, starts[at : at + BLOCK + 1]) for at in range(0, max(1, len(starts) - 1), BLOCK)
+    ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 

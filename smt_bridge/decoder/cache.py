@@ -1,10 +1,11 @@
-"""What loading a table or a language model made of text, kept for the next time: one file each in a cache folder of the user.
+"""What loading a table or a language model made of text, kept for the next time: one file each in a cache
+folder of the user.
 
     Cache().keep(["phrase-table.gz"], make, Table)     # make(), or what an earlier call made of the same file
 
-A file is called KEY.CHECKSUM.npz: KEY tells what it was made from (paths, sizes, times, format), CHECKSUM is that of its content.
-It gets this name when it is whole, so processes that fill the cache at once never mix, and a damaged file is made again.
-The folder has a limit; what was not used for the longest time goes first.
+A file is called KEY.CHECKSUM.npz: KEY tells what it was made from (paths, sizes, times, format), CHECKSUM is
+that of its content. It gets this name when it is whole, so processes that fill the cache at once never mix,
+and a damaged file is made again. The folder has a limit; what was not used for the longest time goes first.
 """
 
 import hashlib
@@ -58,7 +59,17 @@ class Entry:
             return []
 
 
-DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, UserError, zipfile.BadZipFile, NotImplementedError, MemoryError)
+DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    UserError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    MemoryError,
+)
 
 
 def default_folder() -> Path:
@@ -121,15 +132,20 @@ class Cache:
                 yield Entry(path, status.st_size, status.st_mtime)
 
     def store(self, key: str, stamp: bytes, made: Any) -> None:
-        """Write beside, then rename, then make room. UserError when another process stores something right now."""
+        """Write beside, then rename, then make room. UserError when another process stores something right
+        now."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}.part"
             try:
                 with open(part, "wb") as stream:
-                    np.savez(stream, allow_pickle=False, **{STAMP: np.frombuffer(stamp, np.uint8)}, **arrays(made))
+                    np.savez(
+                        stream, allow_pickle=False, **{STAMP: np.frombuffer(stamp, np.uint8)}, **arrays(made)
+                    )
                 if part.stat().st_size > self.limit:
-                    raise UserError(f"{part.stat().st_size / 1e9:.1f} GB are more than the cache may hold ({LIMIT})")
+                    raise UserError(
+                        f"{part.stat().st_size / 1e9:.1f} GB are more than the cache may hold ({LIMIT})"
+                    )
                 part.rename(self.folder / f"{key}.{manifest.digest(part)}.npz")
             finally:
                 part.unlink(missing_ok=True)
@@ -162,7 +178,12 @@ class Cache:
 def stamp_of(sources: Sequence[str], kind: type) -> bytes:
     """What a file of the cache was made from."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
-    told = {"format": FORMAT, "kind": kind.__name__, "parts": parts_of(kind), "sources": [[path, state.st_size, state.st_mtime_ns] for path, state in states]}
+    told = {
+        "format": FORMAT,
+        "kind": kind.__name__,
+        "parts": parts_of(kind),
+        "sources": [[path, state.st_size, state.st_mtime_ns] for path, state in states],
+    }
     return json.dumps(told).encode()
 
 
@@ -173,7 +194,9 @@ def parts_of(kind: type) -> list[str]:
 def arrays(made: Any) -> dict[str, Any]:
     """Everything as arrays; texts, in which no line ends, as the bytes of lines."""
     values = {name: getattr(made, name) for name in parts_of(type(made))}
-    return {name: value if isinstance(value, np.ndarray | int) else lines(value) for name, value in values.items()}
+    return {
+        name: value if isinstance(value, np.ndarray | int) else lines(value) for name, value in values.items()
+    }
 
 
 def lines(texts: Any) -> Any:

@@ -14,7 +14,8 @@ from nmt import signals
 def cache_folder() -> Path:
     """Where compiled code is kept: a folder for each state of all sources that are compiled.
 
-    numba itself looks at the file of a function only, not at those it calls: after an update of one file alone it would run old code.
+    numba itself looks at the file of a function only, not at those it calls: after an update of one file
+    alone it would run old code.
     """
     here = Path(__file__).parent
     digest = hashlib.sha256()
@@ -24,7 +25,8 @@ def cache_folder() -> Path:
 
 
 class Compiled:
-    """A compiled function. Called by Python, it holds signals until it returns; compiled functions call it directly."""
+    """A compiled function. Called by Python, it holds signals until it returns; compiled functions call it
+    directly."""
 
     def __init__(self, dispatcher: Any) -> None:
         self.dispatcher, self.ready = dispatcher, False
@@ -45,7 +47,8 @@ class Stopped(Exception):
 
 
 def go_on(stop: threading.Event | None) -> None:
-    """Between two calls of compiled code, none of which takes long: here Python sees signals, and other threads can end this one."""
+    """Between two calls of compiled code, none of which takes long: here Python sees signals, and other
+    threads can end this one."""
     if stop is not None and stop.is_set():
         raise Stopped
 

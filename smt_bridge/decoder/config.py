@@ -18,16 +18,22 @@ class SearchSettings:
     stack: int = number(200, least=0)  # hypotheses kept for each number of translated words; 0: all
     table_limit: int = number(20, least=0)  # best options of a source phrase; 0: all
     distortion_limit: int = number(-1, least=-1)  # of a jump, in words; -1: none
-    beam_threshold: float = number(1e-5, least=0, most=1)  # hypotheses of less than this share of the best one's probability are dropped
+    beam_threshold: float = number(
+        1e-5, least=0, most=1
+    )  # hypotheses of less than this share of the best one's probability are dropped
     max_phrase_length: int = number(20, least=1)  # source words of an option
     max_options: int = number(5000, least=0)  # of a source phrase, whatever the table limit; 0: any number
-    nbest_factor: int = number(20, least=0)  # at most this many derivations looked at for each distinct one listed; 0: as Moses, 1000
+    nbest_factor: int = number(
+        20, least=0
+    )  # at most this many derivations looked at for each distinct one listed; 0: as Moses, 1000
     early_distortion_cost: bool = False  # pay for a jump when it leaves a gap (Moore and Quirk 2007)
     drop_unknown: bool = False  # leave unknown words out, but for those with digits
     mark_unknown: bool = False  # write them between prefix and suffix
     unknown_prefix: str = "UNK"
     unknown_suffix: str = ""
-    xml_input: str = choice("pass-through", "exclusive", "inclusive", "constraint", "ignore")  # what tags in the input do, see xml_input.py
+    xml_input: str = choice(
+        "pass-through", "exclusive", "inclusive", "constraint", "ignore"
+    )  # what tags in the input do, see xml_input.py
     xml_brackets: tuple[str, str] = ("<", ">")  # of tags
 
 
@@ -54,7 +60,9 @@ class DecoderConfig:
     mark_unknown: bool | None = None
     xml_input: str | None = given("xml_input")
     xml_brackets: tuple[str, str] | None = None
-    max_line_words: int = number(MAX_LINE_WORDS, least=1)  # longer lines are translated in parts, or refused for an n-best list
+    max_line_words: int = number(
+        MAX_LINE_WORDS, least=1
+    )  # longer lines are translated in parts, or refused for an n-best list
     nbest: int = number(0, least=0)  # translations listed; 0: only the best
     distinct: bool = False  # of different texts
     neural_beam: int = number(500, least=0)  # candidates of a stack that neural language models score; 0: all

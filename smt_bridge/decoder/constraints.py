@@ -1,6 +1,8 @@
-"""Limits of reordering that an input line sets: walls, and zones that are translated to their end once they are entered.
+"""Limits of reordering that an input line sets: walls, and zones that are translated to their end once they
+are entered.
 
-The rules are those of Moses' ReorderingConstraint. They ask only which words are translated, not in which order.
+The rules are those of Moses' ReorderingConstraint. They ask only which words are translated, not in which
+order.
 """
 
 from collections.abc import Sequence

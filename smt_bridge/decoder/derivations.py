@@ -1,4 +1,5 @@
-"""The best derivations of a searched sentence, best first: exact, since the forward scores are what best-first search needs to know."""
+"""The best derivations of a searched sentence, best first: exact, since the forward scores are what
+best-first search needs to know."""
 
 import heapq
 from typing import Any
@@ -28,10 +29,13 @@ def best_option_path(S: Any, hypothesis: int) -> Any:
 
 
 @njit
-def derivations(S: Any, limits: Any, count: int, distinct: bool, factor: int, start: Any, length: Any, text: Any) -> Any:
+def derivations(
+    S: Any, limits: Any, count: int, distinct: bool, factor: int, start: Any, length: Any, text: Any
+) -> Any:
     """Up to `count` derivations: their options, one after the other; where each ends; their totals.
 
-    `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: one for each text, of the first
+    `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: one for each text,
+    of the first
     count x factor derivations.
     """
     finals = select(S, limits, limits.words)
@@ -44,7 +48,9 @@ def derivations(S: Any, limits: Any, count: int, distinct: bool, factor: int, st
     way_edge.clear()
     first_way = np.full(S.counters[0], -1, np.int64)
     last_way = np.zeros(S.counters[0], np.int64)
-    heap = [(0.0, np.int64(0), np.int64(0), np.int64(0), np.int64(0))]  # -score, age, hypothesis, its next way (-1: complete), node after it
+    heap = [
+        (0.0, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
+    ]  # -score, age, hypothesis, its next way (-1: complete), node after it
     heap.clear()
     age = np.int64(0)
     for final in finals:
@@ -107,7 +113,11 @@ def derivations(S: Any, limits: Any, count: int, distinct: bool, factor: int, st
         for _ in range(size[node]):
             power *= BASE
         for i in range(length[chosen_option] - 1, -1, -1):
-            mixed += power * (np.uint64(text[start[chosen_option] + i]) + np.uint64(1)) * np.uint64(11400714819323198485)
+            mixed += (
+                power
+                * (np.uint64(text[start[chosen_option] + i]) + np.uint64(1))
+                * np.uint64(11400714819323198485)
+            )
             power *= BASE
         hypothesis.append(np.int64(here))
         option.append(np.int64(chosen_option))
@@ -115,6 +125,15 @@ def derivations(S: Any, limits: Any, count: int, distinct: bool, factor: int, st
         tail.append(tail[node] + S.edge_score[edge])
         size.append(size[node] + np.int64(length[chosen_option]))
         digest.append(mixed)
-        heapq.heappush(heap, (-(ways[place] + tail[node]), age, np.int64(S.edge_parent[edge]), np.int64(0), np.int64(len(option) - 1)))
+        heapq.heappush(
+            heap,
+            (
+                -(ways[place] + tail[node]),
+                age,
+                np.int64(S.edge_parent[edge]),
+                np.int64(0),
+                np.int64(len(option) - 1),
+            ),
+        )
         age += 1
     return chosen[:used], ends[:found], totals[:found]

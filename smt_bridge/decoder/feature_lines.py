@@ -22,7 +22,14 @@ STATEFUL = (REORDERING, "Distortion", *LANGUAGE_MODELS, NEURAL)  # these stand f
 KNOWN = (*TABLES, *LANGUAGE_MODELS, NEURAL, REORDERING, *PENALTIES)
 
 EVERY = {"name", "num-features"}
-COMMON = {*EVERY, "tuneable", "tuneable-components", "filterable", "verbosity", "require-sorting-after-source-context"}
+COMMON = {
+    *EVERY,
+    "tuneable",
+    "tuneable-components",
+    "filterable",
+    "verbosity",
+    "require-sorting-after-source-context",
+}
 LM = {*COMMON, "factor", "path", "order", "oov-feature"}
 ARGUMENTS = {
     "PhraseDictionaryMemory": {*COMMON, "path", "input-factor", "output-factor", "table-limit", "cache-size"},
@@ -34,12 +41,18 @@ ARGUMENTS = {
 TEXT_TABLE = "give the text table that it was made from as PhraseDictionaryMemory"
 COMBINED = "decode with Moses, or with one of the tables that it combines"
 ADVICE = {
-    "PhraseDictionaryCompact": TEXT_TABLE, "PhraseDictionaryOnDisk": TEXT_TABLE, "PhraseDictionaryBinary": TEXT_TABLE, "ProbingPT": TEXT_TABLE,
-    "PhraseDictionaryMultiModel": COMBINED, "PhraseDictionaryMultiModelCounts": COMBINED, "PhraseDictionaryGroup": COMBINED,
+    "PhraseDictionaryCompact": TEXT_TABLE, "PhraseDictionaryOnDisk": TEXT_TABLE,
+    "PhraseDictionaryBinary": TEXT_TABLE, "ProbingPT": TEXT_TABLE,
+    "PhraseDictionaryMultiModel": COMBINED, "PhraseDictionaryMultiModelCounts": COMBINED,
+    "PhraseDictionaryGroup": COMBINED,
 }  # fmt: skip
 FACTORS = ("factor", "input-factor", "output-factor")
-ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}  # values that ask for the engine's own way
-# Parts of a reordering type. Moses treats word-based and phrase-based models alike, and -allff is its default.
+ONLY = {
+    "per-dictionary": FALSE,
+    "require-sorting-after-source-context": FALSE,
+}  # values that ask for the engine's own way
+# Parts of a reordering type. Moses treats word-based and phrase-based models alike, and -allff is its
+# default.
 NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
 
 
@@ -48,13 +61,18 @@ def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
 
 
 def check(ini: Ini) -> dict[str, list[FeatureLine]]:
-    """The features by kind. ConfigError for a feature or an argument that the engine does not have, or not like this."""
+    """The features by kind. ConfigError for a feature or an argument that the engine does not have, or not
+    like this."""
     found: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
         if line.kind not in KNOWN:
             advice = ADVICE.get(line.kind, "remove the line, or decode with Moses")
-            raise refused(ini, line, f"the embedded engine has no feature {line.kind}; it has {', '.join(KNOWN)}; {advice}")
+            raise refused(
+                ini,
+                line,
+                f"the embedded engine has no feature {line.kind}; it has {', '.join(KNOWN)}; {advice}",
+            )
         if line.name in names:
             raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")
         names.add(line.name)
@@ -66,7 +84,10 @@ def check(ini: Ini) -> dict[str, list[FeatureLine]]:
     if not found.get("PhraseDictionaryMemory"):
         raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
     if not found.get(UNKNOWN):
-        raise ConfigError(f"{ini.path}: no line {UNKNOWN} in [feature]; Moses crashes at the first unknown word. Add the line")
+        raise ConfigError(
+            f"{ini.path}: no line {UNKNOWN} in [feature]; Moses crashes at the first unknown word. Add the "
+            "line"
+        )
     return found
 
 
@@ -76,11 +97,21 @@ def check_arguments(ini: Ini, line: FeatureLine) -> None:
     for key, value in line.options.items():
         if key not in allowed:
             hint = "sparse features are not supported; " if key.startswith("sparse-") else ""
-            raise refused(ini, line, f"{line.kind} has no argument {shown(key)} here; {hint}it has {', '.join(sorted(allowed))}")
+            raise refused(
+                ini,
+                line,
+                f"{line.kind} has no argument {shown(key)} here; {hint}it has {', '.join(sorted(allowed))}",
+            )
         if key in FACTORS and value != "0":
-            raise refused(ini, line, f"{key}={shown(value)}: factors are not supported; use a model of one factor")
+            raise refused(
+                ini, line, f"{key}={shown(value)}: factors are not supported; use a model of one factor"
+            )
         if key in ONLY and value.lower() not in ONLY[key]:
-            raise refused(ini, line, f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses")
+            raise refused(
+                ini,
+                line,
+                f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses",
+            )
         if key in ("table-limit", "cache-size"):
             number(ini, line, key)
         if key in ("oov-feature", "tuneable", "normalized"):
@@ -89,8 +120,18 @@ def check_arguments(ini: Ini, line: FeatureLine) -> None:
         raise refused(ini, line, f"{line.name} has no path=, expected the file that it reads")
     if line.kind == REORDERING:
         check_reordering(ini, line)
-    if line.kind in LANGUAGE_MODELS and int(line.options.get("num-features", line.scores)) != (scores := 1 + true(ini, line, "oov-feature")):
-        raise refused(ini, line, f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; 2 go with oov-feature=1")
+    if line.kind in LANGUAGE_MODELS and int(line.options.get("num-features", line.scores)) != (
+        scores := 1 + true(ini, line, "oov-feature")
+    ):
+        raise refused(
+            ini,
+            line,
+            (
+                f"num-features={line.options['num-features']}, "
+                f"but Moses gives this language model {scores}; 2 "
+                "go with oov-feature=1"
+            ),
+        )
     if line.kind in (*PENALTIES, NEURAL) and line.scores != 1:
         raise refused(ini, line, f"num-features={line.scores}: {line.kind} has one score")
 
@@ -115,7 +156,13 @@ def check_reordering(ini: Ini, line: FeatureLine) -> None:
     parts = line.options.get("type", "").split("-")
     if not NEEDED <= set(parts) <= NEEDED | FREE or len(set(parts)) < len(parts) or line.scores != 6:
         raise refused(
-            ini, line, "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind it -allff) with num-features=6 only"
+            ini,
+            line,
+            (
+                "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind "
+                "it "
+                "-allff) with num-features=6 only"
+            ),
         )
     default_reordering(ini, line)
 
@@ -130,39 +177,67 @@ def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
     except ValueError as error:
         raise refused(ini, line, f"default-scores: {error}") from error
     if len(values) != 6 or min(values) <= 0:
-        raise refused(ini, line, f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, with commas")
+        raise refused(
+            ini,
+            line,
+            (
+                f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, "
+                "with "
+                "commas"
+            ),
+        )
     return [math.log(value) for value in values]
 
 
 def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
-    """The scores of a feature that n-best lists print and tuners see: all, those of tuneable-components=, none with tuneable=false."""
+    """The scores of a feature that n-best lists print and tuners see: all, those of tuneable-components=,
+    none with tuneable=false."""
     whole = true(ini, line, "tuneable", line.kind != UNKNOWN)
     every = list(range(line.scores))
     if "tuneable-components" not in line.options:
         return every if whole else []
     words = line.options["tuneable-components"].split(",")
     if line.kind in LANGUAGE_MODELS or not whole:
-        raise refused(ini, line, f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or remove it")
+        raise refused(
+            ini,
+            line,
+            (
+                f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or "
+                "remove it"
+            ),
+        )
     try:
         chosen = [truth(word) for word in words]
     except ValueError as error:
         raise refused(ini, line, f"tuneable-components: {error}") from error
     if len(chosen) != len(every):
-        raise refused(ini, line, f"tuneable-components: {len(chosen)} values, but {line.name} has {len(every)} scores")
+        raise refused(
+            ini, line, f"tuneable-components: {len(chosen)} values, but {line.name} has {len(every)} scores"
+        )
     return [score for score in every if chosen[score]]
 
 
 def printed(ini: Ini) -> dict[str, list[int]]:
-    """The scores of each feature that n-best lists print, in their order: stateful features first, else as in the ini."""
+    """The scores of each feature that n-best lists print, in their order: stateful features first, else as in
+    the ini."""
     ordered = sorted(ini.features, key=lambda line: line.kind not in STATEFUL)  # stable
     found = {line.name: tuneable(ini, line) for line in ordered}
     return {name: scores for name, scores in found.items() if scores}
 
 
 def weights(ini: Ini) -> Weights:
-    """The weights of all features. ConfigError for a feature without weights, but for unknown words, and for weights without a feature."""
+    """The weights of all features. ConfigError for a feature without weights, but for unknown words, and for
+    weights without a feature."""
     names = {line.name for line in ini.features}
     for name, row in ini.weight_rows.items():
         if name not in names:
-            raise ConfigError(f"{ini.path}:{row + 1}: weights of {shown(name)}, but there is no such feature; remove the line, or add the feature")
-    return {line.name: moses_ini.weights_of(ini, line) if line.kind != UNKNOWN or line.name in ini.weights else [1.0] for line in ini.features}
+            raise ConfigError(
+                f"{ini.path}:{row + 1}: weights of {shown(name)}, but there is no such feature; remove the "
+                "line, or add the feature"
+            )
+    return {
+        line.name: moses_ini.weights_of(ini, line)
+        if line.kind != UNKNOWN or line.name in ini.weights
+        else [1.0]
+        for line in ini.features
+    }

@@ -34,7 +34,9 @@ def phrases(sentence: Sentence, paths: Sequence[Any]) -> Phrases:
     begin, last = sentence.begin[option], sentence.last[option]
     before_begin, before_last = np.roll(begin, 1), np.roll(last, 1)
     before_begin[first], before_last[first] = -2, -1
-    return Phrases(option, np.repeat(np.arange(len(paths)), sizes), first, begin, last, before_begin, before_last)
+    return Phrases(
+        option, np.repeat(np.arange(len(paths)), sizes), first, begin, last, before_begin, before_last
+    )
 
 
 def sums(values: Any, owner: Any, count: int) -> Floats:

@@ -1,8 +1,11 @@
-"""Neural n-gram models inside the search (section 4.4.1: n-grams are gathered, and scored in one product when a stack is pruned).
+"""Neural n-gram models inside the search (section 4.4.1: n-grams are gathered, and scored in one product when
+a stack is pruned).
 
-Two stages a stack. First every candidate is scored without the network, the count model standing in for it, and the best
-`neural_beam` survive. Then the n-grams of the survivors, each once, are scored together; survivors recombine, the same last words
-now among what must agree, and are ranked again. With an unlimited beam this is immediate scoring, whatever the buffer holds.
+Two stages a stack. First every candidate is scored without the network, the count model standing in for it,
+and the best
+`neural_beam` survive. Then the n-grams of the survivors, each once, are scored together; survivors recombine,
+the same last words now among what must agree, and are ranked again. With an unlimited beam this is immediate
+scoring, whatever the buffer holds.
 """
 
 import threading
@@ -46,7 +49,10 @@ class Network:
         if found is None:
             units = self.run.text.cut([unescape(word)])
             if len(units) != 1:
-                raise ConfigError(f"{self.run.directory}: splits words into subwords; searching needs a model of whole words")
+                raise ConfigError(
+                    f"{self.run.directory}: splits words into subwords; searching needs a model of whole "
+                    "words"
+                )
             found = self.ids[word] = int(self.run.words.encode(units)[0])
         return found
 
@@ -60,9 +66,14 @@ def load(system: System) -> list[Network]:
     for line in system.neural:
         run = checkpoint.load_lm(line.path, "best", "cpu")
         if not isinstance(run.model, CSLM):
-            raise ConfigError(f"{line.path}: {line.name} has to be a CSLM; use other language models to rescore n-best lists (smt-rescore)")
+            raise ConfigError(
+                f"{line.path}: {line.name} has to be a CSLM; use other language models to rescore n-best "
+                "lists (smt-rescore)"
+            )
         if line.normalized and not run.config.normalizer:
-            raise ConfigError(f"{line.path}: normalized=true, but this model was not trained with lm.normalizer")
+            raise ConfigError(
+                f"{line.path}: normalized=true, but this model was not trained with lm.normalizer"
+            )
         found.append(Network(line.name, run, line.normalized, {}, first_layer_table(run.model)))
     return found
 
@@ -76,9 +87,11 @@ class Neural:
         self.longest = max(network.order for network in networks) - 1
         self.lock = threading.Lock()  # of the dictionaries of words
 
-    # ---- one stack after the other ------------------------------------------------------------------------------------------
+    # ---- one stack after the other -------------------------------------------------------------------------
 
-    def search(self, state: State, sentence: Sentence, limits: Limits, decoder: Any, stop: threading.Event | None) -> None:
+    def search(
+        self, state: State, sentence: Sentence, limits: Limits, decoder: Any, stop: threading.Event | None
+    ) -> None:
         """Fill the stacks. `state.counters[FULL]` tells when memory was too small."""
         options = sentence.options
         words = self.words_of(sentence, decoder)
@@ -92,7 +105,17 @@ class Neural:
             rank = 0
             while rank >= 0:
                 go_on(stop)
-                rank = expand_from(state, options, decoder.automata, decoder.lm_weights, limits, stack, rank, room, decoder.slice)
+                rank = expand_from(
+                    state,
+                    options,
+                    decoder.automata,
+                    decoder.lm_weights,
+                    limits,
+                    stack,
+                    rank,
+                    room,
+                    decoder.slice,
+                )
             if state.counters[FULL]:
                 return
 
@@ -101,11 +124,23 @@ class Neural:
         vocabulary = decoder.system.table.vocabulary
         known = len(vocabulary)
         distinct, where = np.unique(sentence.text, return_inverse=True)
-        texts = [vocabulary[word] if word < known else sentence.outside[word - known] for word in distinct.tolist()]
+        texts = [
+            vocabulary[word] if word < known else sentence.outside[word - known] for word in distinct.tolist()
+        ]
         with self.lock:
-            return np.array([[network.number(text) for text in texts] for network in self.networks], np.int32)[:, where]
+            return np.array(
+                [[network.number(text) for text in texts] for network in self.networks], np.int32
+            )[:, where]
 
-    def settle(self, state: State, sentence: Sentence, limits: Limits, decoder: Any, words: NDArray[np.int32], stack: int) -> None:
+    def settle(
+        self,
+        state: State,
+        sentence: Sentence,
+        limits: Limits,
+        decoder: Any,
+        words: NDArray[np.int32],
+        stack: int,
+    ) -> None:
         """Candidates of a stack: the best ones are scored by the networks and become hypotheses."""
         count = int(state.counters[CANDIDATES])
         chosen = np.flatnonzero(state.c_stack[:count] == stack).astype(np.int64)
@@ -116,9 +151,28 @@ class Neural:
         gains = np.zeros(len(chosen))
         hashes = np.zeros(len(chosen), np.int64)
         for network, weight, ids in zip(self.networks, self.weights, words, strict=True):
-            size = int(options.length[state.c_option[chosen]].sum()) + (len(chosen) if stack == limits.words else 0)
-            contexts, asked, owner = np.empty((size, network.order - 1), np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-            gather(state, options.start, options.length, ids, chosen, stack == limits.words, BOS, EOS, contexts, asked, owner, hashes)
+            size = int(options.length[state.c_option[chosen]].sum()) + (
+                len(chosen) if stack == limits.words else 0
+            )
+            contexts, asked, owner = (
+                np.empty((size, network.order - 1), np.int64),
+                np.empty(size, np.int64),
+                np.empty(size, np.int64),
+            )
+            gather(
+                state,
+                options.start,
+                options.length,
+                ids,
+                chosen,
+                stack == limits.words,
+                BOS,
+                EOS,
+                contexts,
+                asked,
+                owner,
+                hashes,
+            )
             scores = np.empty(size)
             for at in range(0, size, self.config.buffer):
                 part = slice(at, at + self.config.buffer)
@@ -126,12 +180,14 @@ class Neural:
             gains += weight * np.bincount(owner, scores, len(chosen))
         add_all(state, options.forward_id, decoder.automata, limits, chosen, gains, hashes)
 
-    # ---- for the plain search -----------------------------------------------------------------------------------------------
+    # ---- for the plain search ------------------------------------------------------------------------------
 
     def start(self) -> tuple[tuple[int, ...], ...]:
         return tuple((BOS,) * (network.order - 1) for network in self.networks)
 
-    def at_once(self, history: tuple[tuple[int, ...], ...], words: Sequence[str], complete: bool) -> tuple[float, tuple[tuple[int, ...], ...]]:
+    def at_once(
+        self, history: tuple[tuple[int, ...], ...], words: Sequence[str], complete: bool
+    ) -> tuple[float, tuple[tuple[int, ...], ...]]:
         """The weighted score of words after a history, and the history after them."""
         total, after = 0.0, []
         for network, weight, past in zip(self.networks, self.weights, history, strict=True):
@@ -157,9 +213,21 @@ class Neural:
 
 @njit
 def gather(
-    state: Any, start: Any, length: Any, ids: Any, chosen: Any, complete: bool, first: int, last: int, contexts: Any, asked: Any, owner: Any, hashes: Any
+    state: Any,
+    start: Any,
+    length: Any,
+    ids: Any,
+    chosen: Any,
+    complete: bool,
+    first: int,
+    last: int,
+    contexts: Any,
+    asked: Any,
+    owner: Any,
+    hashes: Any,
 ) -> None:
-    """The n-grams of candidates: contexts (G, order - 1), words (G,), candidate (G,). `hashes`: of the words remembered after each."""
+    """The n-grams of candidates: contexts (G, order - 1), words (G,), candidate (G,). `hashes`: of the words
+    remembered after each."""
     size = contexts.shape[1]
     past = np.empty(size + 64, np.int64)
     count = 0
@@ -205,7 +273,8 @@ def add_all(state: Any, forward_id: Any, lms: Any, limits: Any, chosen: Any, gai
         if total < state.worst[state.covered[coverage]]:
             continue
         add(
-            state, lms, limits, forward_id, parent, state.c_option[candidate], coverage, state.c_begin[candidate], state.c_end[candidate], score, total,
+            state, lms, limits, forward_id, parent, state.c_option[candidate], coverage,
+            state.c_begin[candidate], state.c_end[candidate], score, total,
             state.c_context[candidate], hashes[number], score - state.score[parent],
         )  # fmt: skip
         if state.counters[FULL]:

@@ -1,6 +1,8 @@
-"""The same search in plain Python: the oracle of the compiled one, and the decoder where numba is missing or a model is binary.
+"""The same search in plain Python: the oracle of the compiled one, and the decoder where numba is missing or
+a model is binary.
 
-Everything is done the obvious way: candidates are scored at once, recombined in a dictionary, sorted, and cut.
+Everything is done the obvious way: candidates are scored at once, recombined in a dictionary, sorted, and
+cut.
 """
 
 import heapq
@@ -154,7 +156,8 @@ class Listing(NamedTuple):
 
 @dataclass
 class Node:
-    """A hypothesis: `ways` are all (total score, edge score, parent, option) that lead to it, the best one in `score`."""
+    """A hypothesis: `ways` are all (total score, edge score, parent, option) that lead to it, the best one in
+    `score`."""
 
     covered: frozenset[int]
     begin: int
@@ -197,7 +200,8 @@ def allowed(node: Node, begin: int, last: int, limit: int) -> bool:
 
 
 def permitted(node: Node, begin: int, last: int, limit: int, constraints: Constraints) -> bool:
-    """May a span be translated next, for all that walls and zones ask? Told as the rules are, without the order of words in an array."""
+    """May a span be translated next, for all that walls and zones ask? Told as the rules are, without the
+    order of words in an array."""
     gap = next(word for word in range(begin + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
     if begin == gap and not beyond:
@@ -226,20 +230,30 @@ def permitted(node: Node, begin: int, last: int, limit: int, constraints: Constr
     return True
 
 
-def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder: Any) -> tuple[tuple[Any, ...], Node]:
+def extend(
+    node: Node, option: int, sentence: Sentence, limits: Limits, decoder: Any
+) -> tuple[tuple[Any, ...], Node]:
     """The hypothesis that an option makes of another, and what it recombines by."""
     options = sentence.options
     begin, last = int(sentence.begin[option]), int(sentence.last[option])
     covered = node.covered | set(range(begin, last + 1))
-    jump = early_distortion(begin, last, node.end, first_gap(node)) if limits.early else abs(begin - node.end - 1)
+    jump = (
+        early_distortion(begin, last, node.end, first_gap(node))
+        if limits.early
+        else abs(begin - node.end - 1)
+    )
     gain = float(options.score[option]) - jump * limits.distortion_weight
     way = 0 if begin == node.end + 1 else 1 if last + 1 == node.begin else 2
     if limits.reordering:
-        gain += float(options.backward[option, way]) + (float(options.forward[node.option, way]) if node.parent else 0.0)
+        gain += float(options.backward[option, way]) + (
+            float(options.forward[node.option, way]) if node.parent else 0.0
+        )
     words = slice(int(options.start[option]), int(options.start[option] + options.length[option]))
     states = []
     complete = len(covered) == len(sentence.words)
-    for weight, lm, ids, state in zip(decoder.lm_weights, decoder.word_of, options.words, node.states, strict=True):
+    for weight, lm, ids, state in zip(
+        decoder.lm_weights, decoder.word_of, options.words, node.states, strict=True
+    ):
         log_prob, state = lm.walk(state, ids[words].tolist())
         ends = complete and options.length[option] > 0
         gain += weight * (log_prob + (lm.end(state) if ends else 0.0))
@@ -249,30 +263,56 @@ def extend(node: Node, option: int, sentence: Sentence, limits: Limits, decoder:
         more, history = decoder.neural.at_once(history, decoder.text(sentence, [option]), complete)
         gain += more
     score = node.score + gain
-    made = Node(covered, begin, last, tuple(states), history, score, score + future(sentence, covered), node, option)
-    key = (covered, last, tuple(states), history, begin if limits.reordering else 0, int(options.forward_id[option]) if limits.reordering else 0)
+    made = Node(
+        covered, begin, last, tuple(states), history, score, score + future(sentence, covered), node, option
+    )
+    key = (
+        covered,
+        last,
+        tuple(states),
+        history,
+        begin if limits.reordering else 0,
+        int(options.forward_id[option]) if limits.reordering else 0,
+    )
     return key, made
 
 
-def search(sentence: Sentence, limits: Limits, decoder: Any, listing: Listing, stop: threading.Event | None = None) -> tuple[list[Any], list[float]]:
+def search(
+    sentence: Sentence, limits: Limits, decoder: Any, listing: Listing, stop: threading.Event | None = None
+) -> tuple[list[Any], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
-    n, sizes, first, held = limits.words, sentence.options.number, sentence.options.first, sentence.options.constraints
+    n, sizes, first, held = (
+        limits.words,
+        sentence.options.number,
+        sentence.options.first,
+        sentence.options.constraints,
+    )
     empty: frozenset[int] = frozenset()
     history = decoder.neural.start() if decoder.neural is not None else ()
-    begin = Node(empty, -2, -1, tuple(lm.begin() for lm in decoder.word_of), history, 0.0, future(sentence, empty))
+    begin = Node(
+        empty, -2, -1, tuple(lm.begin() for lm in decoder.word_of), history, 0.0, future(sentence, empty)
+    )
     stacks: list[dict[Any, Node]] = [{} for _ in range(n + 1)]
     stacks[0][()] = begin
     best = [-math.inf] * (n + 1)
-    places = [(a, b, a * limits.longest + b - a) for a in range(n) for b in range(a, min(n, a + limits.longest))]
+    places = [
+        (a, b, a * limits.longest + b - a) for a in range(n) for b in range(a, min(n, a + limits.longest))
+    ]
     for stack in stacks[:-1]:
         for node in survivors(stack, limits):
             go_on(stop)
             for a, b, span in places:
-                if sizes[span] and allowed(node, a, b, limits.distortion) and (not held.active or permitted(node, a, b, limits.distortion, held)):
+                if (
+                    sizes[span]
+                    and allowed(node, a, b, limits.distortion)
+                    and (not held.active or permitted(node, a, b, limits.distortion, held))
+                ):
                     for option in range(first[span], first[span] + sizes[span]):
                         key, made = extend(node, option, sentence, limits, decoder)
                         number = len(made.covered)
-                        if made.total >= best[number] + limits.beam:  # as Moses: what is below does not even recombine
+                        if (
+                            made.total >= best[number] + limits.beam
+                        ):  # as Moses: what is below does not even recombine
                             put(stacks[number], key, made)
                             best[number] = max(best[number], made.total)
     finals = survivors(stacks[-1], limits)
@@ -324,7 +364,13 @@ def best_paths(finals: Sequence[Node], sentence: Sentence, listing: Listing) -> 
             if listing.distinct and looked > listing.nbest * listing.factor:
                 break
             options = sentence.options
-            text = tuple(int(word) for option in path for word in sentence.text[options.start[option] : options.start[option] + options.length[option]])
+            text = tuple(
+                int(word)
+                for option in path
+                for word in sentence.text[
+                    options.start[option] : options.start[option] + options.length[option]
+                ]
+            )
             if not listing.distinct or text not in seen:
                 seen.add(text)
                 paths.append(np.array(path, np.int32))

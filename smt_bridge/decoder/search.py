@@ -1,13 +1,16 @@
 """Stack search, compiled (section 2.3.1; Koehn et al. 2003; the rules of Moses' normal stack search).
 
-A hypothesis has translated some of the source words. Hypotheses with as many words stand in one stack; of each stack the best are
-extended by an option of an untranslated span. What cannot be told apart by anything still to come recombines: the same words
-translated, the same last phrase (as far as distortion and reordering ask), the same language model states.
+A hypothesis has translated some of the source words. Hypotheses with as many words stand in one stack; of
+each stack the best are extended by an option of an untranslated span. What cannot be told apart by anything
+still to come recombines: the same words translated, the same last phrase (as far as distortion and reordering
+ask), the same language model states.
 
-A coverage is the first untranslated word and 64 bits for the words from there on, so sentences may have any length. Coverages have
-numbers, and what can be translated next, and its future cost, is worked out once for each.
+A coverage is the first untranslated word and 64 bits for the words from there on, so sentences may have any
+length. Coverages have numbers, and what can be translated next, and its future cost, is worked out once for
+each.
 
-`State` holds all arrays. When one is too small, a function says so by `counters[FULL]`, and the caller repeats with larger ones.
+`State` holds all arrays. When one is too small, a function says so by `counters[FULL]`, and the caller
+repeats with larger ones.
 """
 
 from typing import Any, NamedTuple
@@ -111,7 +114,9 @@ class State(NamedTuple):
     c_context: Int32s
 
 
-def allocate(hypotheses: int, edges: int, coverages: int, moves: int, candidates: int, models: int, words: int) -> State:
+def allocate(
+    hypotheses: int, edges: int, coverages: int, moves: int, candidates: int, models: int, words: int
+) -> State:
     def ints(size: int) -> Int32s:
         return np.zeros(size, np.int32)
 
@@ -120,10 +125,14 @@ def allocate(hypotheses: int, edges: int, coverages: int, moves: int, candidates
 
     H, E, C, M, Q = hypotheses, edges, coverages, moves, candidates
     return State(
-        np.zeros(7, np.int64), ints(H), ints(H), ints(H), ints(H), ints(H), floats(H), floats(H), np.zeros((H, models), np.int32), np.zeros(H, np.int64),
-        ints(H), ints(H), ints(H), ints(1 << int(2 * H - 1).bit_length()), ints(E), ints(E), floats(E), ints(E), ints(C), np.zeros(C, np.uint64), ints(C),
-        floats(C), ints(C), ints(C), ints(1 << int(2 * C - 1).bit_length()), ints(M), ints(M), ints(M), ints(words + 1), ints(words + 1), floats(words + 1),
-        floats(words + 1), ints(Q), ints(Q), ints(Q), ints(Q), ints(Q), ints(Q), floats(Q), floats(Q), np.zeros((Q, models), np.int32),
+        np.zeros(7, np.int64), ints(H), ints(H), ints(H), ints(H), ints(H), floats(H), floats(H),
+        np.zeros((H, models), np.int32), np.zeros(H, np.int64),
+        ints(H), ints(H), ints(H), ints(1 << int(2 * H - 1).bit_length()), ints(E), ints(E), floats(E),
+        ints(E), ints(C), np.zeros(C, np.uint64), ints(C),
+        floats(C), ints(C), ints(C), ints(1 << int(2 * C - 1).bit_length()), ints(M), ints(M), ints(M),
+        ints(words + 1), ints(words + 1), floats(words + 1),
+        floats(words + 1), ints(Q), ints(Q), ints(Q), ints(Q), ints(Q), ints(Q), floats(Q), floats(Q),
+        np.zeros((Q, models), np.int32),
     )  # fmt: skip
 
 
@@ -185,7 +194,9 @@ def find_moves(S: Any, options: Any, limits: Any, coverage: int) -> None:
             if start != gap and ((limit >= 0 and last + 1 - gap > limit) or last - gap >= 64):
                 break  # the first gap could not be reached from there
             span = start * longest + last - start
-            if options.number[span] == 0 or (constrained and not permits(options.constraints, gap, mask, start, last, limit)):
+            if options.number[span] == 0 or (
+                constrained and not permits(options.constraints, gap, mask, start, last, limit)
+            ):
                 continue
             if start == gap:
                 shift = last - gap + 1
@@ -209,7 +220,8 @@ def find_moves(S: Any, options: Any, limits: Any, coverage: int) -> None:
 
 @njit
 def early_distortion(start: int, last: int, before: int, gap: int) -> int:
-    """The early distortion cost of a phrase (Moore and Quirk 2007): going on at the first gap is free, leaving it costs the way there and back.
+    """The early distortion cost of a phrase (Moore and Quirk 2007): going on at the first gap is free,
+    leaving it costs the way there and back.
 
     `before`: last word of the phrase before, -1 for none; `gap`: first untranslated word.
     """
@@ -222,14 +234,17 @@ def early_distortion(start: int, last: int, before: int, gap: int) -> int:
 
 
 @njit
-def add(S: Any, lms: Any, limits: Any, forward_id: Any, parent: int, option: int, coverage: int, begin: int, end: int, score: float, total: float,
+def add(S: Any, lms: Any, limits: Any, forward_id: Any, parent: int, option: int, coverage: int, begin: int,
+end: int, score: float, total: float,
         context: Any, extra: int, edge_score: float) -> None:  # fmt: skip
     """Put a hypothesis into its stack, or recombine it with the one it cannot be told apart from."""
     stack = S.covered[coverage]
     kept = forward_id[option] if limits.reordering else -1
     key = np.int64(coverage) * MIX + np.int64(end) * np.int64(6364136223846793005) + extra
     if limits.reordering:
-        key += np.int64(begin) * np.int64(1442695040888963407) + np.int64(kept) * np.int64(3935559000370003845)
+        key += np.int64(begin) * np.int64(1442695040888963407) + np.int64(kept) * np.int64(
+            3935559000370003845
+        )
     for model in range(len(lms)):
         key = (key ^ (key >> np.int64(31))) * MIX + np.int64(context[model])
     key = (key ^ (key >> np.int64(29))) * MIX
@@ -255,8 +270,20 @@ def add(S: Any, lms: Any, limits: Any, forward_id: Any, parent: int, option: int
             return
         S.counters[HYPOTHESES] = found + 1
         S.table[place] = found
-        S.coverage[found], S.begin[found], S.end[found], S.option[found], S.parent[found] = coverage, begin, end, option, parent
-        S.score[found], S.total[found], S.extra[found], S.edge[found], S.listed[found] = score, total, extra, -1, 0
+        S.coverage[found], S.begin[found], S.end[found], S.option[found], S.parent[found] = (
+            coverage,
+            begin,
+            end,
+            option,
+            parent,
+        )
+        S.score[found], S.total[found], S.extra[found], S.edge[found], S.listed[found] = (
+            score,
+            total,
+            extra,
+            -1,
+            0,
+        )
         for model in range(len(lms)):
             S.context[found, model] = context[model]
     elif score > S.score[found]:
@@ -275,7 +302,12 @@ def add(S: Any, lms: Any, limits: Any, forward_id: Any, parent: int, option: int
             S.counters[FULL] = 1
             return
         S.counters[EDGES] = edge + 1
-        S.edge_parent[edge], S.edge_option[edge], S.edge_score[edge], S.edge_next[edge] = parent, option, edge_score, S.edge[found]
+        S.edge_parent[edge], S.edge_option[edge], S.edge_score[edge], S.edge_next[edge] = (
+            parent,
+            option,
+            edge_score,
+            S.edge[found],
+        )
         S.edge[found] = edge
     if limits.stack > 0 and S.size[stack] >= 2 * limits.stack + 50:
         cut(S, limits, stack)
@@ -320,7 +352,9 @@ def select(S: Any, limits: Any, stack: int) -> Any:
     order = np.argsort(-S.total[ids], kind="mergesort")
     count = 0
     for rank in range(len(ids)):
-        if (limits.stack > 0 and rank >= limits.stack) or S.total[ids[order[rank]]] < S.best[stack] + limits.beam:
+        if (limits.stack > 0 and rank >= limits.stack) or S.total[ids[order[rank]]] < S.best[
+            stack
+        ] + limits.beam:
             break
         count += 1
     return ids[order[:count]]
@@ -328,7 +362,8 @@ def select(S: Any, limits: Any, stack: int) -> Any:
 
 @njit
 def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis: int, room: Any) -> None:
-    """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room` (L,): memory for states."""
+    """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room` (L,):
+    memory for states."""
     coverage = S.coverage[hypothesis]
     if S.first_move[coverage] < 0:
         find_moves(S, options, limits, coverage)
@@ -365,7 +400,9 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
                     spoken += weights[model] * more
                     if model == 0:
                         alone += more
-                if stack == n and options.length[option] > 0:  # as Moses: behind a phrase without words the end costs nothing
+                if (
+                    stack == n and options.length[option] > 0
+                ):  # as Moses: behind a phrase without words the end costs nothing
                     more, state = step(lm, state, lm.end)
                     spoken += weights[model] * more
                     if model == 0:
@@ -379,13 +416,33 @@ def expand(S: Any, options: Any, lms: Any, weights: Any, limits: Any, hypothesis
                     S.counters[FULL] = 1
                     return
                 S.counters[CANDIDATES] = number + 1
-                S.c_stack[number], S.c_coverage[number], S.c_parent[number], S.c_option[number] = stack, reached, hypothesis, option
+                S.c_stack[number], S.c_coverage[number], S.c_parent[number], S.c_option[number] = (
+                    stack,
+                    reached,
+                    hypothesis,
+                    option,
+                )
                 S.c_begin[number], S.c_end[number], S.c_score[number] = start, last, score
                 S.c_total[number] = total + limits.stand_in * alone
                 for model in range(len(lms)):
                     S.c_context[number, model] = room[model]
             elif total >= S.worst[stack]:
-                add(S, lms, limits, options.forward_id, hypothesis, option, reached, start, last, score, total, room, np.int64(0), score - S.score[hypothesis])
+                add(
+                    S,
+                    lms,
+                    limits,
+                    options.forward_id,
+                    hypothesis,
+                    option,
+                    reached,
+                    start,
+                    last,
+                    score,
+                    total,
+                    room,
+                    np.int64(0),
+                    score - S.score[hypothesis],
+                )
                 if S.counters[FULL]:
                     return
 
@@ -402,7 +459,15 @@ def begin(S: Any, options: Any, lms: Any, limits: Any) -> None:
     S.worst[: n + 1] = NOTHING
     S.best[: n + 1] = NOTHING
     find_coverage(S, 0, np.uint64(0), options.future, n)
-    S.coverage[0], S.begin[0], S.end[0], S.option[0], S.parent[0], S.score[0], S.total[0] = 0, -2, -1, -1, -1, 0.0, S.future[0]
+    S.coverage[0], S.begin[0], S.end[0], S.option[0], S.parent[0], S.score[0], S.total[0] = (
+        0,
+        -2,
+        -1,
+        -1,
+        -1,
+        0.0,
+        S.future[0],
+    )
     S.extra[0], S.edge[0], S.listed[0], S.following[0] = 0, -1, 1, -1
     for model in range(len(lms)):
         S.context[0, model] = lms[model].begin
@@ -411,8 +476,11 @@ def begin(S: Any, options: Any, lms: Any, limits: Any) -> None:
 
 
 @njit
-def expand_from(S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, rank: int, room: Any, most: int) -> Any:
-    """Extend the hypotheses of a stack from one of them on; where to go on after `most` options, -1 when the stack is done."""
+def expand_from(
+    S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, rank: int, room: Any, most: int
+) -> Any:
+    """Extend the hypotheses of a stack from one of them on; where to go on after `most` options, -1 when the
+    stack is done."""
     end = S.counters[WORK] + most
     chosen = select(S, limits, stack)
     for place in range(rank, len(chosen)):
@@ -425,8 +493,11 @@ def expand_from(S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack
 
 
 @njit
-def search(S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, rank: int, most: int) -> Any:
-    """From a place in a stack, (0, 0) at first, to the last stack, or for `most` options; where to go on, (words, 0) when all is done."""
+def search(
+    S: Any, options: Any, lms: Any, weights: Any, limits: Any, stack: int, rank: int, most: int
+) -> Any:
+    """From a place in a stack, (0, 0) at first, to the last stack, or for `most` options; where to go on,
+    (words, 0) when all is done."""
     if stack == 0 and rank == 0:
         begin(S, options, lms, limits)
     room = np.zeros(max(1, len(lms)), np.int32)

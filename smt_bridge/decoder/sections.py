@@ -1,7 +1,8 @@
 """The sections of a moses.ini: what the engine does, what changes no result, what it refuses.
 
-Every parameter that Moses has (its Parameter.cpp) stands in exactly one of these tables, and a section in none of them is unknown to
-Moses too. Nothing is passed over: what is neither honored nor harmless is refused with its line.
+Every parameter that Moses has (its Parameter.cpp) stands in exactly one of these tables, and a section in
+none of them is unknown to Moses too. Nothing is passed over: what is neither honored nor harmless is refused
+with its line.
 """
 
 from dataclasses import Field, fields
@@ -15,16 +16,20 @@ from smt_bridge.decoder.xml_input import brackets
 from smt_bridge.moses_ini import FALSE, TRUE, Ini
 
 HONORED = {  # section: field of SearchSettings
-    "stack": "stack", "beam-threshold": "beam_threshold", "distortion-limit": "distortion_limit", "max-phrase-length": "max_phrase_length",
-    "max-trans-opt-per-coverage": "max_options", "n-best-factor": "nbest_factor", "early-distortion-cost": "early_distortion_cost",
-    "drop-unknown": "drop_unknown", "mark-unknown": "mark_unknown", "unknown-word-prefix": "unknown_prefix", "unknown-word-suffix": "unknown_suffix",
+    "stack": "stack", "beam-threshold": "beam_threshold", "distortion-limit": "distortion_limit",
+    "max-phrase-length": "max_phrase_length",
+    "max-trans-opt-per-coverage": "max_options", "n-best-factor": "nbest_factor",
+    "early-distortion-cost": "early_distortion_cost",
+    "drop-unknown": "drop_unknown", "mark-unknown": "mark_unknown", "unknown-word-prefix": "unknown_prefix",
+    "unknown-word-suffix": "unknown_suffix",
     "xml-input": "xml_input", "xml-brackets": "xml_brackets",
 }  # fmt: skip
 
 # Read elsewhere.
 MODEL = {"feature", "weight"}
 
-# Where the engine's only way is one of Moses' ways: the values that ask for it. Anything else is refused for the reason given.
+# Where the engine's only way is one of Moses' ways: the values that ask for it. Anything else is refused for
+# the reason given.
 ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "input-factors": (("0",), "the engine reads one factor, 0"),
     "output-factors": (("0",), "the engine writes one factor, 0"),
@@ -38,28 +43,39 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "translation-option-threshold": (("0",), "the engine has no threshold of options"),
     "start-translation-id": (("0",), "the engine counts sentences from 0"),
     "sort-word-alignment": (("0",), "the engine writes alignment points by source word"),
-    **dict.fromkeys(("monotone-at-punctuation", "phrase-drop-allowed", "disable-discarding", "always-create-direct-transopt"),
+    **dict.fromkeys(("monotone-at-punctuation", "phrase-drop-allowed", "disable-discarding",
+    "always-create-direct-transopt"),
                     (FALSE, "the engine has no such search")),
-    **dict.fromkeys(("minimum-bayes-risk", "lminimum-bayes-risk", "consensus-decoding", "mira", "continue-partial-translation"),
+    **dict.fromkeys(("minimum-bayes-risk", "lminimum-bayes-risk", "consensus-decoding", "mira",
+    "continue-partial-translation"),
                     (FALSE, "the engine decodes for the best derivation")),
-    **dict.fromkeys(("print-id", "print-passthrough", "print-passthrough-in-n-best", "print-all-derivations", "print-alignment-info",
+    **dict.fromkeys(("print-id", "print-passthrough", "print-passthrough-in-n-best", "print-all-derivations",
+    "print-alignment-info",
                      "report-segmentation", "report-segmentation-enriched", "output-hypo-score"),
                     (FALSE, "the engine writes plain translations")),
     "lmodel-oov-feature": (FALSE, "write oov-feature=1 in the line of the language model"),
 }  # fmt: skip
 
-# Nothing of this changes a translation, a total or a feature value. Options of n-best lists and logs are those of our command line; the
-# rest belongs to searches, inputs and tables that the engine refuses where they are asked for.
+# Nothing of this changes a translation, a total or a feature value. Options of n-best lists and logs are
+# those of our command line; the rest belongs to searches, inputs and tables that the engine refuses where
+# they are asked for.
 HARMLESS = {
-    "config", "input-file", "verbose", "show-weights", "threads", "cpu-affinity-offset", "cpu-affinity-increment", "description", "no-cache",
-    "use-persistent-cache", "persistent-cache-size", "cache-path", "clean-lm-cache", "minphr-memory", "minlexr-memory", "text-type", "references",
-    "server", "server-port", "server-log", "server-maxconn", "server-maxconn-backlog", "server-keepalive-maxconn", "server-keepalive-timeout",
+    "config", "input-file", "verbose", "show-weights", "threads", "cpu-affinity-offset",
+    "cpu-affinity-increment", "description", "no-cache",
+    "use-persistent-cache", "persistent-cache-size", "cache-path", "clean-lm-cache", "minphr-memory",
+    "minlexr-memory", "text-type", "references",
+    "server", "server-port", "server-log", "server-maxconn", "server-maxconn-backlog",
+    "server-keepalive-maxconn", "server-keepalive-timeout",
     "server-timeout", "serial", "session-timeout", "session-cache-size",
-    "n-best-list", "distinct-nbest", "labeled-n-best-list", "include-segmentation-in-n-best", "print-alignment-info-in-n-best",
+    "n-best-list", "distinct-nbest", "labeled-n-best-list", "include-segmentation-in-n-best",
+    "print-alignment-info-in-n-best",
     "report-all-factors", "report-all-factors-in-n-best", "recover-input-path",
-    "cube-pruning-pop-limit", "cube-pruning-diversity", "cube-pruning-lazy-scoring", "cube-pruning-deterministic-search",
-    "mbr-size", "mbr-scale", "lmbr-thetas", "lmbr-pruning-factor", "lmbr-p", "lmbr-r", "lmbr-map-weight", "lattice-hypo-set",
-    "max-chart-span", "non-terminals", "rule-limit", "source-label-overlap", "unknown-lhs", "parsing-algorithm", "s2t-parsing-algorithm",
+    "cube-pruning-pop-limit", "cube-pruning-diversity", "cube-pruning-lazy-scoring",
+    "cube-pruning-deterministic-search",
+    "mbr-size", "mbr-scale", "lmbr-thetas", "lmbr-pruning-factor", "lmbr-p", "lmbr-r", "lmbr-map-weight",
+    "lattice-hypo-set",
+    "max-chart-span", "non-terminals", "rule-limit", "source-label-overlap", "unknown-lhs",
+    "parsing-algorithm", "s2t-parsing-algorithm",
     "default-non-term-for-empty-range-only", "unpruned-search-graph", "include-lhs-in-search-graph",
 }  # fmt: skip
 
@@ -67,40 +83,63 @@ SPARSE = "sparse features are not supported"
 FILES = "the engine does not write this file"
 FEATURES = "write features and weights into [feature] and [weight]"
 REFUSED = {
-    "weight-file": SPARSE, "report-sparse-features": SPARSE, "phrase-pair-feature": SPARSE, "phrase-boundary-source-feature": SPARSE,
-    "phrase-boundary-target-feature": SPARSE, "phrase-length-feature": SPARSE, "target-word-insertion-feature": SPARSE,
-    "source-word-deletion-feature": SPARSE, "word-translation-feature": SPARSE, "glm-feature": SPARSE, "dlm-model": SPARSE, "global-lexical-file": SPARSE,
-    "feature-overwrite": FEATURES, "feature-add": FEATURES, "feature-name-overwrite": FEATURES, "weight-overwrite": FEATURES, "weight-add": FEATURES,
-    "alternate-weight-setting": FEATURES, "distortion": FEATURES, "lmodel-dub": FEATURES, "slmodel-file": FEATURES, "slmodel-factor": FEATURES,
+    "weight-file": SPARSE, "report-sparse-features": SPARSE, "phrase-pair-feature": SPARSE,
+    "phrase-boundary-source-feature": SPARSE,
+    "phrase-boundary-target-feature": SPARSE, "phrase-length-feature": SPARSE,
+    "target-word-insertion-feature": SPARSE,
+    "source-word-deletion-feature": SPARSE, "word-translation-feature": SPARSE, "glm-feature": SPARSE,
+    "dlm-model": SPARSE, "global-lexical-file": SPARSE,
+    "feature-overwrite": FEATURES, "feature-add": FEATURES, "feature-name-overwrite": FEATURES,
+    "weight-overwrite": FEATURES, "weight-add": FEATURES,
+    "alternate-weight-setting": FEATURES, "distortion": FEATURES, "lmodel-dub": FEATURES,
+    "slmodel-file": FEATURES, "slmodel-factor": FEATURES,
     "slmodel-beam": FEATURES, "translation-systems": FEATURES,
-    "output-unknowns": FILES, "alignment-output-file": FILES, "translation-details": FILES, "tree-translation-details": FILES,
-    "translation-all-details": FILES, "output-word-graph": FILES, "output-search-graph": FILES, "output-search-graph-extended": FILES,
-    "output-search-graph-slf": FILES, "output-search-graph-pb": FILES, "output-search-graph-hypergraph": FILES, "lattice-samples": FILES,
+    "output-unknowns": FILES, "alignment-output-file": FILES, "translation-details": FILES,
+    "tree-translation-details": FILES,
+    "translation-all-details": FILES, "output-word-graph": FILES, "output-search-graph": FILES,
+    "output-search-graph-extended": FILES,
+    "output-search-graph-slf": FILES, "output-search-graph-pb": FILES,
+    "output-search-graph-hypergraph": FILES, "lattice-samples": FILES,
     "n-best-trees": FILES, "spe-src": FILES, "spe-trg": FILES, "spe-aln": FILES,
     "constraint": "the engine has no forced decoding", "placeholder-factor": "factors are not supported",
-    "max-partial-trans-opt": "the engine has one translation step", "link-param-count": "the engine reads plain text",
-    "input-scores": "the engine reads plain text", "time-out": "the engine translates each sentence to its end",
-    "segment-time-out": "the engine translates each sentence to its end", "context-string": "the engine translates each sentence alone",
-    "context-weights": "the engine translates each sentence alone", "context-window": "the engine translates each sentence alone",
+    "max-partial-trans-opt": "the engine has one translation step",
+    "link-param-count": "the engine reads plain text",
+    "input-scores": "the engine reads plain text",
+    "time-out": "the engine translates each sentence to its end",
+    "segment-time-out": "the engine translates each sentence to its end",
+    "context-string": "the engine translates each sentence alone",
+    "context-weights": "the engine translates each sentence alone",
+    "context-window": "the engine translates each sentence alone",
 }  # fmt: skip
 
-# Moses knows these names too, but on its command line only: in an ini it passes over them. Its tuning scripts write some there, such as [v].
+# Moses knows these names too, but on its command line only: in an ini it passes over them. Its tuning scripts
+# write some there, such as [v].
 SHORT = {
-    "b": "beam-threshold", "s": "stack", "dl": "distortion-limit", "du": "drop-unknown", "mu": "mark-unknown", "edc": "early-distortion-cost",
-    "xi": "xml-input", "xb": "xml-brackets", "sd": "stack-diversity", "edt": "early-discarding-threshold", "tot": "translation-option-threshold",
-    "mp": "monotone-at-punctuation", "da": "phrase-drop-allowed", "dd": "disable-discarding", "dpb": "decoding-graph-backoff", "fd": "factor-delimiter",
-    "mbr": "minimum-bayes-risk", "lmbr": "lminimum-bayes-risk", "con": "consensus-decoding", "cpt": "continue-partial-translation",
-    "t": "report-segmentation", "tt": "report-segmentation-enriched", "T": "translation-details", "Tall": "translation-all-details",
-    "Ttree": "tree-translation-details", "owg": "output-word-graph", "osg": "output-search-graph", "osgx": "output-search-graph-extended",
-    "slf": "output-search-graph-slf", "pb": "output-search-graph-pb", "wf": "weight-file", "aws": "alternate-weight-setting", "gl": "global-lexical-file",
-    "f": "config", "i": "input-file", "v": "verbose", "th": "threads", "r": "recover-input-path", "usg": "unpruned-search-graph",
-    "lhssg": "include-lhs-in-search-graph", "cbp": "cube-pruning-pop-limit", "cbd": "cube-pruning-diversity", "cbls": "cube-pruning-lazy-scoring",
+    "b": "beam-threshold", "s": "stack", "dl": "distortion-limit", "du": "drop-unknown", "mu": "mark-unknown",
+    "edc": "early-distortion-cost",
+    "xi": "xml-input", "xb": "xml-brackets", "sd": "stack-diversity", "edt": "early-discarding-threshold",
+    "tot": "translation-option-threshold",
+    "mp": "monotone-at-punctuation", "da": "phrase-drop-allowed", "dd": "disable-discarding",
+    "dpb": "decoding-graph-backoff", "fd": "factor-delimiter",
+    "mbr": "minimum-bayes-risk", "lmbr": "lminimum-bayes-risk", "con": "consensus-decoding",
+    "cpt": "continue-partial-translation",
+    "t": "report-segmentation", "tt": "report-segmentation-enriched", "T": "translation-details",
+    "Tall": "translation-all-details",
+    "Ttree": "tree-translation-details", "owg": "output-word-graph", "osg": "output-search-graph",
+    "osgx": "output-search-graph-extended",
+    "slf": "output-search-graph-slf", "pb": "output-search-graph-pb", "wf": "weight-file",
+    "aws": "alternate-weight-setting", "gl": "global-lexical-file",
+    "f": "config", "i": "input-file", "v": "verbose", "th": "threads", "r": "recover-input-path",
+    "usg": "unpruned-search-graph",
+    "lhssg": "include-lhs-in-search-graph", "cbp": "cube-pruning-pop-limit", "cbd": "cube-pruning-diversity",
+    "cbls": "cube-pruning-lazy-scoring",
     "cbds": "cube-pruning-deterministic-search",
 }  # fmt: skip
 
 
 def read(ini: Ini) -> dict[str, Any]:
-    """What the ini says of the search: fields of SearchSettings. DataError, with the line, for what the engine does not do."""
+    """What the ini says of the search: fields of SearchSettings. DataError, with the line, for what the
+    engine does not do."""
     found: dict[str, Any] = {}
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
@@ -114,18 +153,29 @@ def read(ini: Ini) -> dict[str, Any]:
         elif SHORT.get(name, name) in HARMLESS or name in MODEL:
             continue
         elif name in SHORT:
-            raise DataError(f"{where}: Moses passes over [{name}], which it knows on its command line only; write [{SHORT[name]}], or remove it")
+            raise DataError(
+                f"{where}: Moses passes over [{name}], which it knows on its command line only; write "
+                f"[{SHORT[name]}], or remove it"
+            )
         else:
-            raise DataError(f"{where}: section {shown(name)} is unknown, to Moses too; remove it, or mend its name")
+            raise DataError(
+                f"{where}: section {shown(name)} is unknown, to Moses too; remove it, or mend its name"
+            )
     return found
 
 
 def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[Any]") -> Any:
-    """The one value of a section, in the range of its field. Moses passes over an empty section and further lines: they are refused here."""
+    """The one value of a section, in the range of its field. Moses passes over an empty section and further
+    lines: they are refused here."""
     if not values:
-        raise DataError(f"{path}:{row + 1}: [{name}] is empty, and Moses passes over it; write a value below, or remove it")
+        raise DataError(
+            f"{path}:{row + 1}: [{name}] is empty, and Moses passes over it; "
+            "write a value below, or remove it"
+        )
     if len(values) > 1:
-        raise DataError(f"{path}:{values[1][0] + 1}: [{name}] has a second value, which Moses does not use; leave one")
+        raise DataError(
+            f"{path}:{values[1][0] + 1}: [{name}] has a second value, which Moses does not use; leave one"
+        )
     row, text = values[0]
     try:
         value = brackets(text) if name == "xml-brackets" else parse(text, item.default)
@@ -160,4 +210,6 @@ def check_only(path: str, name: str, values: list[tuple[int, str]]) -> None:
     allowed, reason = ONLY[name]
     for number, (row, text) in enumerate(values):
         if number or " ".join(text.lower().split() if allowed is FALSE else text.split()) not in allowed:
-            raise DataError(f"{path}:{row + 1}: [{name}] {shown(text)}: {reason}; remove it, or decode with Moses")
+            raise DataError(
+                f"{path}:{row + 1}: [{name}] {shown(text)}: {reason}; remove it, or decode with Moses"
+            )

@@ -1,4 +1,5 @@
-"""The translation options of one sentence: rows of the table that match its spans, and options that the table does not have.
+"""The translation options of one sentence: rows of the table that match its spans, and options that the table
+does not have.
 
 Gathering says which options there are, span by span; scoring (decoder.py) turns them into arrays.
 """
@@ -70,8 +71,11 @@ def pairs(rows: NDArray[np.int64], extras: Sequence[Extra]) -> NDArray[np.int64]
     return found
 
 
-def future_costs(n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None) -> Floats:
-    """Best score of each span by any options side by side: (n, n); the order of the span's phrases costs nothing."""
+def future_costs(
+    n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
+) -> Floats:
+    """Best score of each span by any options side by side: (n, n); the order of the span's phrases costs
+    nothing."""
     cost = np.full((n, n), -1e9)
     size, begin = 1, 0
     while size <= n:
@@ -81,8 +85,11 @@ def future_costs(n: int, longest: int, first: Int32s, number: Int32s, estimate: 
 
 
 @njit
-def costs_from(cost: Floats, size: int, begin: int, longest: int, first: Int32s, number: Int32s, estimate: Floats) -> tuple[int, int]:
-    """The spans from one on, the shortest first, as far as a slice goes; size and first word of the next span."""
+def costs_from(
+    cost: Floats, size: int, begin: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
+) -> tuple[int, int]:
+    """The spans from one on, the shortest first, as far as a slice goes; size and first word of the next
+    span."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = begin + size - 1
@@ -101,9 +108,15 @@ def costs_from(cost: Floats, size: int, begin: int, longest: int, first: Int32s,
 
 @njit
 def target_words(
-    rows: NDArray[np.int64], target: Int32s, cut: NDArray[np.int64], words: Int32s, extra_cut: NDArray[np.int64], extra_words: Int32s
+    rows: NDArray[np.int64],
+    target: Int32s,
+    cut: NDArray[np.int64],
+    words: Int32s,
+    extra_cut: NDArray[np.int64],
+    extra_words: Int32s,
 ) -> tuple[Int32s, Int32s, Int32s]:
-    """Where the words of options start, how many they are, and the words: of rows, or extra_words[extra_cut[k] : extra_cut[k + 1]]."""
+    """Where the words of options start, how many they are, and the words: of rows, or
+    extra_words[extra_cut[k] : extra_cut[k + 1]]."""
     start, length = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
     total = 0
     for i in range(len(rows)):
@@ -116,18 +129,25 @@ def target_words(
     text = np.empty(total, np.int32)
     for i in range(len(rows)):
         for k in range(length[i]):
-            text[start[i] + k] = words[cut[target[rows[i]]] + k] if rows[i] >= 0 else extra_words[extra_cut[-1 - rows[i]] + k]
+            text[start[i] + k] = (
+                words[cut[target[rows[i]]] + k] if rows[i] >= 0 else extra_words[extra_cut[-1 - rows[i]] + k]
+            )
     return start, length, text
 
 
 def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
     """First word, last word and text of each span."""
     coded = [word.encode("utf-8") for word in words]
-    return [(begin, last, b" ".join(coded[begin : last + 1])) for begin in range(len(coded)) for last in range(begin, min(len(coded), begin + longest))]
+    return [
+        (begin, last, b" ".join(coded[begin : last + 1]))
+        for begin in range(len(coded))
+        for last in range(begin, min(len(coded), begin + longest))
+    ]
 
 
 def places(gathered: Gathered, n: int, longest: int) -> tuple[Int32s, Int32s, Int32s, Int32s]:
-    """Where the options of each span are, and the span of each option: first (n * longest,), number (n * longest,), begin (O,), last (O,)."""
+    """Where the options of each span are, and the span of each option: first (n * longest,), number (n *
+    longest,), begin (O,), last (O,)."""
     first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
     sizes = np.array([len(rows) for rows in gathered.rows])
     begin, last = np.array(gathered.spans, np.int32).T

@@ -1,7 +1,8 @@
 """A phrase table, with its lexical reordering table, in arrays: read from Moses' text files.
 
 sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
-target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of `vocabulary`
+target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of
+`vocabulary`
 """
 
 import logging
@@ -16,7 +17,13 @@ from numpy.typing import NDArray
 from nmt import files, phrase_table
 from nmt.errors import DataError
 from smt_bridge.decoder.cache import are_cuts, within
-from smt_bridge.decoder.table_checks import check_line, check_lines, sound_alignments, sound_phrases, sound_scores
+from smt_bridge.decoder.table_checks import (
+    check_line,
+    check_lines,
+    sound_alignments,
+    sound_phrases,
+    sound_scores,
+)
 
 log = logging.getLogger("nmt.decode")
 
@@ -33,7 +40,9 @@ class Table:
     target: NDArray[np.int32]  # (R,)
     scores: NDArray[np.float32]  # (R, F) natural logarithms
     reordering: NDArray[np.float32]  # (R, 6) natural logarithms; (R, 0) without a reordering table
-    forward: NDArray[np.int32]  # (R,) number of its forward scores, equal for equal ones; -1 where the reordering table has no row
+    forward: NDArray[
+        np.int32
+    ]  # (R,) number of its forward scores, equal for equal ones; -1 where the reordering table has no row
     vocabulary: list[str]
     cut: Ints  # (T + 1,)
     words: NDArray[np.int32]  # (W,)
@@ -57,14 +66,29 @@ class Table:
     def points(self, row: int) -> list[tuple[int, int]]:
         """The alignment of a row; [] where the table has none."""
         text = self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
-        return [(int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())]
+        return [
+            (int(source), int(target))
+            for source, _, target in (point.partition(b"-") for point in text.split())
+        ]
 
     def is_sound(self) -> bool:
         """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
-        shapes = len(self.scores) == len(self.reordering) == len(self.forward) == self.rows and self.reordering.shape[1] in (0, 6)
-        cuts = are_cuts(self.starts, self.rows) and are_cuts(self.cut, len(self.words)) and are_cuts(self.alignment_cut, len(self.alignment))
+        shapes = len(self.scores) == len(self.reordering) == len(
+            self.forward
+        ) == self.rows and self.reordering.shape[1] in (0, 6)
+        cuts = (
+            are_cuts(self.starts, self.rows)
+            and are_cuts(self.cut, len(self.words))
+            and are_cuts(self.alignment_cut, len(self.alignment))
+        )
         counts = len(self.starts) == len(self.sources) + 1 and len(self.alignment_cut) == self.rows + 1
-        return shapes and cuts and counts and within(self.target, len(self.cut) - 1) and within(self.words, len(self.vocabulary))
+        return (
+            shapes
+            and cuts
+            and counts
+            and within(self.target, len(self.cut) - 1)
+            and within(self.words, len(self.vocabulary))
+        )
 
 
 class Collector:
@@ -83,12 +107,16 @@ class Collector:
     def add(self, line: bytes) -> None:
         parts = line.split(b"|||")
         count = len(parts)
-        if count < 3 or (count > 5 and (count > 7 or parts[5] != b" " or (count == 7 and parts[6]))):  # not the usual end: ||| |||
+        if count < 3 or (
+            count > 5 and (count > 7 or parts[5] != b" " or (count == 7 and parts[6]))
+        ):  # not the usual end: ||| |||
             check_line(line, f"{self.path}:{len(self.scores) + 1}")
         self.source_of.append(self.sources.setdefault(parts[0].strip(b" \t"), len(self.sources)))
         self.target_of.append(self.targets.setdefault(parts[1].strip(b" \t"), len(self.targets)))
         self.scores.append(parts[2])
-        self.alignment_of.append(self.alignments.setdefault(parts[3] if count > 3 else b"", len(self.alignments)))
+        self.alignment_of.append(
+            self.alignments.setdefault(parts[3] if count > 3 else b"", len(self.alignments))
+        )
 
     def sound(self) -> bool:
         """Has surely no line anything that Moses refuses or misreads?"""
@@ -97,10 +125,14 @@ class Collector:
         if sources is None or targets is None or asked is None or not sound_scores(self.scores):
             return False
         wanted = asked[rows_of(self.alignment_of)]
-        return bool((wanted[:, 0] <= sources[rows_of(self.source_of)]).all() and (wanted[:, 1] <= targets[rows_of(self.target_of)]).all())
+        return bool(
+            (wanted[:, 0] <= sources[rows_of(self.source_of)]).all()
+            and (wanted[:, 1] <= targets[rows_of(self.target_of)]).all()
+        )
 
     def tidy(self) -> None:
-        """One blank between the words of a phrase, whatever stands between them in the file; no carriage return after scores."""
+        """One blank between the words of a phrase, whatever stands between them in the file; no carriage
+        return after scores."""
         self.sources, self.source_of = single_blanks(self.sources, self.source_of)
         self.targets, self.target_of = single_blanks(self.targets, self.target_of)
         self.scores = [scores.strip(b" \t\r") for scores in self.scores]
@@ -109,7 +141,10 @@ class Collector:
 def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[bytes, int], "array[int]"]:
     """Phrases, and the phrase of each row, where some become the same."""
     changed: dict[bytes, int] = {}
-    for_old = [changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed)) for phrase in phrases]
+    for_old = [
+        changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed))
+        for phrase in phrases
+    ]
     return changed, array("i", (for_old[row] for row in rows))
 
 
@@ -118,7 +153,8 @@ def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
 
 
 def read(path: str, columns: int, reordering: str | None) -> Table:
-    """The tables as text. DataError, with the line, for what Moses would refuse or misread; for other numbers of scores than the ini tells."""
+    """The tables as text. DataError, with the line, for what Moses would refuse or misread; for other numbers
+    of scores than the ini tells."""
     found, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
     if not found.sound():
         check_lines(path, columns)
@@ -140,7 +176,8 @@ def alone(path: str) -> Collector:
 
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
-    """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no probabilities of single precision."""
+    """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no
+    probabilities of single precision."""
     if not any(text.strip() for text in texts):  # numpy would warn
         raise ValueError
     values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
@@ -155,7 +192,8 @@ def logs(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def with_reordering(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
-    """Read both tables side by side: the rows, and their reordering (R, 6). Where the tables differ, reordering rows are looked up."""
+    """Read both tables side by side: the rows, and their reordering (R, 6). Where the tables differ,
+    reordering rows are looked up."""
     found = Collector(path)
     texts: list[bytes] = []
     for line, other in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
@@ -179,7 +217,9 @@ def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64
     for number, line in enumerate(files.read_byte_lines(reordering), 1):
         parts = line.split(b"|||", 3)
         if len(parts) < 3:
-            raise DataError(f"{reordering}:{number}: {len(parts)} fields, expected source ||| target ||| 6 probabilities")
+            raise DataError(
+                f"{reordering}:{number}: {len(parts)} fields, expected source ||| target ||| 6 probabilities"
+            )
         keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
         texts.append(parts[2])
     values = np.vstack([reordering_numbers(texts, reordering), np.full(6, np.nan)])
@@ -190,7 +230,11 @@ def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64
         rows.append(keys.get((parts[0].strip(b" \t"), parts[1].strip(b" \t")), -1))
     if missing := rows.count(-1):
         log.warning(
-            "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their reordering costs nothing, a bonus over all others",
+            (
+                "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their "
+                "reordering "
+                "costs nothing, a bonus over all others"
+            ),
             reordering,
             f"{missing:,}",
             path,
@@ -207,12 +251,16 @@ def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
             try:
                 numbers(parts[2:3], 6)
             except ValueError:
-                raise DataError(f"{path}:{number}: expected source ||| target ||| 6 probabilities (msd-bidirectional-fe), found {line[:60]!r}") from None
+                raise DataError(
+                    f"{path}:{number}: expected source ||| target ||| 6 probabilities "
+                    f"(msd-bidirectional-fe), found {line[:60]!r}"
+                ) from None
         raise DataError(f"{path}: empty file, expected a reordering table") from None
 
 
 def equal_rows(values: NDArray[np.float32]) -> Ints:
-    """A number for each row of (R, K), the same for equal rows; column by column, which is faster than sorting rows."""
+    """A number for each row of (R, K), the same for equal rows; column by column, which is faster than
+    sorting rows."""
     numbers = np.zeros(len(values), np.int64)
     for column in values.T:
         distinct, place = np.unique(column, return_inverse=True)

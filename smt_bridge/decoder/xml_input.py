@@ -1,11 +1,16 @@
 """Moses' markup of input lines: translations for a span, and limits of reordering.
 
-a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    what a span becomes; without prob each has 1
-<zone> eins zwei drei </zone> vier                                          once entered, a zone is translated to its end
-eins zwei <wall/> drei                                                      before the wall first, then behind it
-<np translation="x" span="3-4"/>                                            words named by their numbers, from 0
+a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    what a span becomes; without prob
+each has 1
+<zone> eins zwei drei </zone> vier                                          once entered, a zone is translated
+to its end
+eins zwei <wall/> drei                                                      before the wall first, then behind
+it
+<np translation="x" span="3-4"/>                                            words named by their numbers, from
+0
 
-Tags may be nested, and entities are words like others. Moses goes on with half a line, or without a translation, after some
+Tags may be nested, and entities are words like others. Moses goes on with half a line, or without a
+translation, after some
 mistakes in the markup; here all of them are errors. ValueError says what is wrong, the caller adds where.
 """
 
@@ -73,18 +78,23 @@ class Tag:
 
 
 def surface(text: str) -> list[str]:
-    """The words of a text; of a word with factors the first one. An empty first factor is an empty word, as it is for Moses."""
+    """The words of a text; of a word with factors the first one. An empty first factor is an empty word, as
+    it is for Moses."""
     words = files.split_words(text)
     if "|" not in text:
         return words
     for word in words:
         if word.count("|") >= FACTORS:
-            raise ValueError(f"{shown(word)} has more than {FACTORS} factors, and Moses stops at it; write &#124; for a literal |")
+            raise ValueError(
+                f"{shown(word)} has more than {FACTORS} factors, and Moses stops at it; write &#124; for a "
+                "literal |"
+            )
     return [word.partition("|")[0] for word in words]
 
 
 def parse(line: str, markup: Markup) -> Marked:
-    """A line with its markup understood. `ignore` drops translations and keeps zones and walls; `pass-through` takes tags for words."""
+    """A line with its markup understood. `ignore` drops translations and keeps zones and walls;
+    `pass-through` takes tags for words."""
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
         return Marked(surface(line))
@@ -105,7 +115,9 @@ def parse(line: str, markup: Markup) -> Marked:
                 raise ValueError(f"tag {shown(name)} is closed, but was not opened")
             tag = open_tags.pop()
             if tag.name != name:
-                raise ValueError(f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first")
+                raise ValueError(
+                    f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first"
+                )
             apply(found, tag, markup)
     if open_tags:
         raise ValueError(f"tag {shown(open_tags[-1].name)} is never closed")
@@ -123,13 +135,22 @@ def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
             return
         right = line.find(closing, left + len(opening) - 1)
         if right < 0:
-            raise ValueError(f"{shown(line[left:])}: a tag without {closing!r}; write &lt; for a literal one. Moses drops the rest of the line")
+            raise ValueError(
+                f"{shown(line[left:])}: a tag without {closing!r}; write &lt; for a literal one. Moses "
+                "drops "
+                "the rest of the line"
+            )
         if left > place:
             yield line[place:left]
         place = right + len(closing)
         token = line[left:place]
-        if not is_tag(token, opening) and any(is_tag(opening + part, opening) for part in token.split(opening)[2:]):
-            raise ValueError(f"{shown(token)}: {opening!r} before a tag, which Moses then takes for text; write &lt; for a literal one")
+        if not is_tag(token, opening) and any(
+            is_tag(opening + part, opening) for part in token.split(opening)[2:]
+        ):
+            raise ValueError(
+                f"{shown(token)}: {opening!r} before a tag, which Moses then takes for text; write &lt; for "
+                "a literal one"
+            )
         yield token
 
 
@@ -151,19 +172,28 @@ def apply(found: Marked, tag: Tag, markup: Markup) -> None:
         if end - begin != 1:
             raise ValueError("tag 'ne' has to enclose one word")
     elif tag.name in MODEL_TAGS:
-        raise ValueError(f"tag {shown(tag.name)} changes the model while Moses decodes, which the embedded engine does not do")
+        raise ValueError(
+            f"tag {shown(tag.name)} changes the model while Moses decodes, which the embedded engine does "
+            "not do"
+        )
     else:
         translations = translations_of(tag)
         if begin > end or (begin == end and translations):
             raise ValueError(f"tag {shown(tag.name)} has a translation, but encloses no word")
         if translations and end - begin > markup.longest:
-            raise ValueError(f"tag {shown(tag.name)} has a translation of {end - begin} words, but options have at most {markup.longest} (max-phrase-length)")
+            raise ValueError(
+                f"tag {shown(tag.name)} has a translation of {end - begin} words, but options have at most "
+                f"{markup.longest} (max-phrase-length)"
+            )
         if markup.policy != "ignore":
-            found.forced += [Forced(begin, end - 1, surface(text), log_prob) for text, log_prob in translations]
+            found.forced += [
+                Forced(begin, end - 1, surface(text), log_prob) for text, log_prob in translations
+            ]
 
 
 def span_of(tag: Tag, words: int) -> tuple[int, int]:
-    """First word of a tag, and the one behind its last. An attribute span="i-j" or "i" wins over where it stands."""
+    """First word of a tag, and the one behind its last. An attribute span="i-j" or "i" wins over where it
+    stands."""
     span = attribute(tag, "span")
     if not span:
         return tag.begin, words
@@ -181,7 +211,9 @@ def translations_of(tag: Tag) -> list[tuple[str, float]]:
     texts = parts(attribute(tag, "translation")) + parts(attribute(tag, "english"))
     probs = parts(attribute(tag, "prob"))
     if probs and len(probs) != len(texts):
-        raise ValueError(f"tag {shown(tag.name)} has {len(texts)} translations, but {len(probs)} probabilities")
+        raise ValueError(
+            f"tag {shown(tag.name)} has {len(texts)} translations, but {len(probs)} probabilities"
+        )
     return [(text, log_of(prob)) for text, prob in zip(texts, probs or ["1"] * len(texts), strict=True)]
 
 
@@ -208,13 +240,20 @@ def attribute(tag: Tag, name: str) -> str:
     begin = tag.content.find(f'{name}="')
     if begin < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):
-            raise ValueError(f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without blanks and with double quotes')
+            raise ValueError(
+                f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without '
+                "blanks "
+                "and with double quotes"
+            )
         return ""
     begin += len(name) + 2
     end = tag.content.find('"', begin)
     if end == begin:
         if '"' in tag.content[end + 1 :]:
-            raise ValueError(f'{name}="" of tag {shown(tag.name)} is empty, and Moses takes what follows for its value; leave it out')
+            raise ValueError(
+                f'{name}="" of tag {shown(tag.name)} is empty, and Moses takes what follows for its value; '
+                "leave it out"
+            )
         return ""
     while end > 0 and tag.content[end - 1] == "\\" and tag.content.find('"', end + 1) >= 0:
         end = tag.content.find('"', end + 1)

@@ -1,7 +1,8 @@
-"""An external sort by distribution: rows are spread over files by the first columns of their keys; each file is sorted in memory.
+"""An external sort by distribution: rows are spread over files by the first columns of their keys; each file
+is sorted in memory.
 
-Files are in order, so that sorted files one after the other are the sorted whole. A file that has become too large for memory is
-spread again.
+Files are in order, so that sorted files one after the other are the sorted whole. A file that has become too
+large for memory is spread again.
 """
 
 import shutil
@@ -46,7 +47,8 @@ class Buckets:
                 yield piece.reshape(-1, self.columns)
 
     def walk(self, most: int, keys: int) -> Iterator[Array]:
-        """All rows in order of files, each of at most `most` rows as far as the first `keys` columns can tell rows apart; files are deleted once read."""
+        """All rows in order of files, each of at most `most` rows as far as the first `keys` columns can tell
+        rows apart; files are deleted once read."""
         for bucket in range(len(self.rows)):
             if self.rows[bucket] > most:
                 yield from self.again(bucket, most, keys)
@@ -57,8 +59,15 @@ class Buckets:
     def again(self, bucket: int, most: int, keys: int) -> Iterator[Array]:
         """Spread a file that is too large, by the next column where all its rows are equal in this one."""
         for by in range(self.by, keys):
-            sample = np.concatenate([piece[:: max(1, len(piece) // 1000), by] for piece in self.pieces(bucket, most)])
-            inner = Buckets(self.folder / f"{bucket:05d}.by{by}", self.columns, quantiles(sample, int(self.rows[bucket] // most) + 2), by)
+            sample = np.concatenate(
+                [piece[:: max(1, len(piece) // 1000), by] for piece in self.pieces(bucket, most)]
+            )
+            inner = Buckets(
+                self.folder / f"{bucket:05d}.by{by}",
+                self.columns,
+                quantiles(sample, int(self.rows[bucket] // most) + 2),
+                by,
+            )
             for piece in self.pieces(bucket, most):
                 inner.add(piece)
             if inner.rows.max() < self.rows[bucket]:
@@ -69,7 +78,8 @@ class Buckets:
 
 
 def quantiles(values: Array, parts: int) -> Array:
-    """Values that cut a sample into parts of about the same size, and the numbers after them, so that a frequent value is a part by itself."""
+    """Values that cut a sample into parts of about the same size, and the numbers after them, so that a
+    frequent value is a part by itself."""
     if not len(values):
         return np.zeros(0, np.uint64)
     ordered = np.sort(values)

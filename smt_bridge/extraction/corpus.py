@@ -1,7 +1,8 @@
 """A word-aligned corpus in blocks of sentences, words as numbers.
 
-Numbers follow the bytes of word + blank, and the end of a phrase has the number of the word `|||`: then phrases sort as lines of a
-table sort under LC_ALL=C. Number 0 is nothing: padding, or the word NULL of lexical weights.
+Numbers follow the bytes of word + blank, and the end of a phrase has the number of the word `|||`: then
+phrases sort as lines of a table sort under LC_ALL=C. Number 0 is nothing: padding, or the word NULL of
+lexical weights.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ class Survey:
 
 @dataclass
 class Block:
-    """Sentence pairs one after the other: words source[source_cut[i] : source_cut[i + 1]], links points[point_cut[i] : point_cut[i + 1]]."""
+    """Sentence pairs one after the other: words source[source_cut[i] : source_cut[i + 1]], links
+    points[point_cut[i] : point_cut[i + 1]]."""
 
     source: Int32s
     source_cut: NDArray[np.int64]
@@ -60,7 +62,8 @@ class Block:
 
 
 def survey(source: str, target: str, aligned: str) -> Survey:
-    """Read everything once. DataError for unequal files, points outside sentences, words that tables cannot hold."""
+    """Read everything once. DataError for unequal files, points outside sentences, words that tables cannot
+    hold."""
     sides: tuple[set[str], set[str]] = (set(), set())
     number = tokens = 0
     for number, (left, right, points) in enumerate(files.parallel(source, target, aligned), 1):
@@ -70,7 +73,9 @@ def survey(source: str, target: str, aligned: str) -> Survey:
             for word in fresh:
                 check_word(word, f"{path}:{number}")
             side |= fresh
-        alignment.check_points(alignment.parse(points, f"{aligned}:{number}"), len(pair[0]), len(pair[1]), f"{aligned}:{number}")
+        alignment.check_points(
+            alignment.parse(points, f"{aligned}:{number}"), len(pair[0]), len(pair[1]), f"{aligned}:{number}"
+        )
         tokens += len(pair[0]) + len(pair[1])
     if not tokens or not all(sides):
         raise DataError(f"{source if not sides[0] else target}: no words, expected a parallel text")
@@ -79,9 +84,15 @@ def survey(source: str, target: str, aligned: str) -> Survey:
 
 def check_word(word: str, where: str) -> None:
     if "|" in word:
-        raise DataError(f"{where}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize --escape), which writes &#124;")
+        raise DataError(
+            f"{where}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize "
+            "--escape), which writes &#124;"
+        )
     if word[0] == "[" and word[-1] == "]":
-        raise DataError(f"{where}: {word[:40]!r} would be a non-terminal for Moses; escape the text (nmt-tokenize --escape), which writes &#91; and &#93;")
+        raise DataError(
+            f"{where}: {word[:40]!r} would be a non-terminal for Moses; escape the text (nmt-tokenize "
+            "--escape), which writes &#91; and &#93;"
+        )
 
 
 def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -> Iterator[Block]:
@@ -91,7 +102,13 @@ def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -
     left_ids, right_ids = words.source.ids, words.target.ids
     for left, right, points in files.parallel(source, target, aligned):
         flat = [int(number) for number in points.replace("-", " ").split()]
-        rows.append(([left_ids[word] for word in files.split_words(left)], [right_ids[word] for word in files.split_words(right)], flat))
+        rows.append(
+            (
+                [left_ids[word] for word in files.split_words(left)],
+                [right_ids[word] for word in files.split_words(right)],
+                flat,
+            )
+        )
         held += len(rows[-1][0]) + len(rows[-1][1])
         if held >= tokens:
             yield block(rows)
@@ -103,6 +120,11 @@ def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -
 def block(rows: list[tuple[list[int], list[int], list[int]]]) -> Block:
     parts = []
     for column in zip(*rows, strict=True):
-        parts.append((np.array([number for row in column for number in row], np.int32), np.cumsum([0, *map(len, column)])))
+        parts.append(
+            (
+                np.array([number for row in column for number in row], np.int32),
+                np.cumsum([0, *map(len, column)]),
+            )
+        )
     (source, source_cut), (target, target_cut), (points, point_cut) = parts
     return Block(source, source_cut, target, target_cut, points.reshape(-1, 2), point_cut // 2)

@@ -1,7 +1,7 @@
 """Instances to distinct phrase pairs: how often each occurs, its two best alignments, its orientations.
 
-Two, since Moses scores both directions apart: of alignments that are equally frequent, p(target | source) takes the largest by target
-words, p(source | target) the largest by source words.
+Two, since Moses scores both directions apart: of alignments that are equally frequent, p(target | source)
+takes the largest by target words, p(source | target) the largest by source words.
 """
 
 from dataclasses import dataclass
@@ -58,14 +58,16 @@ def merged(rows: UINT) -> UINT:
 
 @njit
 def larger(one: Any, other: Any, by_target: bool) -> bool:
-    """Compare two alignments as Moses compares vectors of sets: word by word of one side, each its linked words in order."""
+    """Compare two alignments as Moses compares vectors of sets: word by word of one side, each its linked
+    words in order."""
     for outer in range(8):
         for inner in range(8):
             shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
             here, there = (one >> shift) & np.uint64(1), (other >> shift) & np.uint64(1)
             if here == there:
                 continue
-            # The first word that only one set has: that set is the larger one if the other ends here, else the smaller.
+            # The first word that only one set has: that set is the larger one if the other ends here, else
+            # the smaller.
             lacking = other if here else one
             ends = True
             for rest in range(inner + 1, 8):
@@ -84,7 +86,9 @@ def choose(starts: Any, square: Any, count: Any, by_target: bool) -> Any:
         end = starts[group + 1] if group + 1 < len(starts) else len(square)
         chosen = starts[group]
         for row in range(starts[group] + 1, end):
-            if count[row] > count[chosen] or (count[row] == count[chosen] and larger(square[row], square[chosen], by_target)):
+            if count[row] > count[chosen] or (
+                count[row] == count[chosen] and larger(square[row], square[chosen], by_target)
+            ):
                 chosen = row
         best[group] = square[chosen]
     return best
@@ -97,11 +101,18 @@ def pairs_of(rows: UINT) -> Pairs:
     starts = group_starts(rows, width)
     sums = np.add.reduceat(rows[:, width + 1 :], starts, 0).astype(np.int64)
     square, count = np.ascontiguousarray(rows[:, width]), rows[:, width + 1].astype(np.int64)
-    return Pairs(rows[starts, :width], sums[:, 0], choose(starts, square, count, True), choose(starts, square, count, False), sums[:, 1:])
+    return Pairs(
+        rows[starts, :width],
+        sums[:, 0],
+        choose(starts, square, count, True),
+        choose(starts, square, count, False),
+        sums[:, 1:],
+    )
 
 
 class WordTable:
-    """Lexical translation: counts of linked word pairs, NULL (0) for words without a link. Probabilities as Moses writes them, with 7 decimals."""
+    """Lexical translation: counts of linked word pairs, NULL (0) for words without a link. Probabilities as
+    Moses writes them, with 7 decimals."""
 
     PLACES = 7
 
@@ -136,11 +147,13 @@ class WordTable:
 
 
 @njit
-def lexical(keys: Any, probability: Any, targets: int, source: Any, target: Any, square: Any, by_target: bool) -> Any:
+def lexical(
+    keys: Any, probability: Any, targets: int, source: Any, target: Any, square: Any, by_target: bool
+) -> Any:
     """Lexical weights of pairs: source, target (P, longest + 1) words, 0 from the end on; square (P,) -> (P,)
 
-    For each word of one side the mean probability over the words it is linked to, or given NULL; multiplied. A pair that is not
-    in the table counts 1, as in Moses.
+    For each word of one side the mean probability over the words it is linked to, or given NULL; multiplied.
+    A pair that is not in the table counts 1, as in Moses.
     """
     weight = np.ones(len(square))
     for row in range(len(square)):

@@ -1,7 +1,9 @@
-"""Every phrase pair of a block that its alignment allows (Och and Ney 2004; Moses' `extract`), and the word pairs of lexical weights.
+"""Every phrase pair of a block that its alignment allows (Och and Ney 2004; Moses' `extract`), and the word
+pairs of lexical weights.
 
-A pair is consistent when no word inside is linked to one outside, and something inside is linked. Unlinked source words at its edges
-belong to it or not: both are pairs. Orientations are word-based: is the word diagonally before (behind) the phrase pair linked?
+A pair is consistent when no word inside is linked to one outside, and something inside is linked. Unlinked
+source words at its edges belong to it or not: both are pairs. Orientations are word-based: is the word
+diagonally before (behind) the phrase pair linked?
 """
 
 from typing import Any
@@ -23,7 +25,9 @@ def key_columns(bits: int, longest: int) -> tuple[int, int]:
 
 
 @njit
-def linked(points: Any, first: int, last: int, source: int, target: int, source_size: int, target_size: int) -> bool:
+def linked(
+    points: Any, first: int, last: int, source: int, target: int, source_size: int, target_size: int
+) -> bool:
     """Is there a link; before the first and behind the last words there is one."""
     if source == -1 and target == -1:
         return True
@@ -51,11 +55,21 @@ def extract(
     source: Any, source_cut: Any, target: Any, target_cut: Any, points: Any, point_cut: Any, longest: int,
     packing: Any, keys: Any, square: Any, ways: Any,
 ) -> int:  # fmt: skip
-    """Fill keys (N, columns of the source, then of the target), square (N,), ways (N,); returns how many, or -1 where there is no room.
+    """Fill keys (N, columns of the source, then of the target), square (N,), ways (N,); returns how many, or
+    -1 where there is no room.
 
     packing: (bits, words a column, columns, number of the end) of the source, then of the target.
     """
-    source_bits, source_each, source_columns, source_end, target_bits, target_each, target_columns, target_end = packing
+    (
+        source_bits,
+        source_each,
+        source_columns,
+        source_end,
+        target_bits,
+        target_each,
+        target_columns,
+        target_end,
+    ) = packing
     count = 0
     for pair in range(len(source_cut) - 1):
         n, m = source_cut[pair + 1] - source_cut[pair], target_cut[pair + 1] - target_cut[pair]
@@ -104,8 +118,14 @@ def extract(
                             if 0 <= i <= to - from_ and 0 <= j <= end - begin:
                                 bits |= np.uint64(1) << np.uint64(8 * i + j)
                         square[count] = bits
-                        before = orientation(linked(points, p0, p1, from_ - 1, begin - 1, n, m), linked(points, p0, p1, to + 1, begin - 1, n, m))
-                        behind = orientation(linked(points, p0, p1, to + 1, end + 1, n, m), linked(points, p0, p1, from_ - 1, end + 1, n, m))
+                        before = orientation(
+                            linked(points, p0, p1, from_ - 1, begin - 1, n, m),
+                            linked(points, p0, p1, to + 1, begin - 1, n, m),
+                        )
+                        behind = orientation(
+                            linked(points, p0, p1, to + 1, end + 1, n, m),
+                            linked(points, p0, p1, from_ - 1, end + 1, n, m),
+                        )
                         ways[count] = 3 * before + behind
                         count += 1
                         to += 1
@@ -132,7 +152,17 @@ class Extractor:
             keys = np.empty((self.room, self.source_columns + self.target_columns), np.uint64)
             square, ways = np.empty(self.room, np.uint64), np.empty(self.room, np.uint8)
             count = extract(
-                block.source, block.source_cut, block.target, block.target_cut, block.points, block.point_cut, self.longest, self.packing, keys, square, ways
+                block.source,
+                block.source_cut,
+                block.target,
+                block.target_cut,
+                block.points,
+                block.point_cut,
+                self.longest,
+                self.packing,
+                keys,
+                square,
+                ways,
             )
             if count >= 0:
                 return keys[:count], square[:count], ways[:count]
@@ -140,8 +170,12 @@ class Extractor:
 
 
 def unpack(keys: UINT, bits: int, each: int, longest: int) -> NDArray[np.int32]:
-    """The words of phrases, 0 behind their end: (N, columns) -> (N, longest + 1), the end's number included"""
-    columns = [(keys[:, place // each] >> np.uint64(bits * (each - 1 - place % each))) & np.uint64((1 << bits) - 1) for place in range(longest + 1)]
+    """The words of phrases, 0 behind their end: (N, columns) -> (N, longest + 1), the end's number
+    included"""
+    columns = [
+        (keys[:, place // each] >> np.uint64(bits * (each - 1 - place % each))) & np.uint64((1 << bits) - 1)
+        for place in range(longest + 1)
+    ]
     return np.stack(columns, 1).astype(np.int32)
 
 

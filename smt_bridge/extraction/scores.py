@@ -24,7 +24,8 @@ class Totals:
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:
-        """Factor of each count up to MOST: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where it cannot be told."""
+        """Factor of each count up to MOST: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where it cannot be
+        told."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MOST + 1)
         for c in range(1, MOST + 1):
@@ -43,7 +44,8 @@ class Totals:
 
 @dataclass
 class Counts:
-    """Of each pair: how often it, its target and its source were extracted, and how many different partners these two have."""
+    """Of each pair: how often it, its target and its source were extracted, and how many different partners
+    these two have."""
 
     joint: Int64s
     target: Int64s
@@ -62,7 +64,9 @@ def phi(counts: Counts, totals: Totals, smoothing: str) -> tuple[Floats, Floats]
     if smoothing == "kneser-ney":
         discount = np.minimum(totals.kneser_ney()[np.minimum(counts.joint, 3)], joint - 0.01)
         # What is taken off is given back in proportion to how many partners both sides have.
-        adjusted = joint - discount + discount * counts.target_partners * counts.source_partners / totals.pairs
+        adjusted = (
+            joint - discount + discount * counts.target_partners * counts.source_partners / totals.pairs
+        )
         return adjusted / counts.target, adjusted / counts.source
     return joint / counts.target, joint / counts.source
 

@@ -1,4 +1,5 @@
-"""From an aligned corpus to a phrase table and its reordering table, in memory that does not grow with the corpus.
+"""From an aligned corpus to a phrase table and its reordering table, in memory that does not grow with the
+corpus.
 
     read once: words -> extract block by block into buckets -> per bucket: distinct pairs, counts of sources
     -> counts of targets by a second set of buckets -> per bucket: scores, lines
@@ -44,11 +45,18 @@ class Outputs:
     lexical: str | None = None  # stem of .e2f and .f2e, as Moses calls them
 
 
-def build(inputs: Inputs, outputs: Outputs, config: ExtractConfig, tell: Callable[[int], None] = lambda words: None) -> int:
+def build(
+    inputs: Inputs, outputs: Outputs, config: ExtractConfig, tell: Callable[[int], None] = lambda words: None
+) -> int:
     """Write the tables; returns the number of pairs. DataError or ConfigError before anything is written."""
     settings.check(config)
     words = corpus.survey(inputs.source, inputs.target, inputs.alignment)
-    log.info("%s sentence pairs, %s and %s different words", f"{words.pairs:,}", f"{len(words.source) - 2:,}", f"{len(words.target) - 2:,}")
+    log.info(
+        "%s sentence pairs, %s and %s different words",
+        f"{words.pairs:,}",
+        f"{len(words.source) - 2:,}",
+        f"{len(words.target) - 2:,}",
+    )
     with work_folder(outputs.table) as folder:
         work = Work(folder, words, config)
         work.extract(inputs, tell)
@@ -70,14 +78,19 @@ class Work:
         self.most = max(1 << 16, ((config.memory - BASE) << 20) // (COPIES * ROW_BYTES * (self.width + 8)))
 
     def extract(self, inputs: Inputs, tell: Callable[[int], None]) -> None:
-        """All instances, condensed block by block, into files by the source phrase; the counts of linked words."""
+        """All instances, condensed block by block, into files by the source phrase; the counts of linked
+        words."""
         files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
         self.buckets: Buckets | None = None
-        for block in corpus.blocks(inputs.source, inputs.target, inputs.alignment, self.words, self.config.block):
+        for block in corpus.blocks(
+            inputs.source, inputs.target, inputs.alignment, self.words, self.config.block
+        ):
             keys, square, ways = self.extractor.instances(block)
             rows = counts.condensed(keys, square, ways)
             if self.buckets is None:
-                splitters = quantiles(rows[:, 0], files_wanted) if files_wanted > 1 else np.zeros(0, np.uint64)
+                splitters = (
+                    quantiles(rows[:, 0], files_wanted) if files_wanted > 1 else np.zeros(0, np.uint64)
+                )
                 self.buckets = Buckets(self.folder / "pairs", self.width + 8, splitters)
             self.buckets.add(rows)
             self.lexicon.add(*word_pairs(block))
@@ -94,20 +107,43 @@ class Work:
             pairs = counts.pairs_of(rows)
             part = len(self.parts)
             if part == 0 and wanted > 1:
-                by_target = Buckets(self.folder / "targets", target + 3, quantiles(pairs.keys[:, self.source_columns], wanted))
+                by_target = Buckets(
+                    self.folder / "targets", target + 3, quantiles(pairs.keys[:, self.source_columns], wanted)
+                )
             numbers = np.empty((len(pairs.count), target + 3), np.uint64)
             numbers[:, :target] = pairs.keys[:, self.source_columns :]
-            numbers[:, target], numbers[:, target + 1], numbers[:, target + 2] = pairs.count, part, np.arange(len(pairs.count))
+            numbers[:, target], numbers[:, target + 1], numbers[:, target + 2] = (
+                pairs.count,
+                part,
+                np.arange(len(pairs.count)),
+            )
             by_target.add(numbers)
             self.totals.add(pairs.count)
             self.parts.append(len(pairs.count))
-            np.savez(self.folder / f"part{part}.npz", keys=pairs.keys, count=pairs.count, direct=pairs.direct, inverse=pairs.inverse, ways=pairs.ways)
+            np.savez(
+                self.folder / f"part{part}.npz",
+                keys=pairs.keys,
+                count=pairs.count,
+                direct=pairs.direct,
+                inverse=pairs.inverse,
+                ways=pairs.ways,
+            )
         back = Buckets(self.folder / "back", 4, np.arange(1, max(1, len(self.parts)), dtype=np.uint64))
         for rows in by_target.walk(self.most, target):
             rows = counts.sorted_rows(rows, target)
             starts, sizes = groups(rows, target)
             total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
-            back.add(np.stack([rows[:, target + 1], rows[:, target + 2], total, np.repeat(sizes, sizes).astype(np.uint64)], 1))
+            back.add(
+                np.stack(
+                    [
+                        rows[:, target + 1],
+                        rows[:, target + 2],
+                        total,
+                        np.repeat(sizes, sizes).astype(np.uint64),
+                    ],
+                    1,
+                )
+            )
         self.back = back
 
     def lines(self) -> Iterator[tuple[list[str], list[str]]]:
@@ -120,7 +156,9 @@ class Work:
             assert len(numbers) == size
             yield self.lines_of(pairs, numbers[:, 2], numbers[:, 3])
 
-    def lines_of(self, pairs: Pairs, of_target: NDArray[np.int64], target_partners: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+    def lines_of(
+        self, pairs: Pairs, of_target: NDArray[np.int64], target_partners: NDArray[np.int64]
+    ) -> tuple[list[str], list[str]]:
         starts, sizes = groups(pairs.keys, self.source_columns)
         of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
         source_partners = np.repeat(sizes, sizes)
@@ -132,11 +170,22 @@ class Work:
         target = unpack(pairs.keys[:, self.source_columns :], packing[4], packing[5], longest)
         word_source, word_target = np.where(source == S.end, 0, source), np.where(target == T.end, 0, target)
         lexicon = self.lexicon
-        lex_direct = counts.lexical(lexicon.keys, lexicon.direct, lexicon.targets, word_source, word_target, pairs.direct, True)
-        lex_inverse = counts.lexical(lexicon.keys, lexicon.inverse, lexicon.targets, word_source, word_target, pairs.inverse, False)
-        sources = [text for text, size in zip(phrases(word_source[starts], S.words), sizes.tolist(), strict=True) for _ in range(size)]
+        lex_direct = counts.lexical(
+            lexicon.keys, lexicon.direct, lexicon.targets, word_source, word_target, pairs.direct, True
+        )
+        lex_inverse = counts.lexical(
+            lexicon.keys, lexicon.inverse, lexicon.targets, word_source, word_target, pairs.inverse, False
+        )
+        sources = [
+            text
+            for text, size in zip(phrases(word_source[starts], S.words), sizes.tolist(), strict=True)
+            for _ in range(size)
+        ]
         heads = [f"{a} ||| {b} ||| " for a, b in zip(sources, phrases(word_target, T.words), strict=True)]
-        columns = [array.tolist() for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)]
+        columns = [
+            array.tolist()
+            for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)
+        ]
         shapes = [points_of(square) for square in pairs.direct.tolist()]
         table = [
             f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {shape} ||| {t} {s} {j} ||| |||"
@@ -158,7 +207,9 @@ class Work:
 
         with ExitStack() as stack:
             table = stack.enter_context(files.Writing(outputs.table))
-            reordering = stack.enter_context(files.Writing(outputs.reordering)) if outputs.reordering else None
+            reordering = (
+                stack.enter_context(files.Writing(outputs.reordering)) if outputs.reordering else None
+            )
             for rows, others in self.lines():
                 for at in range(0, len(rows), 4096):
                     table.write("\n".join(rows[at : at + 4096]) + "\n")
@@ -169,13 +220,22 @@ class Work:
         return sum(self.parts)
 
     def write_lexical(self, stem: str) -> None:
-        """Word translation probabilities as Moses writes them: `target source p(target | source)` and the other way."""
+        """Word translation probabilities as Moses writes them: `target source p(target | source)` and the
+        other way."""
         lexicon = self.lexicon
         source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
         S, T = ([b"NULL", *side.words[1:]] for side in (self.words.source, self.words.target))
-        words = [(S[s].decode(), T[t].decode()) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
-        files.write_text(f"{stem}.f2e", (f"{t} {s} {p:.7f}" for (s, t), p in zip(words, lexicon.direct.tolist(), strict=True)))
-        files.write_text(f"{stem}.e2f", (f"{s} {t} {p:.7f}" for (s, t), p in zip(words, lexicon.inverse.tolist(), strict=True)))
+        words = [
+            (S[s].decode(), T[t].decode()) for s, t in zip(source.tolist(), target.tolist(), strict=True)
+        ]
+        files.write_text(
+            f"{stem}.f2e",
+            (f"{t} {s} {p:.7f}" for (s, t), p in zip(words, lexicon.direct.tolist(), strict=True)),
+        )
+        files.write_text(
+            f"{stem}.e2f",
+            (f"{s} {t} {p:.7f}" for (s, t), p in zip(words, lexicon.inverse.tolist(), strict=True)),
+        )
 
 
 def groups(rows: Any, columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -188,7 +248,10 @@ def phrases(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
     """Rows of words, 0 behind their end, as text."""
     texts = [word.decode() for word in words]
     lengths = (ids > 0).sum(1).tolist()
-    return [" ".join([texts[word] for word in row[:length]]) for row, length in zip(ids.tolist(), lengths, strict=True)]
+    return [
+        " ".join([texts[word] for word in row[:length]])
+        for row, length in zip(ids.tolist(), lengths, strict=True)
+    ]
 
 
 _points: dict[int, str] = {}

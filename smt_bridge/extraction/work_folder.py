@@ -1,6 +1,7 @@
 """The folder `smt-extract.XXXXXXXX` beside an output, for the files between the steps of an extraction.
 
-It is locked while it is in use, so that the next extraction beside it can tell what a killed one left, and removes that.
+It is locked while it is in use, so that the next extraction beside it can tell what a killed one left, and
+removes that.
 """
 
 import re
@@ -19,7 +20,8 @@ CONTENT = re.compile(r"pairs|targets|back|part[0-9]+\.npz|" + re.escape(locks.FI
 
 @contextmanager
 def work_folder(output: str) -> Iterator[Path]:
-    """A new folder, removed at the end; for an output to stdout it is made where the system keeps temporary files.
+    """A new folder, removed at the end; for an output to stdout it is made where the system keeps temporary
+    files.
 
     UserError that names it when a file in it cannot be written, as on a full disk.
     """
@@ -29,7 +31,9 @@ def work_folder(output: str) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
         raise files.cannot_write(parent, error) from error
-    with locks.locked(folder, COMMAND, wait=True):  # another extraction that starts may take it for a left one, and removes it empty
+    with locks.locked(
+        folder, COMMAND, wait=True
+    ):  # another extraction that starts may take it for a left one, and removes it empty
         try:
             yield folder
         except BrokenPipeError:
@@ -41,7 +45,8 @@ def work_folder(output: str) -> Iterator[Path]:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the folders that killed extractions left: those of our name and content whose process is gone."""
+    """Remove the folders that killed extractions left: those of our name and content whose process is
+    gone."""
     for folder in parent.glob(f"{PREFIX}????????"):
         with suppress(OSError, UserError):  # in use, or somebody else's
             if is_ours(folder):
@@ -50,9 +55,12 @@ def sweep(parent: Path) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Made by an extraction? One that was killed before it had written its name left an empty folder, and nobody misses that."""
+    """Made by an extraction? One that was killed before it had written its name left an empty folder, and
+    nobody misses that."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     if not locks.holder(folder):
         return locks.is_empty(folder)
-    return locks.holder(folder).startswith(f"{COMMAND},") and all(CONTENT.fullmatch(inside.name) for inside in folder.iterdir())
+    return locks.holder(folder).startswith(f"{COMMAND},") and all(
+        CONTENT.fullmatch(inside.name) for inside in folder.iterdir()
+    )

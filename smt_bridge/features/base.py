@@ -1,4 +1,5 @@
-"""What a feature is: one number for each of some pairs of source and target words, of phrases and of whole sentences alike."""
+"""What a feature is: one number for each of some pairs of source and target words, of phrases and of whole
+sentences alike."""
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,12 @@ class Pairs:
         """Some of the pairs; a source without any is left out."""
         kept: dict[int, int] = {}
         source_of = [kept.setdefault(self.source_of[row], len(kept)) for row in rows]
-        return Pairs([self.sources[source] for source in kept], [self.targets[row] for row in rows], source_of, self.whole)
+        return Pairs(
+            [self.sources[source] for source in kept],
+            [self.targets[row] for row in rows],
+            source_of,
+            self.whole,
+        )
 
 
 def of_phrases(pairs: Sequence[PhrasePair]) -> Pairs:

@@ -11,7 +11,8 @@ from smt_bridge.features.base import Pairs
 
 
 class CountLM:
-    """A phrase is scored without `<s>` and `</s>`, a sentence with both. `reverse`: a model of sentences read from their end."""
+    """A phrase is scored without `<s>` and `</s>`, a sentence with both. `reverse`: a model of sentences read
+    from their end."""
 
     def __init__(self, path: str, reverse: bool = False) -> None:
         self.model, self.reverse = count.load(path), reverse

@@ -28,7 +28,11 @@ def one(spec: Spec, settings: Settings) -> Feature:
     if spec.kind == "unknown-words":
         return UnknownWords(load_vocab(spec.path, settings.side), settings.side)
     if spec.kind == "neural-lm":
-        return NeuralLM(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings.assume_normalized, settings.backoff)
+        return NeuralLM(
+            checkpoint.load_lm(spec.path, settings.checkpoint, settings.device),
+            settings.assume_normalized,
+            settings.backoff,
+        )
     raise ConfigError(f"--feature {spec.kind}={spec.path}: unknown type")
 
 
@@ -38,7 +42,12 @@ def identity(spec: Spec, settings: Settings) -> str:
     for path in files_of(spec, settings):
         digest.update(path.name.encode() + hash_of(path))
     if spec.kind in (*NETWORKS, "neural-lm"):
-        digest.update(f"{settings.precision} {settings.unknown}{' normalized' if settings.assume_normalized else ''}".encode())
+        digest.update(
+            (
+                f"{settings.precision} "
+                f"{settings.unknown}{' normalized' if settings.assume_normalized else ''}"
+            ).encode()
+        )
     if spec.kind == "neural-lm" and settings.backoff:
         digest.update(hash_of(Path(settings.backoff)))
     if spec.kind == "unknown-words":
@@ -56,5 +65,13 @@ def files_of(spec: Spec, settings: Settings) -> list[Path]:
         return [place]
     if spec.kind == "unknown-words":
         return [place / f"{settings.side}.vocab"]
-    texts = sorted(place / name for name in run_directory.TEXTS if name != run_directory.CONFIG and (place / name).exists())
-    return [place / run_directory.CONFIG, *texts, run_directory.weights_path(place, run_directory.find_step(place, settings.checkpoint))]
+    texts = sorted(
+        place / name
+        for name in run_directory.TEXTS
+        if name != run_directory.CONFIG and (place / name).exists()
+    )
+    return [
+        place / run_directory.CONFIG,
+        *texts,
+        run_directory.weights_path(place, run_directory.find_step(place, settings.checkpoint)),
+    ]

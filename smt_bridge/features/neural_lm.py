@@ -16,13 +16,17 @@ from smt_bridge.features.base import Pairs, Reader
 class NeuralLM:
     """A run as a feature. Moses' escapes are undone, as for translation models.
 
-    A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence, without end symbol.
-    `normalized` takes log Z as 0. `backoff`: an ARPA file, of text without escapes, that shares p(UNK) among unknown words.
+    A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence,
+    without end symbol.
+    `normalized` takes log Z as 0. `backoff`: an ARPA file, of text without escapes, that shares p(UNK) among
+    unknown words.
     """
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
-            raise ConfigError(f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer")
+            raise ConfigError(
+                f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer"
+            )
         self.run, self.normalized = run, normalized
         self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
 

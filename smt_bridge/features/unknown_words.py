@@ -1,4 +1,5 @@
-"""The number of words that a network does not know: the papers' word penalty (section 4.4.2, the last row of table 4.1)."""
+"""The number of words that a network does not know: the papers' word penalty (section 4.4.2, the last row of
+table 4.1)."""
 
 from pathlib import Path
 
@@ -33,7 +34,11 @@ def load_vocab(path: str, side: str) -> Vocab:
     place = Path(path)
     if place.is_dir():
         if (place / f"{side}.codes").exists():
-            raise DataError(f"{path}: this run cuts words into subwords, so that no word is unknown to it; unknown-words needs a run of whole words")
+            raise DataError(
+                f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
+                "unknown-words "
+                "needs a run of whole words"
+            )
         run_directory.verify(place)
         place = place / f"{side}.vocab"
     if not place.exists():

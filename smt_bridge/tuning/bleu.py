@@ -1,6 +1,7 @@
 """BLEU as Moses' tuners count it: case kept, words at blanks, the closest reference length, no smoothing.
 
-A row of statistics: matches and totals of 1- to 4-grams in turn, then the reference length (9 numbers), as `extractor` writes.
+A row of statistics: matches and totals of 1- to 4-grams in turn, then the reference length (9 numbers), as
+`extractor` writes.
 """
 
 from collections import Counter
@@ -35,7 +36,9 @@ class References:
 
 
 def grams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(words[at : at + order]) for order in range(1, ORDER + 1) for at in range(len(words) - order + 1))
+    return Counter(
+        tuple(words[at : at + order]) for order in range(1, ORDER + 1) for at in range(len(words) - order + 1)
+    )
 
 
 def bleu(sums: Stats) -> Stats:

@@ -1,7 +1,9 @@
-"""Batch MIRA on n-best lists (Cherry and Foster 2012), as Moses' kbmira: no random restarts, made for many features.
+"""Batch MIRA on n-best lists (Cherry and Foster 2012), as Moses' kbmira: no random restarts, made for many
+features.
 
-For each sentence in turn: hope = best of model score plus BLEU, fear = best of model score minus BLEU; the weights move so that
-hope beats fear by their difference in BLEU. BLEU of a sentence is counted on top of a decayed sum of those before it.
+For each sentence in turn: hope = best of model score plus BLEU, fear = best of model score minus BLEU; the
+weights move so that hope beats fear by their difference in BLEU. BLEU of a sentence is counted on top of a
+decayed sum of those before it.
 """
 
 from collections.abc import Callable
@@ -21,7 +23,13 @@ class MiraConfig:
     decay: float = 0.999  # of the background statistics
 
 
-def kbmira(pool: Pool, start: Floats, seed: int, config: MiraConfig | None = None, tell: Callable[[int], None] = lambda count: None) -> Point:
+def kbmira(
+    pool: Pool,
+    start: Floats,
+    seed: int,
+    config: MiraConfig | None = None,
+    tell: Callable[[int], None] = lambda count: None,
+) -> Point:
     """The average weights of the pass with the best BLEU on the pool."""
     config = config or MiraConfig()
     rng = np.random.default_rng(seed)
@@ -55,7 +63,8 @@ def kbmira(pool: Pool, start: Floats, seed: int, config: MiraConfig | None = Non
 
 
 def sentence_bleu(stats: Floats, background: Floats) -> Floats:
-    """BLEU of background plus each row, times its reference length, so that one sentence still counts in it: (n, 9) -> (n,)"""
+    """BLEU of background plus each row, times its reference length, so that one sentence still counts in it:
+    (n, 9) -> (n,)"""
     sums = stats + background
     logs = (np.log(sums[:, 0 : 2 * ORDER : 2]) - np.log(sums[:, 1 : 2 * ORDER : 2])).mean(1)
     return np.asarray(np.exp(logs + np.minimum(0.0, 1 - sums[:, -1] / sums[:, 1])) * sums[:, -1])

@@ -1,7 +1,9 @@
-"""Tuning around the decoder: decode the development set into n-best lists, tune on all lists so far, decode again.
+"""Tuning around the decoder: decode the development set into n-best lists, tune on all lists so far, decode
+again.
 
-One file an iteration, `NN.npz`: features and BLEU statistics of its lists; beside it the weights it decoded with and the BLEU of its
-best translations. What comes next follows from these files alone, so a killed tuning goes on, and ends with the same weights.
+One file an iteration, `NN.npz`: features and BLEU statistics of its lists; beside it the weights it decoded
+with and the BLEU of its best translations. What comes next follows from these files alone, so a killed tuning
+goes on, and ends with the same weights.
 """
 
 import logging
@@ -31,7 +33,13 @@ from smt_bridge.weights import Weights
 log = logging.getLogger("nmt.tune")
 
 SETTINGS = "tune.json"
-LEFT_OVER = ("[0-9][0-9].part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*")  # of a killed start
+LEFT_OVER = (
+    "[0-9][0-9].part*",
+    "tune.json.part*",
+    "manifest.json.part*",
+    "weights.part*",
+    "seed-*.weights.part*",
+)  # of a killed start
 
 
 @dataclass
@@ -64,17 +72,25 @@ class Tuning:
         while (path := self.path(len(names))).exists():
             names.append(path.name)
         if names and not manifest.verify(self.folder, names):
-            log.info("%s: begun by version 0.5, which wrote no checksums; its iterations get them now", self.folder)
+            log.info(
+                "%s: begun by version 0.5, which wrote no checksums; its iterations get them now", self.folder
+            )
             manifest.write(self.folder, names)
         self.iterations = [self.read(self.folder / name) for name in names]
 
     def read(self, path: Path) -> Iteration:
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as held:
-                found = Iteration(held["weights"], float(held["bleu"]), held["owner"], held["features"], held["stats"])
+                found = Iteration(
+                    held["weights"], float(held["bleu"]), held["owner"], held["features"], held["stats"]
+                )
             self.check(found)
-        except Exception as error:  # a damaged archive makes zipfile, its decoders and numpy raise a dozen classes
-            raise DataError(f"{path}: damaged ({error}); remove it and the later ones to go on from there") from error
+        except (
+            Exception
+        ) as error:  # a damaged archive makes zipfile, its decoders and numpy raise a dozen classes
+            raise DataError(
+                f"{path}: damaged ({error}); remove it and the later ones to go on from there"
+            ) from error
         return found
 
     def check(self, found: Iteration) -> None:
@@ -82,7 +98,9 @@ class Tuning:
         rows, width = len(found.owner), len(self.names)
         shapes = found.weights.shape, found.owner.shape, found.features.shape, found.stats.shape
         if shapes != ((width,), (rows,), (rows, width), (rows, COLUMNS)):
-            raise ValueError(f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics a row")
+            raise ValueError(
+                f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics a row"
+            )
         if not all(np.isfinite(array).all() for array in (found.weights, found.bleu, found.features)):
             raise ValueError("numbers that are not finite")
         if not rows or found.owner.min() < 0 or found.owner.max() >= self.sentences:
@@ -93,7 +111,12 @@ class Tuning:
         beside = path.with_suffix(".part.npz")
         try:
             np.savez_compressed(
-                beside, weights=made.weights, bleu=np.float64(made.bleu), owner=made.owner, features=made.features, stats=made.stats.astype(np.int16)
+                beside,
+                weights=made.weights,
+                bleu=np.float64(made.bleu),
+                owner=made.owner,
+                features=made.features,
+                stats=made.stats.astype(np.int16),
             )
             with open(beside, "rb") as written:
                 os.fsync(written.fileno())
@@ -109,7 +132,10 @@ class Tuning:
         rows: pools.Rows = {}
         for iteration in self.iterations:
             cuts = np.flatnonzero(np.diff(iteration.owner)) + 1
-            parts = [np.split(array, cuts) for array in (iteration.owner, iteration.features, iteration.stats.astype(np.float64))]
+            parts = [
+                np.split(array, cuts)
+                for array in (iteration.owner, iteration.features, iteration.stats.astype(np.float64))
+            ]
             for owner, features, stats in zip(*parts, strict=True):
                 held = rows.setdefault(int(owner[0]), ([], []))
                 held[0].append(features)
@@ -148,7 +174,11 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
     """Iterate until a stop rule says so; returns it. UserError when the tuner has nothing to go by."""
     tuning.load()
     if tuning.iterations:
-        log.info("%d finished iterations, the best one %.2f BLEU", len(tuning.iterations), 100 * tuning.iterations[tuning.best()].bleu)
+        log.info(
+            "%d finished iterations, the best one %.2f BLEU",
+            len(tuning.iterations),
+            100 * tuning.iterations[tuning.best()].bleu,
+        )
     cache: list[dict[str, list[int]]] = [{} for _ in references]
     while not (reason := tuning.finished()):
         weights = pools.normalize(start)
@@ -157,7 +187,10 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
             point = tuning.next_weights()
             weights, projected = point.weights, point.bleu
             if not np.any(weights):
-                raise UserError("every weight is 0: no direction changes BLEU; are the references of this text, tokenized and escaped like the model?")
+                raise UserError(
+                    "every weight is 0: no direction changes BLEU; are the references of this text, "
+                    "tokenized and escaped like the model?"
+                )
             if np.abs(weights - tuning.iterations[-1].weights).max() < tuning.config.still:
                 return "no weight moves any more"
         begin = time.monotonic()
@@ -167,13 +200,19 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
         seconds = time.monotonic() - begin
         log.info(
             "iteration %d: BLEU %.2f%s, %s hypotheses, %.0f s (%.1f sentences a second)",
-            len(tuning.iterations), 100 * here.bleu, f" (on the lists {100 * projected:.2f})" if projected else "", f"{len(here.owner):,}", seconds,
+            len(tuning.iterations), 100 * here.bleu,
+            f" (on the lists {100 * projected:.2f})" if projected else "", f"{len(here.owner):,}", seconds,
             tuning.sentences / seconds,
         )  # fmt: skip
     return reason
 
 
-def collect(translations: Iterator[Translation], weights: Floats, references: Sequence[References], cache: list[dict[str, list[int]]]) -> Iteration:
+def collect(
+    translations: Iterator[Translation],
+    weights: Floats,
+    references: Sequence[References],
+    cache: list[dict[str, list[int]]],
+) -> Iteration:
     """Features and statistics of what the decoder finds."""
     owner, features, stats, tops = [], [], [], []
     for number, translation in enumerate(translations):
@@ -187,17 +226,26 @@ def collect(translations: Iterator[Translation], weights: Floats, references: Se
             features.append(derivation.features)
             stats.append(row)
         tops.append(known[" ".join(translation.text)])
-    return Iteration(weights, float(bleu(np.array(tops, np.float64).sum(0))), np.array(owner), np.array(features), np.array(stats, np.float64))
+    return Iteration(
+        weights,
+        float(bleu(np.array(tops, np.float64).sum(0))),
+        np.array(owner),
+        np.array(features),
+        np.array(stats, np.float64),
+    )
 
 
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that no tuning began."""
     if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
-        raise ConfigError(f"{folder}: is not empty and no tuning that smt-tune began; name another --work folder")
+        raise ConfigError(
+            f"{folder}: is not empty and no tuning that smt-tune began; name another --work folder"
+        )
 
 
 def open_folder(folder: Path, settings: dict[str, Any], config: TuneConfig) -> None:
-    """Tell in the folder, which the caller holds, what is tuned, or check that it is the same. ConfigError when it is not."""
+    """Tell in the folder, which the caller holds, what is tuned, or check that it is the same. ConfigError
+    when it is not."""
     told = asdict(config)
     for name in ("threads", "iterations", "patience"):
         told.pop(name)  # more of them may be asked for later
@@ -206,7 +254,10 @@ def open_folder(folder: Path, settings: dict[str, Any], config: TuneConfig) -> N
     if before is None:
         begun.write(folder / SETTINGS, settings)
     elif changed := begun.changed(before, settings):
-        raise ConfigError(f"{folder}: was begun with another {', '.join(changed)}; name another --work folder, or remove it to start anew")
+        raise ConfigError(
+            f"{folder}: was begun with another {', '.join(changed)}; name another --work folder, or remove "
+            "it to start anew"
+        )
     try:
         for left in [left for name in LEFT_OVER for left in folder.glob(name)]:
             left.unlink()

@@ -1,8 +1,10 @@
-"""Minimum error rate training: exact line search for corpus BLEU along many directions, from many starts (Och 2003).
+"""Minimum error rate training: exact line search for corpus BLEU along many directions, from many starts (Och
+2003).
 
-Along a direction the score of each hypothesis is a line in the step; the best of a sentence are their upper envelope, and
-corpus BLEU changes only where an envelope bends. All sentences are walked at once: from the left-most line of each to the next
-that rises above it, until nothing does.
+Along a direction the score of each hypothesis is a line in the step; the best of a sentence are their upper
+envelope, and
+corpus BLEU changes only where an envelope bends. All sentences are walked at once: from the left-most line of
+each to the next that rises above it, until nothing does.
 """
 
 import threading
@@ -36,7 +38,8 @@ Ints = NDArray[np.int64]
 def envelope(values: Floats, slopes: Floats, starts: Ints) -> tuple[Ints, Ints, Ints, Floats]:
     """The upper envelopes of value + step x slope, for each sentence.
 
-    values, slopes (N,), starts (S + 1,) -> the first row of each sentence (S,), and for each bend the row before, the row
+    values, slopes (N,), starts (S + 1,) -> the first row of each sentence (S,), and for each bend the row
+    before, the row
     after, the step: (B,) each, in no order.
     """
     counts = np.diff(starts)
@@ -58,7 +61,9 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> tuple[Ints, Ints, 
         alive = owner[begins]
         nearest = np.minimum.reduceat(cross, begins)
         ties = np.flatnonzero(cross == np.repeat(nearest, np.diff(begins, append=len(rows))))
-        following = first_best(slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins))  # of lines that meet there, the steepest
+        following = first_best(
+            slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins)
+        )  # of lines that meet there, the steepest
         before.append(now[alive])
         after.append(following)
         steps.append(nearest)
@@ -77,9 +82,12 @@ def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
 
 
 def line_search(pool: Pool, values: Floats, direction: Floats) -> tuple[float, float]:
-    """The step along `direction` with the highest corpus BLEU, and that BLEU; `values` are features x weights, (N,)."""
+    """The step along `direction` with the highest corpus BLEU, and that BLEU; `values` are features x
+    weights, (N,)."""
     column = np.flatnonzero(direction)
-    slopes = pool.features[:, column[0]] * direction[column[0]] if len(column) == 1 else pool.features @ direction
+    slopes = (
+        pool.features[:, column[0]] * direction[column[0]] if len(column) == 1 else pool.features @ direction
+    )
     first, before, after, steps = envelope(values, np.ascontiguousarray(slopes), pool.starts)
     order = np.argsort(steps, kind="stable")
     steps = steps[order]
@@ -96,16 +104,24 @@ def line_search(pool: Pool, values: Floats, direction: Floats) -> tuple[float, f
 
 
 def climb(
-    pool: Pool, start: Floats, free: NDArray[np.bool_], seed: Sequence[int], extra: int = RANDOM_DIRECTIONS, stop: threading.Event | None = None
+    pool: Pool,
+    start: Floats,
+    free: NDArray[np.bool_],
+    seed: Sequence[int],
+    extra: int = RANDOM_DIRECTIONS,
+    stop: threading.Event | None = None,
 ) -> Point:
-    """From one start: pass after pass over the features and some random directions, a step wherever BLEU rises; until `stop` is set."""
+    """From one start: pass after pass over the features and some random directions, a step wherever BLEU
+    rises; until `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
     values = pool.features @ weights
     score = pool.bleu(weights)
     for _ in range(PASSES):
         before = score
-        directions = [np.eye(len(weights))[axis] for axis in axes] + [random_direction(rng, free) for _ in range(extra)]
+        directions = [np.eye(len(weights))[axis] for axis in axes] + [
+            random_direction(rng, free) for _ in range(extra)
+        ]
         for place in rng.permutation(len(directions)):
             if stop is not None and stop.is_set():
                 return Point(weights, score)
@@ -128,9 +144,15 @@ def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Float
 
 
 def mert(
-    pool: Pool, starts: Sequence[Floats], seed: int, restarts: int = TuneConfig.restarts, threads: int = 1, tell: Callable[[int], None] = lambda count: None
+    pool: Pool,
+    starts: Sequence[Floats],
+    seed: int,
+    restarts: int = TuneConfig.restarts,
+    threads: int = 1,
+    tell: Callable[[int], None] = lambda count: None,
 ) -> Point:
-    """The best point of all starts: the given ones, and random ones; the best few are climbed on from. Constant features keep weight 0."""
+    """The best point of all starts: the given ones, and random ones; the best few are climbed on from.
+    Constant features keep weight 0."""
     free = ~pool.constant()
     rng = np.random.default_rng(seed)
     points = [np.where(free, normalize(start), 0.0) for start in starts]
@@ -139,7 +161,9 @@ def mert(
 
     def climb_all(crew: ThreadPoolExecutor, points: Sequence[Floats], first: int, extra: int) -> list[Point]:
         found = []
-        for point in crew.map(lambda item: climb(pool, item[1], free, [seed, item[0]], extra, stop), enumerate(points, first)):
+        for point in crew.map(
+            lambda item: climb(pool, item[1], free, [seed, item[0]], extra, stop), enumerate(points, first)
+        ):
             tell(1)
             found.append(point)
         return sorted(found, key=lambda point: -point.bleu)  # stable: of equals the first
@@ -147,7 +171,9 @@ def mert(
     with ThreadPoolExecutor(threads) as crew:
         try:
             found = climb_all(crew, points, 0, RANDOM_DIRECTIONS)
-            found += climb_all(crew, [point.weights for point in found[:POLISHED]], len(points), POLISH_DIRECTIONS)
+            found += climb_all(
+                crew, [point.weights for point in found[:POLISHED]], len(points), POLISH_DIRECTIONS
+            )
         finally:  # after an interrupt nobody waits for the climbs in hand
             stop.set()
     best = max(found, key=lambda point: point.bleu)

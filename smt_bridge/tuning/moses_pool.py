@@ -1,7 +1,9 @@
-"""The text files in which Moses' tuners keep a pool, as its `extractor` writes them: one of features, one of BLEU statistics.
+"""The text files in which Moses' tuners keep a pool, as its `extractor` writes them: one of features, one of
+BLEU statistics.
 
 FEATURES_TXT_BEGIN_0 id count dense names ...      SCORES_TXT_BEGIN_0 id count 9 BLEU
-one row of numbers a hypothesis                    match total match total match total match total reference-length
+one row of numbers a hypothesis                    match total match total match total match total
+reference-length
 FEATURES_TXT_END_0                                 SCORES_TXT_END_0
 
 Rows and the header of features end in a blank. `mert` and `kbmira` read these files.
@@ -21,7 +23,8 @@ BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_[0-9]+$")
 
 
 def read(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
-    """Sentence id, the names after the numbers of the header, and the rows of each block. `kind`: FEATURES or SCORES."""
+    """Sentence id, the names after the numbers of the header, and the rows of each block. `kind`: FEATURES or
+    SCORES."""
     lines = enumerate(files.read_lines(path), 1)
     empty = True
     for number, line in lines:
@@ -36,10 +39,14 @@ def read(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
         except (StopIteration, ValueError) as error:
             told = f" ({error})" if "number" in str(error) else ""
             raise DataError(
-                f"{path}:{number}: the block of sentence {sentence} is not {count} rows of {width} numbers{told} (sparse features are not tuned here)"
+                f"{path}:{number}: the block of sentence {sentence} is not {count} rows of {width} "
+                f"numbers{told} (sparse features are not tuned here)"
             ) from error
         if not end.startswith(f"{kind}_TXT_END") or not np.isfinite(block).all():
-            raise DataError(f"{path}:{number}: the block of sentence {sentence} does not end after {count} rows, or holds nan or inf")
+            raise DataError(
+                f"{path}:{number}: the block of sentence {sentence} does not end after {count} rows, or "
+                "holds nan or inf"
+            )
         yield sentence, words[4:], block
     if empty:
         raise DataError(f"{path}: empty file, expected what Moses' extractor writes")
@@ -53,7 +60,10 @@ def header(words: Sequence[str], kind: str, where: str) -> tuple[int, int, int]:
         sentence, count, width = map(numbers.count, words[1:4])
     except ValueError as error:
         found = numbers.shown(" ".join(words))
-        raise DataError(f"{where}: {found}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' extractor writes (text, not binary)") from error
+        raise DataError(
+            f"{where}: {found}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' extractor "
+            "writes (text, not binary)"
+        ) from error
     return sentence, count, width
 
 
@@ -73,7 +83,9 @@ def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
     yield "SCORES_TXT_END_0"
 
 
-def write(features: str, scores: str, names: Sequence[str], blocks: Iterable[tuple[int, Floats, Floats]]) -> None:
+def write(
+    features: str, scores: str, names: Sequence[str], blocks: Iterable[tuple[int, Floats, Floats]]
+) -> None:
     """Both files, whole or not at all. Each block: sentence, rows of features, rows of statistics."""
     with files.Writing(features) as feature_out, files.Writing(scores) as score_out:
         for sentence, values, stats in blocks:

@@ -1,4 +1,5 @@
-"""Hypotheses of a development set with their features and BLEU statistics: from n-best lists, or from the files of Moses' tuner."""
+"""Hypotheses of a development set with their features and BLEU statistics: from n-best lists, or from the
+files of Moses' tuner."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,10 @@ class Pool:
 
     def constant(self) -> NDArray[np.bool_]:
         """Features that never differ within a sentence, so that no weight of theirs changes anything: (D,)"""
-        low, high = np.minimum.reduceat(self.features, self.starts[:-1]), np.maximum.reduceat(self.features, self.starts[:-1])
+        low, high = (
+            np.minimum.reduceat(self.features, self.starts[:-1]),
+            np.maximum.reduceat(self.features, self.starts[:-1]),
+        )
         return np.asarray((low == high).all(0))
 
 
@@ -58,13 +62,18 @@ Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: feature
 
 
 def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
-    """Put a pool together, each distinct row once. DataError for a sentence without hypotheses or a pool without any BLEU."""
+    """Put a pool together, each distinct row once. DataError for a sentence without hypotheses or a pool
+    without any BLEU."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
     held = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
     if len(held) < count:
         gap = next(number for number in range(count) if number not in held)
         others = count - len(held) - 1
-        raise DataError(f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the whole development set is needed")
+        raise DataError(
+            f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the "
+            "whole "
+            "development set is needed"
+        )
     features, stats = [], []
     for number in range(count):
         both = np.unique(np.hstack([np.vstack(rows[number][0]), np.vstack(rows[number][1])]), axis=0)
@@ -80,11 +89,20 @@ def check(pool: Pool) -> None:
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(
-            "no hypothesis matches a reference in any 4-gram, so BLEU is 0 whatever the weights; are the references of this text, "
+            "no hypothesis matches a reference in any 4-gram, so BLEU is 0 whatever the weights; are the "
+            "references of this text, "
             "tokenized and escaped like the hypotheses?"
         )
     if pool.sentences < SMALL:
-        log.warning("%d sentences are few for %d weights: expect other weights from another seed; %d or more are safe", pool.sentences, len(pool.names), SMALL)
+        log.warning(
+            (
+                "%d sentences are few for %d weights: expect other weights from another seed; %d or more are "
+                "safe"
+            ),
+            pool.sentences,
+            len(pool.names),
+            SMALL,
+        )
     dead = [name for name, constant in zip(pool.names, pool.constant(), strict=True) if constant]
     if dead:
         log.warning("constant within every sentence, so left at weight 0: %s", ", ".join(dead))
@@ -107,7 +125,8 @@ class Lists(NamedTuple):
 
 
 def distinct(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
-    """The places of rows without their repetitions. `sizes`: of the lists they come from, one after the other.
+    """The places of rows without their repetitions. `sizes`: of the lists they come from, one after the
+    other.
 
     As in extractor the last row of the lists so far takes the place of a repeated one.
     """
@@ -139,7 +158,8 @@ def from_moses(features: Sequence[str], scores: Sequence[str]) -> Pool:
 def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
     """n-best lists (rounds of a tuning loop), and BLEU statistics against the references.
 
-    DataError for lists of different features, for an id without a reference, or a reference without hypotheses.
+    DataError for lists of different features, for an id without a reference, or a reference without
+    hypotheses.
     """
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
@@ -151,19 +171,37 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
     for path in paths:
         for number, group in nbest.by_sentence(path):
             if number >= len(texts[0]):
-                raise DataError(f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} lines (ids count from 0)")
+                raise DataError(
+                    f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} "
+                    "lines (ids count from 0)"
+                )
             found = columns({name: len(values) for name, values in group[0].features.items()})
             sparse = [name for hypothesis in group for name in hypothesis.features if "_" in name]
             if sparse:
-                raise DataError(f"{files.name_of(path)}: sentence {number} has the sparse feature {sparse[0]}; only dense features are tuned here")
+                raise DataError(
+                    f"{files.name_of(path)}: sentence {number} has the sparse feature {sparse[0]}; only "
+                    "dense features are tuned here"
+                )
             names = names or found
             if found != names:
-                raise DataError(f"{files.name_of(path)}: features {' '.join(found)}, but {paths[0]} has {' '.join(names)}; pool lists of one system only")
+                raise DataError(
+                    f"{files.name_of(path)}: features {' '.join(found)}, but {paths[0]} has "
+                    f"{' '.join(names)}; pool lists of one system only"
+                )
             if number not in judges:
                 judges[number] = References([files.split_words(text[number]) for text in texts])
             features, stats = rows.setdefault(number, ([], []))
-            features.append(np.array([[value for values in hypothesis.features.values() for value in values] for hypothesis in group]))
-            stats.append(np.array([judges[number].statistics(hypothesis.text) for hypothesis in group], np.float64))
+            features.append(
+                np.array(
+                    [
+                        [value for values in hypothesis.features.values() for value in values]
+                        for hypothesis in group
+                    ]
+                )
+            )
+            stats.append(
+                np.array([judges[number].statistics(hypothesis.text) for hypothesis in group], np.float64)
+            )
     return Lists(names, rows, len(texts[0]))
 
 
@@ -173,7 +211,8 @@ def columns(sizes: dict[str, int]) -> list[str]:
 
 
 def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
-    """Moses' own pools: files of `extractor`, plain or gzip, pairwise. DataError when they do not fit together."""
+    """Moses' own pools: files of `extractor`, plain or gzip, pairwise. DataError when they do not fit
+    together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")
     names: list[str] = []
@@ -183,12 +222,18 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
         for number, head, block in moses_pool.read(feature_path, "FEATURES"):
             other = next(blocks, None)
             if other is None or other[0] != number or len(other[2]) != len(block):
-                raise DataError(f"{score_path}: the block of sentence {number} is missing or has another number of rows than in {feature_path}")
+                raise DataError(
+                    f"{score_path}: the block of sentence {number} is missing or has another number of rows "
+                    f"than in {feature_path}"
+                )
             if other[1][:1] != ["BLEU"] or other[2].shape[1] != COLUMNS:
                 raise DataError(f"{score_path}: sentence {number}: expected {COLUMNS} BLEU statistics a row")
             names = names or head
             if head != names or block.shape[1] != len(names):
-                raise DataError(f"{feature_path}: sentence {number} has features {' '.join(head)}, but the first block {' '.join(names)}")
+                raise DataError(
+                    f"{feature_path}: sentence {number} has features {' '.join(head)}, but the first block "
+                    f"{' '.join(names)}"
+                )
             held = rows.setdefault(number, ([], []))
             held[0].append(block)
             held[1].append(other[2])
@@ -200,7 +245,9 @@ def drop(pool: Pool, features: Sequence[str]) -> None:
     heads = {name: next(iter(to_weights([name], np.zeros(1)))) for name in pool.names}
     for feature in features:
         if feature not in heads.values():
-            raise DataError(f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(heads.values()))}")
+            raise DataError(
+                f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(heads.values()))}"
+            )
     pool.features[:, [heads[name] in features for name in pool.names]] = 0.0
 
 
@@ -214,7 +261,8 @@ def to_weights(names: Sequence[str], values: Floats) -> Weights:
 
 
 def from_weights(names: Sequence[str], weights: Weights) -> Floats:
-    """The other way; 0 for a feature that `weights` lacks, which is how a new one starts. DataError for one that the pool lacks."""
+    """The other way; 0 for a feature that `weights` lacks, which is how a new one starts. DataError for one
+    that the pool lacks."""
     sizes = {name: len(values) for name, values in to_weights(names, np.zeros(len(names))).items()}
     for name, values in weights.items():
         if name in sizes and sizes[name] != len(values):

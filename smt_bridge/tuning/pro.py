@@ -1,4 +1,5 @@
-"""Pairwise ranked optimization (Hopkins and May 2011): a classifier that tells the better of two hypotheses from the worse."""
+"""Pairwise ranked optimization (Hopkins and May 2011): a classifier that tells the better of two hypotheses
+from the worse."""
 
 from dataclasses import dataclass
 
@@ -29,7 +30,9 @@ def pro(pool: Pool, seed: int, config: ProConfig | None = None) -> Point:
         gap = gains[one] - gains[other]
         order = np.argsort(-np.abs(gap), kind="stable")[: config.kept]
         order = order[np.abs(gap[order]) >= config.least]
-        differences.append((pool.features[one[order]] - pool.features[other[order]]) * np.sign(gap[order])[:, None])
+        differences.append(
+            (pool.features[one[order]] - pool.features[other[order]]) * np.sign(gap[order])[:, None]
+        )
     weights = normalize(np.where(free, logistic(np.vstack(differences), config.ridge), 0.0))
     return Point(weights, pool.bleu(weights))
 
@@ -45,7 +48,8 @@ def smoothed_bleu(stats: Floats) -> Floats:
 
 
 def logistic(rows: Floats, ridge: float, steps: int = 50) -> Floats:
-    """argmin Σ log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method; columns are scaled, so that the ridge treats all alike."""
+    """argmin Σ log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method; columns are scaled, so that the
+    ridge treats all alike."""
     scale = np.sqrt((rows**2).mean(0))
     scale[scale == 0] = 1
     x = rows / scale

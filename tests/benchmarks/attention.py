@@ -1,4 +1,5 @@
-"""Models with attention: training in the sizes of other toolkits' figures, bf16 against fp32, and sentences a CPU second.
+"""Models with attention: training in the sizes of other toolkits' figures, bf16 against fp32, and sentences a
+CPU second.
 
 python tests/benchmarks/attention.py
 python tests/benchmarks/attention.py --translate RUN_DIR --input test.en     tokenized text
@@ -23,7 +24,8 @@ from nmt.run import Run
 from nmt.search.beam import BeamConfig
 from nmt.training.optimizers import clip, make_optimizer
 
-# name, model, words, words a sentence, rounds. OpenNMT-py trains 1,190 and Joey 830 target words a CPU second of the first kind.
+# name, model, words, words a sentence, rounds. OpenNMT-py trains 1,190 and Joey 830 target words a CPU second
+# of the first kind.
 SIZES: list[tuple[str, dict[str, Any], int, int, int]] = [
     (
         "attention, 2 x 256 / 512 units, 6,478 words",
@@ -32,7 +34,13 @@ SIZES: list[tuple[str, dict[str, Any], int, int, int]] = [
         13,
         5,
     ),
-    ("RNNsearch, 1000 units, 30,000 words", {"encoder": "birnn", "attention": 1000, "embedding": 620, "hidden": 1000, "maxout": 500}, 30000, 24, 2),
+    (
+        "RNNsearch, 1000 units, 30,000 words",
+        {"encoder": "birnn", "attention": 1000, "embedding": 620, "hidden": 1000, "maxout": 500},
+        30000,
+        24,
+        2,
+    ),
     ("RNNenc, 1000 units, 30,000 words", {"embedding": 620, "hidden": 1000, "maxout": 500}, 30000, 24, 2),
 ]
 
@@ -48,11 +56,19 @@ def training() -> None:
     rng = random.Random(1)
     for name, options, words, length, rounds in SIZES:
         torch.manual_seed(0)
-        config = ModelConfig(**{"maxout": 256, "bias": True, "init": "uniform", "init_scale": 0.1, "dropout": 0.2, **options})
+        config = ModelConfig(
+            **{"maxout": 256, "bias": True, "init": "uniform", "init_scale": 0.1, "dropout": 0.2, **options}
+        )
         model, batch = Translator(config, words, words), batch_of(rng, words, length)
         optimizer = make_optimizer("adam", model.parameters(), 1e-4, 0, 0)
 
-        def step(back_end: str, mode: AbstractContextManager[Any], model: Translator = model, batch: Batch = batch, optimizer: Any = optimizer) -> None:
+        def step(
+            back_end: str,
+            mode: AbstractContextManager[Any],
+            model: Translator = model,
+            batch: Batch = batch,
+            optimizer: Any = optimizer,
+        ) -> None:
             fastmath.use(back_end)
             optimizer.zero_grad()
             with mode:
@@ -68,7 +84,11 @@ def training() -> None:
         if not fastmath.flags() & {"avx512_bf16", "amx_bf16"}:
             del variants["bf16"]
         seconds = interleave(variants, rounds)
-        report(f"{name}, Adam and clipping included", seconds, "bf16 1.8x MKL and 1.3x the faster fp32; 1,550 words a CPU second of the first size")
+        report(
+            f"{name}, Adam and clipping included",
+            seconds,
+            "bf16 1.8x MKL and 1.3x the faster fp32; 1,550 words a CPU second of the first size",
+        )
         for variant, value in seconds.items():
             print(f"  {variant:<52} {batch.target_tokens / value:,.0f} target words a CPU second")
 
@@ -79,7 +99,10 @@ def translating(directory: str, path: str) -> None:
     for beam, goal in ((5, 110), (10, 60)):
         clock = time.process_time()
         run.translate(lines, BeamConfig(beam), tokenized=True)
-        print(f"beam {beam}: {len(lines) / (time.process_time() - clock):.1f} sentences a CPU second ({Path(directory).name}; goal {goal})")
+        print(
+            f"beam {beam}: {len(lines) / (time.process_time() - clock):.1f} sentences a CPU second "
+            f"({Path(directory).name}; goal {goal})"
+        )
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
-"""N-gram scores of a CSLM: distinct contexts once with first-layer tables, against one by one and batches of 64.
+"""N-gram scores of a CSLM: distinct contexts once with first-layer tables, against one by one and batches of
+64.
 
 python tests/benchmarks/cslm.py --input nbest.txt [--matmul onednn] [--vocabulary 15000]
 
-`--input`: an n-best list of Moses or nmt-translate, whose n-grams are scored by the network of section 4.4.1 (6 x 512 -> 1536 -> 1024 -> V), not trained.
+`--input`: an n-best list of Moses or nmt-translate, whose n-grams are scored by the network of section 4.4.1
+(6 x 512 -> 1536 -> 1024 -> V), not trained.
 """
 
 from timing import interleave, report  # first: it sets the thread policy
@@ -35,7 +37,11 @@ def main() -> None:
     model = CSLM(LMConfig(type="cslm", init="glorot"), args.vocabulary + 3).eval()
     contexts, words = (part[:SAMPLE] for part in ngrams([vocab.encode(text) for text in texts], model.order))
     unique = len(distinct(contexts)[0])
-    print(f"{len(words):,} n-grams of real n-best lists, {unique:,} distinct contexts, {len(vocab):,} words of them")
+    print(
+        f"{len(words):,} n-grams of real n-best lists, {unique:,} distinct contexts, {len(vocab):,} words "
+        "of "
+        "them"
+    )
 
     def direct(count: int, size: int) -> np.ndarray:
         found = []
@@ -58,7 +64,11 @@ def main() -> None:
     )
     counts = [SINGLE, BATCHED, len(words), len(words)]
     each = {name: value / count for (name, value), count in zip(seconds.items(), counts, strict=True)}
-    report("a thousand n-grams", {name: 1000 * value for name, value in each.items()}, "at least 50x one by one, exact to 1e-5")
+    report(
+        "a thousand n-grams",
+        {name: 1000 * value for name, value in each.items()},
+        "at least 50x one by one, exact to 1e-5",
+    )
     for name, value in each.items():
         print(f"  {name:<52} {1 / value:,.0f} n-grams a CPU second")
     print(f"  largest difference from batches of 64: {error:.1e}")

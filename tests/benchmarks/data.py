@@ -1,4 +1,5 @@
-"""A corpus of 10 million pairs, binarized: anonymous memory over importing torch, and seconds to the first batch.
+"""A corpus of 10 million pairs, binarized: anonymous memory over importing torch, and seconds to the first
+batch.
 
 data.py [PAIRS]      writes about 1 GB for 10 million pairs into a temporary folder
 """
@@ -16,7 +17,8 @@ from nmt.data.vocab import Vocab
 READ = """
 import time, sys
 def anonymous():
-    return next(int(line.split()[1]) / 1024 for line in open("/proc/self/smaps_rollup") if line.startswith("Anonymous"))
+    lines = open("/proc/self/smaps_rollup")
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Anonymous"))
 import torch
 from pathlib import Path
 before, start = anonymous(), time.time()
@@ -28,7 +30,8 @@ next(batches)
 first = time.time() - start
 for _ in range(2000):
     next(batches)
-print(f"{len(stream.corpus):,} pairs: first batch after {first:.2f} s, {anonymous() - before:.0f} MB of anonymous memory after 2,000 batches,",
+print(f"{len(stream.corpus):,} pairs: first batch after {first:.2f} s, "
+    f"{anonymous() - before:.0f} MB of anonymous memory after 2,000 batches,",
       f"{2000 * 64 / (time.time() - start - first):,.0f} pairs/s")
 """
 

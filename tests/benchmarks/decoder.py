@@ -1,6 +1,8 @@
-"""The embedded decoder: load time, sentences a second, n-best lists, a CSLM in the search; ratios against the plain twin.
+"""The embedded decoder: load time, sentences a second, n-best lists, a CSLM in the search; ratios against the
+plain twin.
 
-python tests/benchmarks/decoder.py MODEL_DIR|moses.ini TEXT [CSLM_RUN]        one thread; stop everything else on the machine
+python tests/benchmarks/decoder.py MODEL_DIR|moses.ini TEXT [CSLM_RUN]        one thread; stop everything else
+on the machine
 """
 
 import sys
@@ -44,11 +46,21 @@ def main(model: str, text: str, run: str = "") -> None:
             print(f"load {name}\t{time.perf_counter() - begin:.1f} s")
         begin = time.perf_counter()
         Decoder(loaded, DecoderConfig(stack=5)).translate(lines[0])
-        print(f"decoder and compiled core (from __pycache__ if this is no first run)\t{time.perf_counter() - begin:.1f} s")
+        print(
+            "decoder and compiled core (from __pycache__ if this is no first "
+            f"run)\t{time.perf_counter() - begin:.1f} s"
+        )
         for stack in (20, 100, 200):
-            print(f"stack {stack}\t{rate(Decoder(loaded, DecoderConfig(stack=stack)), lines):.1f} sentences/s")
+            print(
+                f"stack {stack}\t{rate(Decoder(loaded, DecoderConfig(stack=stack)), lines):.1f} sentences/s"
+            )
         hundred = rate(Decoder(loaded, DecoderConfig(stack=100)), lines)
-        print(f"stack 100, 100-best distinct\t{rate(Decoder(loaded, DecoderConfig(stack=100, nbest=100, distinct=True)), lines):.1f} sentences/s")
+        print(
+            "stack 100, 100-best "
+            "distinct\t"
+            f"{rate(Decoder(loaded, DecoderConfig(stack=100, nbest=100, distinct=True)), lines):.1f} "
+            "sentences/s"
+        )
         plain = Decoder(loaded, DecoderConfig(stack=20))
         plain.compiled = False
         slow, fast = rate(plain, lines[:10]), rate(Decoder(loaded, DecoderConfig(stack=20)), lines[:10])
@@ -62,14 +74,22 @@ def with_cslm(ini: str, run: str, lines: list[str], hundred: float) -> None:
         text = Path(ini).read_text(encoding="utf-8")
         line = f"CSLM name=CSLM0 factor=0 path={Path(run).resolve()} normalized={normalized}"
         place = Path(ini).with_name(f"cslm-{normalized}.ini")
-        place.write_text(text.replace("[feature]\n", f"[feature]\n{line}\n").replace("[weight]\n", "[weight]\nCSLM0= 0.06\n"), encoding="utf-8")
+        place.write_text(
+            text.replace("[feature]\n", f"[feature]\n{line}\n").replace(
+                "[weight]\n", "[weight]\nCSLM0= 0.06\n"
+            ),
+            encoding="utf-8",
+        )
         loaded: Any = system.load(str(place))
         networks = neural.load(loaded)
         for beam in (200, 500, 0) if normalized == "true" else (500,):
             some = lines if normalized == "true" and beam else lines[:20]
             found = rate(Decoder(loaded, DecoderConfig(stack=100, neural_beam=beam), None, networks), some)
             kind = "log Z taken as 0" if normalized == "true" else "with log Z"
-            print(f"stack 100, CSLM in the search, {kind}, beam {beam or 'unlimited'}\t{found:.1f} sentences/s, {hundred / found:.2f} times the time without")
+            print(
+                f"stack 100, CSLM in the search, {kind}, beam {beam or 'unlimited'}\t{found:.1f} "
+                f"sentences/s, {hundred / found:.2f} times the time without"
+            )
 
 
 if __name__ == "__main__":

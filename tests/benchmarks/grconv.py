@@ -1,4 +1,5 @@
-"""The gated recursive convolution against a padded autograd version, level by level: 2,000 units, 30 words, forward and backward."""
+"""The gated recursive convolution against a padded autograd version, level by level: 2,000 units, 30 words,
+forward and backward."""
 
 from timing import interleave, report  # first: it sets the thread policy
 
@@ -15,7 +16,8 @@ T = 30
 
 
 def padded(layer: GatedConvolution, words: Tensor, lengths: list[int]) -> Tensor:
-    """What one writes first: all positions of all sentences at every level, the roots picked out: words (T, B, E) -> (B, D)"""
+    """What one writes first: all positions of all sentences at every level, the roots picked out: words (T,
+    B, E) -> (B, D)"""
     h = F.linear(words, layer.leaf)
     roots: list[Tensor | None] = [None] * len(lengths)
     for level in range(T):
@@ -24,8 +26,12 @@ def padded(layer: GatedConvolution, words: Tensor, lengths: list[int]) -> Tensor
                 roots[sentence] = h[0, sentence]
         if level < T - 1:
             left, right = h[:-1], h[1:]
-            candidate = torch.relu(F.linear(left, layer.recurrent_left, layer.bias) + F.linear(right, layer.recurrent_right))
-            gates = torch.softmax(F.linear(left, layer.gates_left, layer.gates_bias) + F.linear(right, layer.gates_right), -1)
+            candidate = torch.relu(
+                F.linear(left, layer.recurrent_left, layer.bias) + F.linear(right, layer.recurrent_right)
+            )
+            gates = torch.softmax(
+                F.linear(left, layer.gates_left, layer.gates_bias) + F.linear(right, layer.gates_right), -1
+            )
             h = gates[..., :1] * candidate + gates[..., 1:2] * left + gates[..., 2:] * right
     return torch.stack([root for root in roots if root is not None])
 
@@ -49,9 +55,16 @@ def main() -> None:
     packed = torch.cat([grid[step, :rows] for step, rows in enumerate(sizes)])
     with torch.no_grad():
         difference = float((padded(layer, grid, lengths) - layer(packed, sizes)).abs().max())
-    print(f"{args.matmul}, {args.sentences} sentences of 10 to {T} words, {args.units} units; largest difference of the two: {difference:.1e}")
+    print(
+        f"{args.matmul}, {args.sentences} sentences of 10 to {T} words, {args.units} units; largest "
+        f"difference of the two: {difference:.1e}"
+    )
     seconds = interleave(
-        {"padded, autograd": lambda: padded(layer, grid, lengths).sum().backward(), "ours, ragged levels": lambda: layer(packed, sizes).sum().backward()}, 3
+        {
+            "padded, autograd": lambda: padded(layer, grid, lengths).sum().backward(),
+            "ours, ragged levels": lambda: layer(packed, sizes).sum().backward(),
+        },
+        3,
     )
     report("grConv, forward and backward", seconds, "at least 1.7x")
 

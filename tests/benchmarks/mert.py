@@ -18,13 +18,19 @@ from smt_bridge.tuning import pool as pools
 def main() -> None:
     folder = Path(os.environ["NMT_DATA"]) / "moses-multi30k" / "mert"
     for runs in (1, 2, 8):
-        features, scores = ([str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores"))
+        features, scores = (
+            [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)]
+            for kind in ("features", "scores")
+        )
         pool = pools.from_moses(features, scores)
         start = np.array((folder / f"run{runs}.init.opt").read_text().split("\n")[0].split(), float)
         theirs = (folder / f"run{runs}.best-point.txt").read_text().split("=>")[1].strip()
         clock = time.monotonic()
         found = mert.mert(pool, [start, np.ones(len(start))], seed=1, threads=2)
-        print(f"rounds 1 to {runs}: {len(pool.features):,} hypotheses, BLEU {found.bleu:.6f}, Moses {theirs}, {time.monotonic() - clock:.1f} s wall")
+        print(
+            f"rounds 1 to {runs}: {len(pool.features):,} hypotheses, BLEU {found.bleu:.6f}, Moses {theirs}, "
+            f"{time.monotonic() - clock:.1f} s wall"
+        )
     values = pool.features @ start
     clock = time.process_time()
     for axis in range(len(start)):
@@ -33,7 +39,11 @@ def main() -> None:
     clock = time.process_time()
     for step in np.linspace(-1, 1, 50):
         pool.bleu(start + step * np.eye(len(start))[0])
-    report("one direction", {"50 steps of a grid, each scored": time.process_time() - clock, "exact line search": exact}, "exact, and faster than a grid")
+    report(
+        "one direction",
+        {"50 steps of a grid, each scored": time.process_time() - clock, "exact line search": exact},
+        "exact, and faster than a grid",
+    )
 
 
 if __name__ == "__main__":

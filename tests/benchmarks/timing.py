@@ -27,4 +27,7 @@ def report(title: str, seconds: dict[str, float], goal: str) -> None:
     base = next(iter(seconds.values()))
     print(f"\n{title}   (goal: {goal})")
     for name, value in seconds.items():
-        print(f"  {name:<52} {1000 * value:9.1f} ms   {base / value:5.2f}x the speed of the first, {value / base:5.2f}x its time")
+        print(
+            f"  {name:<52} {1000 * value:9.1f} ms   {base / value:5.2f}x the speed of the first, "
+            f"{value / base:5.2f}x its time"
+        )

@@ -1,4 +1,5 @@
-"""Training against plain torch: the cell against nn.GRU, the step against nn.GRU with a padded softmax, the optimizer."""
+"""Training against plain torch: the cell against nn.GRU, the step against nn.GRU with a padded softmax, the
+optimizer."""
 
 from timing import interleave, report  # first: it sets the thread policy
 
@@ -38,7 +39,9 @@ def cell() -> None:
 class Plain(nn.Module):
     """What one writes first: nn.GRU encoder and decoder, padded, softmax over the whole grid."""
 
-    def __init__(self, source: int, target: int, embedding: int, hidden: int, maxout: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self, source: int, target: int, embedding: int, hidden: int, maxout: int, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.source, self.target = nn.Embedding(source, embedding), nn.Embedding(target, embedding)
         self.maxout, self.dropout = maxout, dropout
@@ -66,7 +69,9 @@ class Plain(nn.Module):
             features = deep.view(*deep.shape[:2], -1, 2).amax(-1)
         else:
             features, _ = self.decoder(words, last[None].contiguous())
-        return F.cross_entropy(self.out(F.dropout(features, drop)).flatten(0, 1), y.flatten(), ignore_index=-100, reduction="sum")
+        return F.cross_entropy(
+            self.out(F.dropout(features, drop)).flatten(0, 1), y.flatten(), ignore_index=-100, reduction="sum"
+        )
 
 
 def padded(sources: list[list[int]], targets: list[list[int]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -74,7 +79,12 @@ def padded(sources: list[list[int]], targets: list[list[int]]) -> tuple[Tensor, 
         return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], padding_value=filler)
 
     lengths = torch.tensor([len(row) + 1 for row in sources])
-    return grid([[*row, 1] for row in sources], 0), lengths, grid([[0, *row] for row in targets], 0), grid([[*row, 1] for row in targets], -100)
+    return (
+        grid([[*row, 1] for row in sources], 0),
+        lengths,
+        grid([[0, *row] for row in targets], 0),
+        grid([[*row, 1] for row in targets], -100),
+    )
 
 
 def sentences(rng: random.Random, lengths: list[int], words: int) -> list[list[int]]:
@@ -82,7 +92,8 @@ def sentences(rng: random.Random, lengths: list[int], words: int) -> list[list[i
 
 
 def step() -> None:
-    """Both sides have lengths of 9 to 24 and the end symbol, one of them 25: about two thirds of the 1600 places are words."""
+    """Both sides have lengths of 9 to 24 and the end symbol, one of them 25: about two thirds of the 1600
+    places are words."""
     rng = random.Random(0)
     lengths: list[int] = []
     while sum(lengths) + len(lengths) != 1077:
@@ -90,7 +101,9 @@ def step() -> None:
     sources, targets = sentences(rng, lengths, V), sentences(rng, lengths, V)
     torch.manual_seed(0)
     theirs = Plain(V, V, E, H, M)
-    ours = Translator(ModelConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V)
+    ours = Translator(
+        ModelConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V
+    )
     batch, grid = make_batch(sources, targets), padded(sources, targets)
     print(f"\n{batch.target_tokens} real of {T * B} target places")
 
@@ -98,7 +111,9 @@ def step() -> None:
         model.zero_grad(set_to_none=True)
         model.loss(*inputs).backward()
 
-    seconds = interleave({"nn.GRU, padded softmax": lambda: run(theirs, *grid), "ours": lambda: run(ours, batch)}, 5)
+    seconds = interleave(
+        {"nn.GRU, padded softmax": lambda: run(theirs, *grid), "ours": lambda: run(ours, batch)}, 5
+    )
     report(f"whole step, c at every step, maxout {M}, V {V}, forward and backward", seconds, "at least 1.4x")
     seconds_of_step = seconds["ours"]
     run(ours, batch)
@@ -108,12 +123,17 @@ def step() -> None:
         "torch Adam (fused)": make_optimizer("adam", ours.parameters(), 1e-9, 0, 0),
     }
     times = interleave({name: optimizer.step for name, optimizer in optimizers.items()}, 3)
-    report(f"optimizer, {sum(p.numel() for p in ours.parameters()) / 1e6:.0f}M parameters", times, "at most 10% of a step")
+    report(
+        f"optimizer, {sum(p.numel() for p in ours.parameters()) / 1e6:.0f}M parameters",
+        times,
+        "at most 10% of a step",
+    )
     print(f"  our Adadelta is {100 * times['our Adadelta, in blocks'] / seconds_of_step:.1f}% of our step")
 
 
 def b1() -> None:
-    """Sizes of a small captions system: embeddings 256, 512 units, 5,917 and 6,478 words, 64 sentences of about 13 words, dropout 0.2."""
+    """Sizes of a small captions system: embeddings 256, 512 units, 5,917 and 6,478 words, 64 sentences of
+    about 13 words, dropout 0.2."""
     rng = random.Random(1)
     source_words, target_words, batches = 5917, 6478, 16
     pairs = []
@@ -125,14 +145,27 @@ def b1() -> None:
     pooled = [pairs[start : start + 64] for start in range(0, len(pairs), 64)]
 
     def text(cut: list[list[tuple[int, int]]]) -> list[tuple[list[list[int]], list[list[int]]]]:
-        return [(sentences(rng, [a for a, _ in rows], source_words), sentences(rng, [b for _, b in rows], target_words)) for rows in cut]
+        return [
+            (
+                sentences(rng, [a for a, _ in rows], source_words),
+                sentences(rng, [b for _, b in rows], target_words),
+            )
+            for rows in cut
+        ]
 
     grids = [padded(*rows) for rows in text(unsorted)]
     ready: list[Batch] = [make_batch(*rows) for rows in text(pooled)]
     torch.manual_seed(0)
     theirs = Plain(source_words, target_words, 256, 512, 0, 0.2)
-    ours = Translator(ModelConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"), source_words, target_words)
-    adam, fused = torch.optim.Adam(theirs.parameters(), 1e-3), make_optimizer("adam", ours.parameters(), 1e-3, 0, 0)
+    ours = Translator(
+        ModelConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"),
+        source_words,
+        target_words,
+    )
+    adam, fused = (
+        torch.optim.Adam(theirs.parameters(), 1e-3),
+        make_optimizer("adam", ours.parameters(), 1e-3, 0, 0),
+    )
 
     def plain() -> None:
         for grid in grids:
@@ -148,7 +181,13 @@ def b1() -> None:
             clip(ours.parameters(), 1.0)
             fused.step()
 
-    seconds = interleave({"nn.GRU encoder-decoder, padded, torch Adam": plain, "ours (c at every step, maxout 256), pooled by length": packed}, 3)
+    seconds = interleave(
+        {
+            "nn.GRU encoder-decoder, padded, torch Adam": plain,
+            "ours (c at every step, maxout 256), pooled by length": packed,
+        },
+        3,
+    )
     tokens = sum(batch.target_tokens for batch in ready)
     report("training, sizes of peers B1, optimizer and clipping included", seconds, "at least 1.3x")
     for name, value in seconds.items():

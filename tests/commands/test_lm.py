@@ -25,14 +25,17 @@ def config(folder: Path, out: Path, kind: str, *more: str) -> list[str | Path]:
         f"run: {out}/run\nthreads: 1\nmatmul: mkl\n"
         f"data: {{train_text: {folder}/train.fr, dev_text: {folder}/dev.fr, target: {{language: fr}}}}\n"
         "lm: {embedding: 16, hidden: 16, dropout: 0.1, init_scale: 0.1}\n"
-        "training: {optimizer: adam, learning_rate: 0.01, cost: word, batch_size: 16, max_steps: 40, validate_every: 20, log_every: 10}\n",
+        "training: {optimizer: adam, learning_rate: 0.01, cost: word, batch_size: 16, max_steps: 40, "
+        "validate_every: 20, log_every: 10}\n",
         encoding="utf-8",
     )
     return [path, *KINDS[kind], *more]
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_resumed_is_as_never_stopped(kind: str, tiny: Path, runs: dict[str, Path], tmp_path: Path, command: Command) -> None:
+def test_resumed_is_as_never_stopped(
+    kind: str, tiny: Path, runs: dict[str, Path], tmp_path: Path, command: Command
+) -> None:
     """Stopped in the middle of an epoch, where running text has a state to go on from."""
     for limit in (13, 27, 40):
         done = command("nmt-train", *config(tiny, tmp_path, kind, f"training.max_steps={limit}"))
@@ -53,19 +56,31 @@ def runs(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_scores_and_perplexity_of_a_run(kind: str, runs: dict[str, Path], tiny: Path, command: Command) -> None:
+def test_scores_and_perplexity_of_a_run(
+    kind: str, runs: dict[str, Path], tiny: Path, command: Command
+) -> None:
     done = command("nmt-score", runs[kind], "-i", tiny / "dev.fr", "--word-scores", "-q")
     assert done.returncode == 0 and done.stderr == "", done.stderr
-    rows = [[list(map(float, part.split())) for part in line.split(" ||| ")] for line in done.stdout.split("\n")[:-1]]
+    rows = [
+        [list(map(float, part.split())) for part in line.split(" ||| ")]
+        for line in done.stdout.split("\n")[:-1]
+    ]
     assert len(rows) == 20 and all(total[0] == pytest.approx(sum(words), abs=1e-4) for total, words in rows)
     units = sum(len(words) for _, words in rows)
-    table = dict(line.split("\t")[::-1] for line in command("nmt-perplexity", runs[kind], "-i", tiny / "dev.fr", "-q").stdout.split("\n")[:-1])
-    assert float(table["log p of the text, natural"]) == pytest.approx(sum(total[0] for total, _ in rows), abs=1e-3)
+    table = dict(
+        line.split("\t")[::-1]
+        for line in command("nmt-perplexity", runs[kind], "-i", tiny / "dev.fr", "-q").stdout.split("\n")[:-1]
+    )
+    assert float(table["log p of the text, natural"]) == pytest.approx(
+        sum(total[0] for total, _ in rows), abs=1e-3
+    )
     found = float(table["perplexity a unit, ends of sentences counted, unknown ones as <unk>"])
     assert found == pytest.approx(math.exp(-sum(total[0] for total, _ in rows) / units), rel=1e-4)
     assert table["of them unknown"] == "0" and float(table["perplexity without unknown units"]) == found
     characters = len((tiny / "dev.fr").read_text(encoding="utf-8"))
-    assert float(table["bits a character, ends of lines counted"]) == pytest.approx(-sum(total[0] for total, _ in rows) / math.log(2) / characters, rel=1e-4)
+    assert float(table["bits a character, ends of lines counted"]) == pytest.approx(
+        -sum(total[0] for total, _ in rows) / math.log(2) / characters, rel=1e-4
+    )
     assert table["sentences"] == "20" and int(table["words or subword units"]) == units - 20
     if kind == "cslm":  # sentences on their own: the last development score of training is this perplexity
         last = (runs[kind] / "dev.tsv").read_text().rstrip("\n").split("\n")[-1].split("\t")
@@ -74,76 +89,140 @@ def test_scores_and_perplexity_of_a_run(kind: str, runs: dict[str, Path], tiny: 
 
 def test_an_empty_line_is_a_sentence(runs: dict[str, Path], command: Command) -> None:
     for run in runs.values():
-        lines = command("nmt-score", run, "-i", "-", "--word-scores", "-q", input="\nle chat\n\n").stdout.split("\n")[:-1]
+        lines = command(
+            "nmt-score", run, "-i", "-", "--word-scores", "-q", input="\nle chat\n\n"
+        ).stdout.split("\n")[:-1]
         assert [len(line.split(" ||| ")[1].split()) for line in lines] == [1, 3, 1]
 
 
 def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, refused: Refused) -> None:
-    exact, fast = (command("nmt-score", runs["cslm"], "-i", tiny / "dev.fr", "-q", *more).stdout.split("\n")[:-1] for more in ([], ["--assume-normalized"]))
+    exact, fast = (
+        command("nmt-score", runs["cslm"], "-i", tiny / "dev.fr", "-q", *more).stdout.split("\n")[:-1]
+        for more in ([], ["--assume-normalized"])
+    )
     assert exact != fast
     table = command("nmt-perplexity", runs["cslm"], "-i", tiny / "dev.fr", "-q", "--assume-normalized").stdout
-    assert 0 < float(table.split("\tmean |log Z| of distinct contexts")[0].rpartition("\n")[2]) < 3 and "assumed\tlog Z = 0" in table
+    assert (
+        0 < float(table.split("\tmean |log Z| of distinct contexts")[0].rpartition("\n")[2]) < 3
+        and "assumed\tlog Z = 0" in table
+    )
     assert [float(a) for a in exact] == pytest.approx([float(b) for b in fast], rel=0.5)
-    assert "is not a CSLM trained with lm.normalizer" in refused(command("nmt-score", runs["recurrent"], "-q", "-i", tiny / "dev.fr", "--assume-normalized"))
+    assert "is not a CSLM trained with lm.normalizer" in refused(
+        command("nmt-score", runs["recurrent"], "-q", "-i", tiny / "dev.fr", "--assume-normalized")
+    )
 
 
 def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Path) -> None:
     lines = list(files.read_lines(tiny / "dev.fr"))
     whole, parts = language_model.load(str(runs["recurrent"])), language_model.load(str(runs["recurrent"]))
     expected = [scored.log_probs for scored in whole.score(lines)]
-    found = [scored.log_probs for part in (lines[:7], lines[7:8], [], lines[8:]) for scored in parts.score(part)]
-    assert [value for line in found for value in line] == pytest.approx([value for line in expected for value in line], abs=1e-5)
+    found = [
+        scored.log_probs for part in (lines[:7], lines[7:8], [], lines[8:]) for scored in parts.score(part)
+    ]
+    assert [value for line in found for value in line] == pytest.approx(
+        [value for line in expected for value in line], abs=1e-5
+    )
     alone = language_model.load(str(runs["recurrent"])).score(lines[7:8])[0].log_probs
     assert alone != pytest.approx(expected[7], abs=1e-5), "what came before matters"
 
 
-def test_what_is_refused(runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
-    assert "is a language model, expected a translator" in refused(command("nmt-translate", runs["cslm"], "-q"))
-    assert "expected a language model's run directory" in refused(command("nmt-score", tiny / "run", "-i", tiny / "dev.fr", "-q"))
-    assert "expected --source and --target for a translator" in refused(command("nmt-score", tiny / "run", "-q"))
-    assert "data.train_text is missing" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_text="), "-q"))
-    assert "a language model reads data.train_text" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_target=x"), "-q"))
+def test_what_is_refused(
+    runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused
+) -> None:
+    assert "is a language model, expected a translator" in refused(
+        command("nmt-translate", runs["cslm"], "-q")
+    )
+    assert "expected a language model's run directory" in refused(
+        command("nmt-score", tiny / "run", "-i", tiny / "dev.fr", "-q")
+    )
+    assert "expected --source and --target for a translator" in refused(
+        command("nmt-score", tiny / "run", "-q")
+    )
+    assert "data.train_text is missing" in refused(
+        command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_text="), "-q")
+    )
+    assert "a language model reads data.train_text" in refused(
+        command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_target=x"), "-q")
+    )
     assert "set lm.type" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type="), "-q"))
-    assert "lm.type: 'ngram' is unknown" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type=ngram"), "-q"))
+    assert "lm.type: 'ngram' is unknown" in refused(
+        command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type=ngram"), "-q")
+    )
     assert "empty file" in refused(command("nmt-perplexity", runs["cslm"], "-q"))
 
 
 def test_ngram(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
-    """The file is the model; scores by the command are those of the reader; options have lmplz's names, with _ or -."""
-    done = command("nmt-ngram", "--order", 3, "-i", tiny / "train.fr", "-o", tmp_path / "lm.gz", "--discount_fallback")
+    """The file is the model; scores by the command are those of the reader; options have lmplz's names, with
+    _ or -."""
+    done = command(
+        "nmt-ngram", "--order", 3, "-i", tiny / "train.fr", "-o", tmp_path / "lm.gz", "--discount_fallback"
+    )
     assert done.returncode == 0 and "n-grams of order 1 to 3" in done.stderr, done.stderr
     model = arpa.read(tmp_path / "lm.gz")
     lines = list(files.read_lines(tiny / "dev.fr"))
-    found = [float(line) for line in command("nmt-score", tmp_path / "lm.gz", "-i", tiny / "dev.fr", "-q").stdout.split("\n")[:-1]]
-    assert found == pytest.approx([scores.sum() for scores in model.scores(list(map(files.split_words, lines)))], abs=1e-5)
+    found = [
+        float(line)
+        for line in command("nmt-score", tmp_path / "lm.gz", "-i", tiny / "dev.fr", "-q").stdout.split("\n")[
+            :-1
+        ]
+    ]
+    assert found == pytest.approx(
+        [scores.sum() for scores in model.scores(list(map(files.split_words, lines)))], abs=1e-5
+    )
     table = command("nmt-perplexity", tmp_path / "lm.gz", "-q", input="un mot-qui-manque\n").stdout
     assert "2\twords or subword units\n1\tof them unknown\n" in table
     assert "--discount-fallback takes 0.5, 1.0, 1.5" in refused(command("nmt-ngram", "-q", input="a b\n"))
     assert "<stdin>" not in refused(command("nmt-ngram", "-q", "-i", tmp_path / "nothing"))
     assert "--prune 0 2 1: expected" in refused(command("nmt-ngram", "-q", "--prune", 0, 2, 1))
-    assert "are allowed (--memory); install KenLM's lmplz" in refused(command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--memory", "0.0001", PATH="/bin"))
+    assert "are allowed (--memory); install KenLM's lmplz" in refused(
+        command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--memory", "0.0001", PATH="/bin")
+    )
     assert not (tmp_path / "nothing").exists()
 
 
-def test_lmplz_is_used_where_it_is_installed(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+def test_lmplz_is_used_where_it_is_installed(
+    tiny: Path, tmp_path: Path, command: Command, refused: Refused
+) -> None:
     """A stand-in that notes its arguments and copies a file."""
     program = tmp_path / "lmplz"
     program.write_text(
-        f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nwhile [ "$1" != --text ]; do shift; done\ncp "$2" {tmp_path}/text\n'
+        f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nwhile [ "$1" != --text ]; do shift; done\ncp "$2" '
+        f"{tmp_path}/text\n"
         f'[ -f {tmp_path}/fail ] && {{ echo "no disk" >&2; exit 1; }}\necho from lmplz > "$4"\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    line = ["nmt-ngram", "-q", "-i", tiny / "train.fr", "-o", tmp_path / "lm", "--memory", "0.0001", "--order", 3, "--prune", 0, 1]
+    line = [
+        "nmt-ngram",
+        "-q",
+        "-i",
+        tiny / "train.fr",
+        "-o",
+        tmp_path / "lm",
+        "--memory",
+        "0.0001",
+        "--order",
+        3,
+        "--prune",
+        0,
+        1,
+    ]
     done = command(*line, PATH=f"{tmp_path}:/bin:/usr/bin")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "lm").read_text() == "from lmplz\n" and (tmp_path / "text").read_bytes() == (tiny / "train.fr").read_bytes()
+    assert (tmp_path / "lm").read_text() == "from lmplz\n" and (tmp_path / "text").read_bytes() == (
+        tiny / "train.fr"
+    ).read_bytes()
     arguments = (tmp_path / "arguments").read_text()
-    assert arguments.startswith("--order 3 --memory 0M --temp_prefix ") and " --prune 0 1 --interpolate_unigrams 1 --text " in arguments
+    assert (
+        arguments.startswith("--order 3 --memory 0M --temp_prefix ")
+        and " --prune 0 1 --interpolate_unigrams 1 --text " in arguments
+    )
     (tmp_path / "fail").touch()
     (tmp_path / "lm").unlink()
     assert "lmplz failed: no disk" in refused(command(*line, PATH=f"{tmp_path}:/bin:/usr/bin"))
     assert not (tmp_path / "lm").exists()
-    assert "there is no lmplz on the PATH" in refused(command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--estimator", "lmplz", PATH="/bin"))
+    assert "there is no lmplz on the PATH" in refused(
+        command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--estimator", "lmplz", PATH="/bin")
+    )
 
 
 def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, command: Command) -> None:
@@ -157,85 +236,157 @@ def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, comm
         expected = [
             [float(value) for value in line.split(" ||| ")[1].split()]
             for text in lines.split("\n")[:-1]
-            for line in command("nmt-score", run, "-i", "-", "--tokenized", "--word-scores", "-q", input=text + "\n").stdout.split("\n")[:-1]
+            for line in command(
+                "nmt-score", run, "-i", "-", "--tokenized", "--word-scores", "-q", input=text + "\n"
+            ).stdout.split("\n")[:-1]
         ]
-        done = command("smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={run}", "-o", "-", "-q")
+        done = command(
+            "smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={run}", "-o", "-", "-q"
+        )
         found = [float(line.split("NeuralLM0= ")[1].split(" ")[0]) for line in done.stdout.split("\n")[:-1]]
         assert found == pytest.approx([sum(scores) for scores in expected], abs=1e-4), done.stderr
         done = command("smt-score-table", tmp_path / "t", "-f", f"neural-lm={run}", "-q")
-        assert math.log(float(done.stdout.split(" ||| ")[2].split()[-1])) == pytest.approx(sum(expected[0][:-1]), abs=1e-3), done.stderr
+        assert math.log(float(done.stdout.split(" ||| ")[2].split()[-1])) == pytest.approx(
+            sum(expected[0][:-1]), abs=1e-3
+        ), done.stderr
 
 
-def test_backoff_shares_unknown_words(runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
-    """Known words keep their scores; of two unknown ones the one that the n-gram model knows is more probable."""
-    command("nmt-ngram", "--order", 2, "-i", "-", "-o", tmp_path / "lm", "--discount-fallback", input="un zug\nun zug\nle zug\nle bus\nun chat\n")
+def test_backoff_shares_unknown_words(
+    runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused
+) -> None:
+    """Known words keep their scores; of two unknown ones the one that the n-gram model knows is more
+    probable."""
+    command(
+        "nmt-ngram",
+        "--order",
+        2,
+        "-i",
+        "-",
+        "-o",
+        tmp_path / "lm",
+        "--discount-fallback",
+        input="un zug\nun zug\nle zug\nle bus\nun chat\n",
+    )
     line = ["nmt-score", runs["cslm"], "-i", "-", "--word-scores", "-q"]
     plain, shared = (
-        [[float(v) for v in row.split(" ||| ")[1].split()] for row in command(*line, *more, input="un zug\nun bus\n").stdout.split("\n")[:-1]]
+        [
+            [float(v) for v in row.split(" ||| ")[1].split()]
+            for row in command(*line, *more, input="un zug\nun bus\n").stdout.split("\n")[:-1]
+        ]
         for more in ([], ["--backoff", tmp_path / "lm"])
     )
     assert plain[0][:2] == plain[1][:2] and [row[0] for row in plain] == [row[0] for row in shared]
     assert shared[0][1] < plain[0][1] and shared[1][1] < shared[0][1]
     (tmp_path / "n").write_text("0 ||| un bus ||| X= -1 ||| -1\n")
     (tmp_path / "s").write_text("a\n")
-    done = command("smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={runs['cslm']}", "--backoff", tmp_path / "lm", "-o", "-", "-q")
+    done = command(
+        "smt-rescore",
+        tmp_path / "n",
+        "-s",
+        tmp_path / "s",
+        "-f",
+        f"neural-lm={runs['cslm']}",
+        "--backoff",
+        tmp_path / "lm",
+        "-o",
+        "-",
+        "-q",
+    )
     assert float(done.stdout.split("NeuralLM0= ")[1].split(" ")[0]) == pytest.approx(sum(shared[1]), abs=1e-4)
-    assert "which backs off by itself" in refused(command("nmt-score", tmp_path / "lm", "-i", tiny / "dev.fr", "-q", "--backoff", tmp_path / "lm"))
+    assert "which backs off by itself" in refused(
+        command("nmt-score", tmp_path / "lm", "-i", tiny / "dev.fr", "-q", "--backoff", tmp_path / "lm")
+    )
 
 
 def characters(tiny: Path, folder: Path) -> None:
     for name in ("train", "dev"):
         lines = (tiny / f"{name}.fr").read_text(encoding="utf-8").split("\n")[:-1]
-        (folder / f"{name}.chars").write_text("".join(" ".join(line.replace(" ", "_")) + "\n" for line in lines), encoding="utf-8")
+        (folder / f"{name}.chars").write_text(
+            "".join(" ".join(line.replace(" ", "_")) + "\n" for line in lines), encoding="utf-8"
+        )
 
 
 def multiscale(folder: Path, run: str, *more: str) -> list[str]:
     line = (
-        f"lm.type=multiscale lm.dictionary=60 lm.carry=true lm.bptt=20 lm.hidden=12 lm.embedding=8 training.batch_size=4 data.train_text={folder}/train.chars"
+        "lm.type=multiscale lm.dictionary=60 lm.carry=true lm.bptt=20 lm.hidden=12 lm.embedding=8 "
+        f"training.batch_size=4 data.train_text={folder}/train.chars"
     )
-    line += f" data.dev_text={folder}/dev.chars data.target.tokenize=false data.target.normalize=false run={folder}/{run}"
+    line += (
+        f" data.dev_text={folder}/dev.chars data.target.tokenize=false data.target.normalize=false "
+        f"run={folder}/{run}"
+    )
     return [*line.split(), *more]
 
 
 def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
-    """Trained, stopped and resumed bit-equal, scored, sampled; its dictionary shown; damaged or missing, it is told in one line."""
+    """Trained, stopped and resumed bit-equal, scored, sampled; its dictionary shown; damaged or missing, it
+    is told in one line."""
     characters(tiny, tmp_path)
     base = config(tiny, tmp_path, "recurrent")[:1]
     done = command("nmt-train", *base, *multiscale(tmp_path, "a"))
     assert done.returncode == 0 and "dictionary: 60 tokens" in done.stderr, done.stderr
     for limit in (11, 40):
-        assert command("nmt-train", *base, *multiscale(tmp_path, "b", f"training.max_steps={limit}")).returncode == 0
+        assert (
+            command("nmt-train", *base, *multiscale(tmp_path, "b", f"training.max_steps={limit}")).returncode
+            == 0
+        )
     first, second = (checkpoint.load_tensors(tmp_path / name / "step-40.pt") for name in "ab")
     assert all((first[key] == second[key]).all() for key in first)
-    rows = [float(line) for line in command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q").stdout.split("\n")[:-1]]
+    rows = [
+        float(line)
+        for line in command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q").stdout.split(
+            "\n"
+        )[:-1]
+    ]
     assert len(rows) == 20 and all(value < 0 for value in rows)
     table = command("nmt-perplexity", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q").stdout
     assert f"{sum(rows):.2f}"[:-1] in table
-    drawn, marked = (command("nmt-sample", tmp_path / "a", "-n", 3, "--longest", 30, "-q", *more).stdout for more in ([], ["--boundaries", "|"]))
+    drawn, marked = (
+        command("nmt-sample", tmp_path / "a", "-n", 3, "--longest", 30, "-q", *more).stdout
+        for more in ([], ["--boundaries", "|"])
+    )
     assert marked.replace("|", "") == drawn and drawn.count("\n") == 3
     shown = command("nmt-dictionary", "table", tmp_path / "a", "-q").stdout.split("\n")
     assert shown[0] == "rank\ttoken\tcount" and len(shown) == 62
     assert "only multiscale" not in done.stderr
-    done = command("nmt-average", tmp_path / "a", "--last", 1, "-o", tmp_path / "mean", "-q")  # it needs the dictionary too
+    done = command(
+        "nmt-average", tmp_path / "a", "--last", 1, "-o", tmp_path / "mean", "-q"
+    )  # it needs the dictionary too
     assert done.returncode == 0, done.stderr
-    scored = [command("nmt-score", tmp_path / name, "-i", tmp_path / "dev.chars", "-q").stdout for name in ("a", "mean")]
+    scored = [
+        command("nmt-score", tmp_path / name, "-i", tmp_path / "dev.chars", "-q").stdout
+        for name in ("a", "mean")
+    ]
     assert scored[0] == scored[1] != ""
     text = (tmp_path / "a" / "dictionary").read_text()
     (tmp_path / "a" / "dictionary").write_text(text[: len(text) // 2])
-    assert "a/dictionary: damaged: size or checksum" in refused(command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q"))
+    assert "a/dictionary: damaged: size or checksum" in refused(
+        command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q")
+    )
     (tmp_path / "a" / "manifest.json").unlink()
     message = refused(command("nmt-score", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q"))
     assert "damaged run directory" in message and "dictionary" in message
-    assert "is one plain LSTM layer" in refused(command("nmt-train", *base, *multiscale(tmp_path, "c", "lm.depth=2"), "-q"))
+    assert "is one plain LSTM layer" in refused(
+        command("nmt-train", *base, *multiscale(tmp_path, "c", "lm.depth=2"), "-q")
+    )
 
 
 def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
-    """Text of words read as characters = text written as characters; and so are hypotheses of n-best lists."""
+    """Text of words read as characters = text written as characters; and so are hypotheses of n-best
+    lists."""
     characters(tiny, tmp_path)
     base = config(tiny, tmp_path, "recurrent")[:1]
     carried = ["lm.carry=false", "training.max_steps=5"]
-    spelled = ["data.target.case=keep", f"data.train_text={tiny}/train.fr", f"data.dev_text={tiny}/dev.fr", "data.target.characters=true"]
-    assert command("nmt-train", *base, *multiscale(tmp_path, "a", *carried, "data.target.case=keep")).returncode == 0
+    spelled = [
+        "data.target.case=keep",
+        f"data.train_text={tiny}/train.fr",
+        f"data.dev_text={tiny}/dev.fr",
+        "data.target.characters=true",
+    ]
+    assert (
+        command("nmt-train", *base, *multiscale(tmp_path, "a", *carried, "data.target.case=keep")).returncode
+        == 0
+    )
     done = command("nmt-train", *base, *multiscale(tmp_path, "b", *carried, *spelled))
     assert done.returncode == 0, done.stderr
     first, second = (checkpoint.load_tensors(tmp_path / name / "step-5.pt") for name in "ab")
@@ -244,7 +395,17 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
     (tmp_path / "s").write_text("a\n")
     found = [
         float(
-            command("smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={tmp_path / 'b'}", "-o", "-", "-q")
+            command(
+                "smt-rescore",
+                tmp_path / "n",
+                "-s",
+                tmp_path / "s",
+                "-f",
+                f"neural-lm={tmp_path / 'b'}",
+                "-o",
+                "-",
+                "-q",
+            )
             .stdout.split("NeuralLM0= ")[1]
             .split(" ")[0]
         ),
@@ -252,12 +413,17 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
         float(command("nmt-score", tmp_path / "a", "-i", "-", "-q", input="l e _ c h a t\n").stdout),
     ]
     assert found == pytest.approx([found[0]] * 3, abs=1e-4)
-    assert "characters are no subwords" in refused(command("nmt-train", *base, *multiscale(tmp_path, "c", *spelled, "data.bpe_merges=9"), "-q"))
+    assert "characters are no subwords" in refused(
+        command("nmt-train", *base, *multiscale(tmp_path, "c", *spelled, "data.bpe_merges=9"), "-q")
+    )
 
 
 def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, refused: Refused) -> None:
     for run in runs.values():
-        first, again, other = (command("nmt-sample", run, "-n", 4, "--longest", 9, "-q", "--seed", seed).stdout for seed in (1, 1, 2))
+        first, again, other = (
+            command("nmt-sample", run, "-n", 4, "--longest", 9, "-q", "--seed", seed).stdout
+            for seed in (1, 1, 2)
+        )
         assert first == again != other and first.count("\n") == 4
         assert all(len(line.split()) <= 9 for line in first.split("\n"))
     assert "only multiscale models" in refused(command("nmt-sample", runs["cslm"], "-q", "--boundaries", "|"))
@@ -267,10 +433,16 @@ def test_dictionary(tmp_path: Path, command: Command, refused: Refused) -> None:
     text = "abcabcabcabc\nabc abc\n"
     done = command("nmt-dictionary", "learn", "--size", 6, "--characters", "-o", tmp_path / "d", input=text)
     assert done.returncode == 0 and "tokens, the longest of" in done.stderr, done.stderr
-    cut = command("nmt-dictionary", "segment", tmp_path / "d", "--characters", "--mark", "|", "-q", input=text).stdout
+    cut = command(
+        "nmt-dictionary", "segment", tmp_path / "d", "--characters", "--mark", "|", "-q", input=text
+    ).stdout
     assert cut.replace("|", "") == text.replace(" ", "_") and len(cut) < 2 * len(text)
     # abc: a; b, and ab no more; c, abc and abcabc where it is there
-    counts = command("nmt-dictionary", "arcs", tmp_path / "d", "--characters", "-q", input="abc\n").stdout.split("\n")[1].split("\t")
+    counts = (
+        command("nmt-dictionary", "arcs", tmp_path / "d", "--characters", "-q", input="abc\n")
+        .stdout.split("\n")[1]
+        .split("\t")
+    )
     assert counts[0] == "3" and int(counts[1]) >= 4
     assert "is this a dictionary" in refused(command("nmt-dictionary", "table", __file__, "-q"))
     assert "no symbols" in refused(command("nmt-dictionary", "learn", "-q", input="\n"))

@@ -1,4 +1,5 @@
-"""smt-train, smt-decode, smt-tune and smt-propose as installed: from parallel text to a tuned model, killed and started again, bad input."""
+"""smt-train, smt-decode, smt-tune and smt-propose as installed: from parallel text to a tuned model, killed
+and started again, bad input."""
 
 import os
 import shutil
@@ -20,11 +21,20 @@ def contents(folder: Path, *names: str) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-RESULTS = ("alignment.gz", "phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.arpa.gz", "lex.e2f", "lex.f2e", "moses.ini")
+RESULTS = (
+    "alignment.gz",
+    "phrase-table.gz",
+    "reordering-table.wbe-msd-bidirectional-fe.gz",
+    "lm.arpa.gz",
+    "lex.e2f",
+    "lex.f2e",
+    "moses.ini",
+)
 
 
 def test_trained_model_is_whole(smt_model: Path, command: Command) -> None:
-    """What Moses would find wrong, if anything; the ini's paths are relative, and the model translates its own text well."""
+    """What Moses would find wrong, if anything; the ini's paths are relative, and the model translates its
+    own text well."""
     model = smt_model / "model"
     done = command("smt-ini", "check", model / "moses.ini", "--root", model)
     assert done.returncode == 0 and "nothing wrong" in done.stdout
@@ -40,11 +50,24 @@ def test_trained_model_is_whole(smt_model: Path, command: Command) -> None:
 
 @pytest.mark.parametrize("after", ["train.json", "alignment.gz", "smt-extract.*", "phrase-table.gz"])
 def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, command: Command) -> None:
-    """kill -9 as soon as a step has left its trace; the same command ends with the same bytes and leaves nothing else."""
-    given = [str(BIN / "smt-train"), str(tmp_path / "model"), "-s", str(smt_model / "train.en"), "-t", str(smt_model / "train.fr"), "--order", "3", "-q"]
+    """kill -9 as soon as a step has left its trace; the same command ends with the same bytes and leaves
+    nothing else."""
+    given = [
+        str(BIN / "smt-train"),
+        str(tmp_path / "model"),
+        "-s",
+        str(smt_model / "train.en"),
+        "-t",
+        str(smt_model / "train.fr"),
+        "--order",
+        "3",
+        "-q",
+    ]
     process = subprocess.Popen(given, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 1200
-    while not list((tmp_path / "model").glob(after)) and process.poll() is None and time.monotonic() < deadline:
+    while (
+        not list((tmp_path / "model").glob(after)) and process.poll() is None and time.monotonic() < deadline
+    ):
         time.sleep(0.005)
     process.kill()
     process.wait()
@@ -52,11 +75,15 @@ def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, co
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "model", *RESULTS) == contents(smt_model / "model", *RESULTS)
     assert sorted(os.listdir(tmp_path / "model")) == sorted(
-        name for name in os.listdir(smt_model / "model") if not name.endswith(".tuning") and "tuned" not in name
+        name
+        for name in os.listdir(smt_model / "model")
+        if not name.endswith(".tuning") and "tuned" not in name
     )
 
 
-def test_finished_steps_are_not_done_again(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+def test_finished_steps_are_not_done_again(
+    smt_model: Path, tmp_path: Path, command: Command, refused: Refused
+) -> None:
     model = tmp_path / "model"
     shutil.copytree(smt_model / "model", model)
     texts = ["-s", smt_model / "train.en", "-t", smt_model / "train.fr"]
@@ -64,20 +91,37 @@ def test_finished_steps_are_not_done_again(smt_model: Path, tmp_path: Path, comm
     assert command("smt-train", model, *texts, "--order", 3).returncode == 0
     assert before == {name: (model / name).stat().st_mtime_ns for name in RESULTS}
     assert "was begun with another order" in refused(command("smt-train", model, *texts, "--order", 4))
-    assert "was begun with another source" in refused(command("smt-train", model, "-s", smt_model / "train.fr", "-t", smt_model / "train.fr", "--order", 3))
+    assert "was begun with another source" in refused(
+        command("smt-train", model, "-s", smt_model / "train.fr", "-t", smt_model / "train.fr", "--order", 3)
+    )
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("x")
     assert "is not empty" in refused(command("smt-train", tmp_path / "full", *texts))
-    assert "dev.fr: 60 lines, but" in refused(command("smt-train", tmp_path / "new", "-s", smt_model / "train.en", "-t", smt_model / "dev.fr"))
+    assert "dev.fr: 60 lines, but" in refused(
+        command("smt-train", tmp_path / "new", "-s", smt_model / "train.en", "-t", smt_model / "dev.fr")
+    )
     assert not (tmp_path / "new").exists()
 
 
 def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Command) -> None:
-    """The list is Moses' format, descending, its first entry the translation; no cache where none is wanted; ids count empty lines."""
+    """The list is Moses' format, descending, its first entry the translation; no cache where none is wanted;
+    ids count empty lines."""
     (tmp_path / "in").write_text("the black cat sleeps .\n\nzzz the dog .\n", encoding="utf-8")
     model = tmp_path / "model"
     shutil.copytree(smt_model / "model", model)
-    given = ["smt-decode", model, "-i", tmp_path / "in", "--n-best-list", tmp_path / "list", "--n-best", 7, "--distinct", "--stack", 20]
+    given = [
+        "smt-decode",
+        model,
+        "-i",
+        tmp_path / "in",
+        "--n-best-list",
+        tmp_path / "list",
+        "--n-best",
+        7,
+        "--distinct",
+        "--stack",
+        20,
+    ]
     given += ["--cache", tmp_path / "cache"]
     before = sorted(os.listdir(model))
     done = command(*given, "--no-cache")
@@ -89,7 +133,9 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
     assert list(groups) == [0, 1, 2]
     for number, group in groups.items():
         totals = [hypothesis.total for hypothesis in group]
-        assert totals == sorted(totals, reverse=True) and len({tuple(h.text) for h in group}) == len(group) <= 7
+        assert (
+            totals == sorted(totals, reverse=True) and len({tuple(h.text) for h in group}) == len(group) <= 7
+        )
         assert " ".join(group[0].text) == lines[number]
     cached = command(*given)
     assert cached.stdout == done.stdout and len(list((tmp_path / "cache").glob("*.npz"))) == 2
@@ -104,14 +150,34 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("name", ["smt-decode", "smt-tune"])
-def test_signals_inside_compiled_code(name: str, workers: int, smt_model: Path, tmp_path: Path, command: Command) -> None:
-    """Without an end to a stack these sentences take hours; SIGTERM ends them, and leaves nothing half-written."""
+def test_signals_inside_compiled_code(
+    name: str, workers: int, smt_model: Path, tmp_path: Path, command: Command
+) -> None:
+    """Without an end to a stack these sentences take hours; SIGTERM ends them, and leaves nothing
+    half-written."""
     line = " ".join(["the black cat sleeps the dog eats"] * 30)
     for side in "ab":
         (tmp_path / side).write_text(f"{line}\n" * 4, encoding="utf-8")
-    search = ["--stack", "0", "--table-limit", "0", "--beam-threshold", "0", "--distortion-limit", "-1", "--workers", str(workers)]
-    files = ["-i", tmp_path / "a", "-o", tmp_path / "out"] if name == "smt-decode" else ["-s", tmp_path / "a", "-r", tmp_path / "b", "-o", tmp_path / "out"]
-    with subprocess.Popen([str(BIN / name), str(smt_model / "model"), *map(str, files), *search], stderr=subprocess.PIPE) as process:
+    search = [
+        "--stack",
+        "0",
+        "--table-limit",
+        "0",
+        "--beam-threshold",
+        "0",
+        "--distortion-limit",
+        "-1",
+        "--workers",
+        str(workers),
+    ]
+    files = (
+        ["-i", tmp_path / "a", "-o", tmp_path / "out"]
+        if name == "smt-decode"
+        else ["-s", tmp_path / "a", "-r", tmp_path / "b", "-o", tmp_path / "out"]
+    )
+    with subprocess.Popen(
+        [str(BIN / name), str(smt_model / "model"), *map(str, files), *search], stderr=subprocess.PIPE
+    ) as process:
         assert process.stderr is not None
         while b"stack unlimited" not in process.stderr.readline():
             assert process.poll() is None
@@ -141,24 +207,46 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
         (model / "moses.ini").write_text(ini.replace(old, new))
         return refused(command("smt-decode", model, input="the cat\n"))
 
-    assert "moses.ini:14: the embedded engine has no feature OpSequenceModel" in line("\nWordPenalty\n", "\nOpSequenceModel\n")
-    assert "give the text table that it was made from as PhraseDictionaryMemory" in line("PhraseDictionaryMemory", "PhraseDictionaryCompact")
+    assert "moses.ini:14: the embedded engine has no feature OpSequenceModel" in line(
+        "\nWordPenalty\n", "\nOpSequenceModel\n"
+    )
+    assert "give the text table that it was made from as PhraseDictionaryMemory" in line(
+        "PhraseDictionaryMemory", "PhraseDictionaryCompact"
+    )
     assert "5 scores and 4 weights" in line("num-features=4", "num-features=5")
-    (model / "moses.ini").write_text(ini.replace("num-features=4", "num-features=5").replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2"))
-    assert "phrase-table.gz:1: 4 scores, but the ini says num-features=5" in refused(command("smt-decode", model, input="the cat\n"))
+    (model / "moses.ini").write_text(
+        ini.replace("num-features=4", "num-features=5").replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2")
+    )
+    assert "phrase-table.gz:1: 4 scores, but the ini says num-features=5" in refused(
+        command("smt-decode", model, input="the cat\n")
+    )
     assert "no line 'LM0=' in [weight]" in line("LM0= 0.5\n", "")
-    assert "nowhere.gz is there neither from here nor beside the ini" in line("path=lm.arpa.gz", "path=nowhere.gz")
-    assert "type=msd-bidirectional-fe" in line("type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff")
+    assert "nowhere.gz is there neither from here nor beside the ini" in line(
+        "path=lm.arpa.gz", "path=nowhere.gz"
+    )
+    assert "type=msd-bidirectional-fe" in line(
+        "type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff"
+    )
     assert "LM0 has no path=" in line("path=lm.arpa.gz ", "")
     assert "factors are not supported" in line("input-factor=0", "input-factor=0,1")
-    assert "[distortion-limit]: 'six' is not a whole number" in line("[distortion-limit]\n6", "[distortion-limit]\nsix")
+    assert "[distortion-limit]: 'six' is not a whole number" in line(
+        "[distortion-limit]\n6", "[distortion-limit]\nsix"
+    )
     (model / "moses.ini").write_text(ini)
-    (model / "reordering-table.wbe-msd-bidirectional-fe.gz").write_bytes((model / "phrase-table.gz").read_bytes())
-    assert "6 probabilities (msd-bidirectional-fe)" in refused(command("smt-decode", model, input="the cat\n"))
+    (model / "reordering-table.wbe-msd-bidirectional-fe.gz").write_bytes(
+        (model / "phrase-table.gz").read_bytes()
+    )
+    assert "6 probabilities (msd-bidirectional-fe)" in refused(
+        command("smt-decode", model, input="the cat\n")
+    )
     assert "no moses.ini in this folder" in refused(command("smt-decode", tmp_path, input="the cat\n"))
-    assert "--stack: -1 is out of range, expected 0 or more" in refused(command("smt-decode", model, "--stack", -1, input="the cat\n"))
+    assert "--stack: -1 is out of range, expected 0 or more" in refused(
+        command("smt-decode", model, "--stack", -1, input="the cat\n")
+    )
     (tmp_path / "bad").write_bytes(b"caf\xe9\n")
-    assert "bad:1: byte 0xe9" in refused(command("smt-decode", model, "-i", tmp_path / "bad", "-o", tmp_path / "out"))
+    assert "bad:1: byte 0xe9" in refused(
+        command("smt-decode", model, "-i", tmp_path / "bad", "-o", tmp_path / "out")
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -169,14 +257,25 @@ TUNE = ["--stack", 10, "--iterations", 3, "--restarts", 2, "--n-best", 30, "-q",
 def tuned(smt_model: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
     folder = tmp_path_factory.mktemp("tuned")
     done = command(
-        "smt-tune", smt_model / "model", "-s", smt_model / "dev.en", "-r", smt_model / "dev.fr", "-o", folder / "moses.ini", "--work", folder / "work", *TUNE
+        "smt-tune",
+        smt_model / "model",
+        "-s",
+        smt_model / "dev.en",
+        "-r",
+        smt_model / "dev.fr",
+        "-o",
+        folder / "moses.ini",
+        "--work",
+        folder / "work",
+        *TUNE,
     )
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: Command) -> None:
-    """BLEU of the tuned weights' decoding is the best of all iterations, the first (untuned) one among them, and what the header says."""
+    """BLEU of the tuned weights' decoding is the best of all iterations, the first (untuned) one among them,
+    and what the header says."""
     import numpy as np
 
     from nmt.metrics import corpus_bleu
@@ -185,7 +284,9 @@ def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: C
     assert len(scores) >= 2 and max(scores) >= scores[0]
     header = (tuned / "moses.ini").read_text().split("\n")[0]
     assert header.startswith(f"# BLEU {100 * max(scores):.2f} on ")
-    done = command("smt-decode", tuned / "moses.ini", "-i", smt_model / "dev.en", "--stack", 10)  # its paths lead back to the model
+    done = command(
+        "smt-decode", tuned / "moses.ini", "-i", smt_model / "dev.en", "--stack", 10
+    )  # its paths lead back to the model
     assert done.returncode == 0, done.stderr
     reference = (smt_model / "dev.fr").read_text(encoding="utf-8").rstrip("\n").split("\n")
     found = corpus_bleu(done.stdout.rstrip("\n").split("\n"), [reference], "none").score
@@ -194,9 +295,26 @@ def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: C
 
 
 @pytest.mark.parametrize("trace", ["tune.json", "00.npz", "01.npz"])
-def test_killed_tuning_goes_on(trace: str, tuned: Path, smt_model: Path, tmp_path: Path, command: Command) -> None:
-    given = ["smt-tune", smt_model / "model", "-s", smt_model / "dev.en", "-r", smt_model / "dev.fr", "-o", tmp_path / "moses.ini", "--work", tmp_path / "work"]
-    process = subprocess.Popen([str(BIN / "smt-tune"), *map(str, [*given[1:], *TUNE])], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+def test_killed_tuning_goes_on(
+    trace: str, tuned: Path, smt_model: Path, tmp_path: Path, command: Command
+) -> None:
+    given = [
+        "smt-tune",
+        smt_model / "model",
+        "-s",
+        smt_model / "dev.en",
+        "-r",
+        smt_model / "dev.fr",
+        "-o",
+        tmp_path / "moses.ini",
+        "--work",
+        tmp_path / "work",
+    ]
+    process = subprocess.Popen(
+        [str(BIN / "smt-tune"), *map(str, [*given[1:], *TUNE])],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 1200
     while not (tmp_path / "work" / trace).exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -208,31 +326,74 @@ def test_killed_tuning_goes_on(trace: str, tuned: Path, smt_model: Path, tmp_pat
         assert (tmp_path / name).read_bytes() == (tuned / name).read_bytes()
 
 
-def test_tune_on_bad_input(smt_model: Path, tuned: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+def test_tune_on_bad_input(
+    smt_model: Path, tuned: Path, tmp_path: Path, command: Command, refused: Refused
+) -> None:
     model, given = smt_model / "model", ["-s", smt_model / "dev.en", "-r", smt_model / "dev.fr"]
     (tmp_path / "short").write_text("un\n")
-    assert "short: 1 lines, but" in refused(command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "short"))
+    assert "short: 1 lines, but" in refused(
+        command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "short")
+    )
     assert "moses.ini: is read too" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
-    assert "lm.arpa.gz: is read too" in refused(command("smt-tune", model, *given, "-o", model / "lm.arpa.gz"))
-    line = refused(command("smt-tune", model, *given, "-o", tmp_path / "x.ini", "--work", tuned / "work", *TUNE, "--seed", 9))
+    assert "lm.arpa.gz: is read too" in refused(
+        command("smt-tune", model, *given, "-o", model / "lm.arpa.gz")
+    )
+    line = refused(
+        command(
+            "smt-tune", model, *given, "-o", tmp_path / "x.ini", "--work", tuned / "work", *TUNE, "--seed", 9
+        )
+    )
     assert "was begun with another seed" in line
     (tmp_path / "wrong").write_text("xx yy zz\n" * 60)
-    line = refused(command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "wrong", "-o", tmp_path / "y.ini", *TUNE))
+    line = refused(
+        command(
+            "smt-tune",
+            model,
+            "-s",
+            smt_model / "dev.en",
+            "-r",
+            tmp_path / "wrong",
+            "-o",
+            tmp_path / "y.ini",
+            *TUNE,
+        )
+    )
     assert "BLEU is 0 whatever the weights" in line and not (tmp_path / "y.ini").exists()
 
 
-# ---- proposals --------------------------------------------------------------------------------------------------------------
+# ---- proposals ---------------------------------------------------------------------------------------------
 
 
 def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
-    """New rows are new, complete, marked and in order; old rows are as they were with one more score; both tables hold the same pairs."""
+    """New rows are new, complete, marked and in order; old rows are as they were with one more score; both
+    tables hold the same pairs."""
     model = smt_model / "model"
     reordering = model / "reordering-table.wbe-msd-bidirectional-fe.gz"
-    given = [model / "phrase-table.gz", tiny / "run", "--lexical", model / "lex", "-i", smt_model / "dev.en", "--least", 0.0001]
-    done = command("smt-propose", *given, "--reordering", reordering, "-o", tmp_path / "table", "--reordering-output", tmp_path / "reordering")
+    given = [
+        model / "phrase-table.gz",
+        tiny / "run",
+        "--lexical",
+        model / "lex",
+        "-i",
+        smt_model / "dev.en",
+        "--least",
+        0.0001,
+    ]
+    done = command(
+        "smt-propose",
+        *given,
+        "--reordering",
+        reordering,
+        "-o",
+        tmp_path / "table",
+        "--reordering-output",
+        tmp_path / "reordering",
+    )
     assert done.returncode == 0, done.stderr
     old = {(pair.source, pair.target): pair for pair in phrase_table.checked(model / "phrase-table.gz")}
-    new = list(phrase_table.checked(tmp_path / "table"))  # sorted, with as many scores in each row, or this raises
+    new = list(
+        phrase_table.checked(tmp_path / "table")
+    )  # sorted, with as many scores in each row, or this raises
     rows = list(phrase_table.read(tmp_path / "reordering"))
     assert [(pair.source, pair.target) for pair in new] == [(row.source, row.target) for row in rows]
     proposed = 0
@@ -241,7 +402,10 @@ def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command
         assert len(scores) == 5 and len(row.scores.split()) == 6
         before = old.get((pair.source, pair.target))
         if before:
-            assert scores == [*before.scores.split(), b"1"] and pair.raw.split(b"|||")[3:] == before.raw.split(b"|||")[3:]
+            assert (
+                scores == [*before.scores.split(), b"1"]
+                and pair.raw.split(b"|||")[3:] == before.raw.split(b"|||")[3:]
+            )
         else:
             proposed += 1
             assert scores[4] == b"2.718282" and 0 < float(scores[2]) <= 1

@@ -1,4 +1,5 @@
-"""Standard streams that are closed, locales that are not UTF-8, names of files that are not: with installed commands."""
+"""Standard streams that are closed, locales that are not UTF-8, names of files that are not: with installed
+commands."""
 
 import os
 import subprocess
@@ -15,7 +16,15 @@ PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A line of the shell; $B is the folder of the commands."""
-    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, cwd=folder, env={**os.environ, "B": str(BIN)}, check=False)
+    return subprocess.run(
+        ["sh", "-c", line],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder,
+        env={**os.environ, "B": str(BIN)},
+        check=False,
+    )
 
 
 @pytest.fixture

@@ -30,7 +30,21 @@ def test_tokenize_keeps_the_number_of_lines(command: Command, odd: str) -> None:
 def test_subword_learn_apply_undo(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("low low low lower\n")
     (tmp_path / "b").write_text("newest newest widest\n")
-    assert command("nmt-subword", "learn", "-q", "--input", tmp_path / "a", tmp_path / "b", "--merges", 6, "-o", tmp_path / "codes").returncode == 0
+    assert (
+        command(
+            "nmt-subword",
+            "learn",
+            "-q",
+            "--input",
+            tmp_path / "a",
+            tmp_path / "b",
+            "--merges",
+            6,
+            "-o",
+            tmp_path / "codes",
+        ).returncode
+        == 0
+    )
     assert (tmp_path / "codes").read_text().startswith("#version: 0.2\n")
     text = "lowest  newer\n\nnew\u2028est\n"
     units = command("nmt-subword", "apply", tmp_path / "codes", input=text)
@@ -46,7 +60,12 @@ def test_vocab_counts_and_reports_coverage(command: Command, tmp_path: Path) -> 
 
 def test_vocab_unescapes(command: Command) -> None:
     text = "l&apos; a &amp; &#124;\n"
-    assert command("nmt-vocab", "--unescape", input=text).stdout.split("\n")[1:-1] == ["&\t1", "a\t1", "l'\t1", "|\t1"]
+    assert command("nmt-vocab", "--unescape", input=text).stdout.split("\n")[1:-1] == [
+        "&\t1",
+        "a\t1",
+        "l'\t1",
+        "|\t1",
+    ]
     assert "l&apos;\t1" in command("nmt-vocab", input=text).stdout
 
 
@@ -74,9 +93,20 @@ def system(tmp_path: Path) -> Path:
 
 
 def test_by_length_writes_table_and_figures(command: Command, system: Path) -> None:
-    """The sentence of 4 words is right: 100. That of 5 has 4/5, 3/4, 2/3, 1/2 n-grams right: (0.2)^(1/4) = 66.87."""
+    """The sentence of 4 words is right: 100. That of 5 has 4/5, 3/4, 2/3, 1/2 n-grams right: (0.2)^(1/4) =
+    66.87."""
     files = ["--source", system / "s", "--reference", system / "r", "--hypothesis", system / "h"]
-    done = command("nmt-analyze", "by-length", *files, "--window", 1, "--output", system / "out", "--bleu-tokenize", "none")
+    done = command(
+        "nmt-analyze",
+        "by-length",
+        *files,
+        "--window",
+        1,
+        "--output",
+        system / "out",
+        "--bleu-tokenize",
+        "none",
+    )
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in (system / "out" / "by-length.tsv").read_text().split("\n")]
     assert rows[1][:7] == ["source", "4", "4", "4", "1", "100.0000", "1.0000"]
@@ -89,7 +119,17 @@ def test_by_length_writes_table_and_figures(command: Command, system: Path) -> N
 
 
 def test_by_length_to_stdout_with_two_references(command: Command, system: Path) -> None:
-    done = command("nmt-analyze", "by-length", "--source", system / "s", "--reference", system / "r", system / "r2", "--hypothesis", system / "h")
+    done = command(
+        "nmt-analyze",
+        "by-length",
+        "--source",
+        system / "s",
+        "--reference",
+        system / "r",
+        system / "r2",
+        "--hypothesis",
+        system / "h",
+    )
     assert done.stdout.startswith("by\tlength\t") and "nrefs:2" in done.stderr
     assert str(corpus_bleu(HYPOTHESES, [REFERENCES, OTHERS])) in done.stderr
 
@@ -97,9 +137,22 @@ def test_by_length_to_stdout_with_two_references(command: Command, system: Path)
 def test_by_length_refuses(command: Command, system: Path, refused: Callable[..., str]) -> None:
     (system / "short").write_text("x\n")
     (system / "empty").write_text("")
-    base = ["nmt-analyze", "by-length", "-q", "--source", system / "s", "--reference", system / "r", "--hypothesis"]
+    base = [
+        "nmt-analyze",
+        "by-length",
+        "-q",
+        "--source",
+        system / "s",
+        "--reference",
+        system / "r",
+        "--hypothesis",
+    ]
     assert "short: 1 lines, but" in refused(command(*base, system / "short", "--output", system / "out"))
     assert "nosuch" in refused(command(*base, system / "h", "--bleu-tokenize", "nosuch"))
     empty = system / "empty"
-    assert "empty file" in refused(command("nmt-analyze", "by-length", "-q", "--source", empty, "--reference", empty, "--hypothesis", empty))
+    assert "empty file" in refused(
+        command(
+            "nmt-analyze", "by-length", "-q", "--source", empty, "--reference", empty, "--hypothesis", empty
+        )
+    )
     assert not (system / "out").exists()

@@ -61,15 +61,23 @@ def wait_for(path: Path, seconds: float = 1200) -> None:
 ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "training.keep"]
 
 
-@pytest.mark.parametrize("kind", [["training.optimizer=adam"], ["training.optimizer=adadelta"], ALL_OPTIONS], ids=["adam", "adadelta", "all options"])
-def test_killed_and_resumed_is_bit_equal(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], kind: list[str]) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [["training.optimizer=adam"], ["training.optimizer=adadelta"], ALL_OPTIONS],
+    ids=["adam", "adadelta", "all options"],
+)
+def test_killed_and_resumed_is_bit_equal(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], kind: list[str]
+) -> None:
     options = [*kind, "training.save_every=7", "training.log_every=4", "training.max_steps=200"]
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
     assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
     arguments = copy(tiny, tmp_path / "killed", *options)
     run = tmp_path / "killed" / "run"
-    process = subprocess.Popen([str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.DEVNULL
+    )
     wait_for(run / "training.pt")
     time.sleep(0.15)  # somewhere between two saves
     process.kill()
@@ -82,9 +90,18 @@ def test_killed_and_resumed_is_bit_equal(tiny: Path, tmp_path: Path, command: Ca
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_is_bit_equal(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    """A save after each update, so that most kills fall into one: whatever they leave is sound, and the same command goes on."""
-    options = ["training.save_every=1", "training.validate_every=9", "training.keep=2", "training.log_every=4", "training.max_steps=90"]
+def test_killed_again_and_again_is_bit_equal(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """A save after each update, so that most kills fall into one: whatever they leave is sound, and the same
+    command goes on."""
+    options = [
+        "training.save_every=1",
+        "training.validate_every=9",
+        "training.keep=2",
+        "training.log_every=4",
+        "training.max_steps=90",
+    ]
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
     assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
@@ -92,7 +109,10 @@ def test_killed_again_and_again_is_bit_equal(tiny: Path, tmp_path: Path, command
     state = run / "training.pt"
     while True:
         with open(tmp_path / "log", "wb") as log:
-            process = subprocess.Popen([str(Path(sys.executable).parent / "nmt-train"), *copy(tiny, tmp_path / "killed", *options)], stderr=log)
+            process = subprocess.Popen(
+                [str(Path(sys.executable).parent / "nmt-train"), *copy(tiny, tmp_path / "killed", *options)],
+                stderr=log,
+            )
         before = state.stat().st_mtime_ns if state.exists() else 0
         while process.poll() is None and (not state.exists() or state.stat().st_mtime_ns == before):
             time.sleep(0.01)
@@ -106,7 +126,9 @@ def test_killed_again_and_again_is_bit_equal(tiny: Path, tmp_path: Path, command
     equal_runs(tmp_path / "whole" / "run", run)
 
 
-def test_sigterm_saves_and_the_same_command_goes_on(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_sigterm_saves_and_the_same_command_goes_on(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
     assert command("nmt-train", *copy(tiny, tmp_path / "whole", "training.max_steps=300")).returncode == 0
@@ -125,7 +147,9 @@ def test_sigterm_saves_and_the_same_command_goes_on(tiny: Path, tmp_path: Path, 
     equal_runs(tmp_path / "whole" / "run", run)
 
 
-def test_same_seed_same_run_and_another_seed_another(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_same_seed_same_run_and_another_seed_another(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     for name, seed in (("a", 1), ("b", 2)):
         (tmp_path / name).mkdir()
         assert command("nmt-train", *copy(tiny, tmp_path / name, f"seed={seed}")).returncode == 0
@@ -134,53 +158,102 @@ def test_same_seed_same_run_and_another_seed_another(tiny: Path, tmp_path: Path,
 
 
 def test_a_truncated_training_state_is_one_line(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+    tiny: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
 ) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
     path = tmp_path / "run" / "training.pt"
     path.write_bytes(path.read_bytes()[:5000])
-    assert "training.pt: damaged: size or checksum" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path)))
+    assert "training.pt: damaged: size or checksum" in refused(
+        command("nmt-train", "-q", *copy(tiny, tmp_path))
+    )
     (tmp_path / "run" / "version").write_text("nmt-run 0\n")
     assert "format 'nmt-run 0'" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path)))
 
 
-def test_flags_are_overrides(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = command("nmt-train", *copy(tiny, tmp_path), "--seed", 9, "--threads=2", "--device", "cpu", "--print-config")
-    assert "\nseed: 9\n" in done.stdout and "\nthreads: 2\n" in done.stdout and not (tmp_path / "run").exists()
+def test_flags_are_overrides(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    done = command(
+        "nmt-train", *copy(tiny, tmp_path), "--seed", 9, "--threads=2", "--device", "cpu", "--print-config"
+    )
+    assert (
+        "\nseed: 9\n" in done.stdout and "\nthreads: 2\n" in done.stdout and not (tmp_path / "run").exists()
+    )
 
 
-def test_several_threads_are_deterministic_too(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_several_threads_are_deterministic_too(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     """Large enough for torch to split every operation among threads."""
-    options = ["threads=4", "model.hidden=128", "model.embedding=64", "model.maxout=64", "training.batch_size=64", "training.max_steps=40"]
+    options = [
+        "threads=4",
+        "model.hidden=128",
+        "model.embedding=64",
+        "model.maxout=64",
+        "training.batch_size=64",
+        "training.max_steps=40",
+    ]
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         assert command("nmt-train", *copy(tiny, tmp_path / name, *options)).returncode == 0
     equal_runs(tmp_path / "a" / "run", tmp_path / "b" / "run")
 
 
-def test_finished_run_is_left_as_it_is(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_finished_run_is_left_as_it_is(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
     done = command("nmt-train", *copy(tiny, tmp_path))
     assert done.returncode == 0 and "stopped at update 60 (max_steps 60)" in done.stderr
     equal_runs(tiny / "run", tmp_path / "run")
 
 
-def test_phrase_pairs_are_a_corpus(tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_phrase_pairs_are_a_corpus(
+    tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     import gzip
 
     table = tmp_path / "table.gz"
-    table.write_bytes(gzip.compress(b"".join(b"a%d b ||| x y%d ||| 1 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (n, n) for n in range(40))))
-    done = command("nmt-train", *copy(tiny, tmp_path, "data.train_source=", "data.train_target=", f"data.phrase_table={table}", "training.max_steps=4"))
+    table.write_bytes(
+        gzip.compress(
+            b"".join(b"a%d b ||| x y%d ||| 1 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (n, n) for n in range(40))
+        )
+    )
+    done = command(
+        "nmt-train",
+        *copy(
+            tiny,
+            tmp_path,
+            "data.train_source=",
+            "data.train_target=",
+            f"data.phrase_table={table}",
+            "training.max_steps=4",
+        ),
+    )
     assert done.returncode == 0, done.stderr
     assert "training pairs: 40 kept" in done.stderr
-    assert (tmp_path / "run" / "source.vocab").read_text().startswith("#version: 1 vocabulary size=41\nb\t40\n")
+    assert (
+        (tmp_path / "run" / "source.vocab").read_text().startswith("#version: 1 vocabulary size=41\nb\t40\n")
+    )
 
 
-def test_bpe_learned_in_training(tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    options = ["data.bpe_merges=60", "training.max_steps=4", "data.source.case=truecase", "data.target.case=truecase"]
+def test_bpe_learned_in_training(
+    tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    options = [
+        "data.bpe_merges=60",
+        "training.max_steps=4",
+        "data.source.case=truecase",
+        "data.target.case=truecase",
+    ]
     done = command("nmt-train", *copy(tiny, tmp_path, *options))
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "run" / "source.codes").read_bytes() == (tmp_path / "run" / "target.codes").read_bytes()
+    assert (tmp_path / "run" / "source.codes").read_bytes() == (
+        tmp_path / "run" / "target.codes"
+    ).read_bytes()
     shown = command("nmt-translate", tmp_path / "run", "-q", input="The man sees the dog.\n")
     assert shown.returncode == 0 and "@@" not in shown.stdout and shown.stdout.count("\n") == 1
 
@@ -199,22 +272,40 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+def test_refusals(
+    case: str,
+    tiny: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
+) -> None:
     (tmp_path / "EMPTY").write_bytes(b"")
     (tmp_path / "SHORT").write_bytes(b"a\nb\nc\n")
     (tmp_path / "LATIN").write_bytes(b"good\ncaf\xe9\n")
     (tmp_path / "NUL").write_bytes(b"a\0b\n")
     overrides, message = REFUSALS[case]
-    overrides = [override.replace("=EMPTY", f"={tmp_path}/EMPTY").replace("=SHORT", f"={tmp_path}/SHORT") for override in overrides]
-    overrides = [override.replace("=LATIN", f"={tmp_path}/LATIN").replace("=NUL", f"={tmp_path}/NUL") for override in overrides]
-    done = command("nmt-train", *copy(tiny, tmp_path, *(["--quiet"] if case == "nothing left" else []), *overrides))
+    overrides = [
+        override.replace("=EMPTY", f"={tmp_path}/EMPTY").replace("=SHORT", f"={tmp_path}/SHORT")
+        for override in overrides
+    ]
+    overrides = [
+        override.replace("=LATIN", f"={tmp_path}/LATIN").replace("=NUL", f"={tmp_path}/NUL")
+        for override in overrides
+    ]
+    done = command(
+        "nmt-train", *copy(tiny, tmp_path, *(["--quiet"] if case == "nothing left" else []), *overrides)
+    )
     assert message in refused(done)
     assert not (tmp_path / "run" / "training.pt").exists()
 
 
-def test_other_settings_are_refused(tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+def test_other_settings_are_refused(
+    tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+) -> None:
     before = (tiny / "run" / "training.pt").read_bytes()
-    assert "model.hidden=25 (was 24)" in refused(command("nmt-train", "-q", tiny / "train.yaml", "model.hidden=25"))
+    assert "model.hidden=25 (was 24)" in refused(
+        command("nmt-train", "-q", tiny / "train.yaml", "model.hidden=25")
+    )
     assert (tiny / "run" / "training.pt").read_bytes() == before
 
 
@@ -238,10 +329,19 @@ def copied(tiny: Path, tmp_path: Path) -> Path:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
 
 
-def test_overwrite_removes_runs_only(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+def test_overwrite_removes_runs_only(
+    tiny: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
+) -> None:
     """A folder with a file `version`, and one with a configuration of the user's own, are no runs."""
     (tmp_path / "run" / "src").mkdir(parents=True)
     (tmp_path / "run" / "src" / "thesis.tex").write_text("years of work")
@@ -256,13 +356,17 @@ def test_overwrite_removes_runs_only(tiny: Path, tmp_path: Path, command: Callab
     assert "does not remove it" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path), "--overwrite"))
 
 
-def test_overwrite_keeps_what_is_not_of_the_run(copied: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_overwrite_keeps_what_is_not_of_the_run(
+    copied: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     for name in ("notes.txt", "data/mine.en", "src/main.c"):
         (copied / "run" / name).parent.mkdir(exist_ok=True)
         (copied / "run" / name).write_text("mine")
     done = command("nmt-train", "-q", copied / "train.yaml", "training.max_steps=20", "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert all((copied / "run" / name).read_text() == "mine" for name in ("notes.txt", "data/mine.en", "src/main.c"))
+    assert all(
+        (copied / "run" / name).read_text() == "mine" for name in ("notes.txt", "data/mine.en", "src/main.c")
+    )
     assert [path.name for path in (copied / "run").glob("step-*")] == ["step-20.pt"]
     checkpoint.load(copied / "run")
 
@@ -271,7 +375,11 @@ def test_a_second_training_is_told_of_the_first(copied: Path) -> None:
     before = content(copied)
     with locks.locked(copied / "run", "nmt-train"):
         for overwrite in (False, True):
-            with pytest.raises(UserError, match=rf"/run: in use by nmt-train, process {os.getpid()} on .*; wait for it to end, or stop it"):
+            with pytest.raises(
+                UserError,
+                match=rf"/run: in use by nmt-train, process {os.getpid()} on .*; "
+                "wait for it to end, or stop it",
+            ):
                 start(copied, copied / "run", "training.max_steps=99", overwrite=overwrite)
     assert content(copied) == before
 
@@ -287,13 +395,32 @@ def test_a_changed_text_is_refused(copied: Path, name: str) -> None:
     assert content(copied) == before
 
 
-DAMAGED = ["config.yaml", "source.vocab", "step-*.pt", "training.pt", "checkpoints.json", "inputs.json", "manifest.json"]
-DAMAGED += [f"data/{name}" for name in ("source.ids", "source.offsets", "target.ids", "target.offsets", "stamp.json", "manifest.json")]
+DAMAGED = [
+    "config.yaml",
+    "source.vocab",
+    "step-*.pt",
+    "training.pt",
+    "checkpoints.json",
+    "inputs.json",
+    "manifest.json",
+]
+DAMAGED += [
+    f"data/{name}"
+    for name in (
+        "source.ids",
+        "source.offsets",
+        "target.ids",
+        "target.offsets",
+        "stamp.json",
+        "manifest.json",
+    )
+]
 
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> None:
-    """One error that names the file, and nothing is changed. Of a run of version 0.5 only what can be told: a cut, a bit in tensors."""
+    """One error that names the file, and nothing is changed. Of a run of version 0.5 only what can be told: a
+    cut, a bit in tensors."""
     shutil.copytree(tiny / "run", tmp_path / "run")
     path = next((tmp_path / "run").glob(name))
     whole = path.read_bytes()
@@ -316,15 +443,24 @@ def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> 
     if name.endswith(".pt"):
         check(cut)
         check(flipped)
-    elif name not in ("checkpoints.json", "manifest.json", "data/manifest.json"):  # training.pt tells what the index does
+    elif name not in (
+        "checkpoints.json",
+        "manifest.json",
+        "data/manifest.json",
+    ):  # training.pt tells what the index does
         check(cut)
 
 
 def test_overwrite_with_a_mistake_loses_nothing(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+    tiny: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
 ) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
-    assert "nosuch.en: cannot read" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path, "data.train_source=nosuch.en"), "--overwrite"))
+    assert "nosuch.en: cannot read" in refused(
+        command("nmt-train", "-q", *copy(tiny, tmp_path, "data.train_source=nosuch.en"), "--overwrite")
+    )
     equal_runs(tiny / "run", tmp_path / "run")
 
 
@@ -335,15 +471,30 @@ def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Call
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
 
     name = str(Path(sys.executable).parent / "nmt-train")
-    done = subprocess.run([name, "-q", *copy(tiny, tmp_path)], capture_output=True, text=True, preexec_fn=limit, check=False, timeout=1200)
+    done = subprocess.run(
+        [name, "-q", *copy(tiny, tmp_path)],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        check=False,
+        timeout=1200,
+    )
     assert "cannot write" in refused(done)
     assert not list((tmp_path / "run").glob("step-*")) and not (tmp_path / "run" / "training.pt").exists()
 
 
 def test_weights_that_are_no_numbers_end_the_training(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+    tiny: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
 ) -> None:
-    options = ["training.learning_rate=1e38", "training.optimizer=sgd", "training.save_every=1", "training.clip=0"]
+    options = [
+        "training.learning_rate=1e38",
+        "training.optimizer=sgd",
+        "training.save_every=1",
+        "training.clip=0",
+    ]
     message = refused(command("nmt-train", "-q", *copy(tiny, tmp_path, *options)))
     assert "finite" in message or "not a number" in message
     for path in (tmp_path / "run").glob("step-*.pt"):
@@ -358,14 +509,27 @@ def test_init_from_the_same_vocabulary_starts_where_the_parent_ended(
     done = command("nmt-train", *copy(tiny, tmp_path, *options), "--init-from", tiny / "run")
     assert done.returncode == 0 and "do not fit" not in done.stderr, done.stderr
     parent, child = (
-        command("nmt-score", run, "-q", "--checkpoint", "best", "--source", tiny / "dev.en", "--target", tiny / "dev.fr")
+        command(
+            "nmt-score",
+            run,
+            "-q",
+            "--checkpoint",
+            "best",
+            "--source",
+            tiny / "dev.en",
+            "--target",
+            tiny / "dev.fr",
+        )
         for run in (tiny / "run", tmp_path / "run")
     )
     assert parent.stdout == child.stdout != ""
 
 
 def test_average_of_checkpoints_is_a_run(
-    attentive: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]
+    attentive: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
 ) -> None:
     """The mean of three checkpoints, number by number; of one checkpoint it is that checkpoint."""
     steps = sorted(int(path.stem.removeprefix("step-")) for path in attentive.glob("step-*.pt"))
@@ -376,33 +540,64 @@ def test_average_of_checkpoints_is_a_run(
     mean = torch.load(tmp_path / "mean" / f"step-{steps[-1]}.pt", weights_only=True)
     for name, value in mean.items():
         assert torch.allclose(value, sum(part[name] for part in parts) / 3, atol=1e-6)
-    assert command("nmt-translate", tmp_path / "mean", "-q", input="The man sees the dog.\n").stdout.count("\n") == 1
+    assert (
+        command("nmt-translate", tmp_path / "mean", "-q", input="The man sees the dog.\n").stdout.count("\n")
+        == 1
+    )
     command("nmt-average", attentive, "--steps", steps[0], "--output", tmp_path / "one")
     alone, same = (
         command("nmt-translate", *run, "-q", "--n-best", 3, input="The man sings.\n").stdout
         for run in ([attentive, "--checkpoint", steps[0]], [tmp_path / "one"])
     )
     assert alone == same != ""
-    assert "exists already" in refused(command("nmt-average", "-q", attentive, "--last", 1, "--output", tmp_path / "one"))
-    assert "7 checkpoints asked for" in refused(command("nmt-average", "-q", attentive, "--last", 7, "--output", tmp_path / "no"))
+    assert "exists already" in refused(
+        command("nmt-average", "-q", attentive, "--last", 1, "--output", tmp_path / "one")
+    )
+    assert "7 checkpoints asked for" in refused(
+        command("nmt-average", "-q", attentive, "--last", 7, "--output", tmp_path / "no")
+    )
     assert not (tmp_path / "no").exists()
 
 
 @pytest.mark.parametrize("preset", ["small", "large"])
-def test_presets(preset: str, tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], refused: Callable[..., str]) -> None:
+def test_presets(
+    preset: str,
+    tiny: Path,
+    tmp_path: Path,
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    refused: Callable[..., str],
+) -> None:
     """A preset gives what the file does not say; the file wins over it."""
     (tmp_path / "mine.yaml").write_text(f"run: {tmp_path}/run\nmodel: {{hidden: 7}}\n")
     done = command("nmt-train", tmp_path / "mine.yaml", "--preset", preset, "--print-config")
     assert done.returncode == 0, done.stderr
-    assert "  hidden: 7\n" in done.stdout and "  encoder: birnn\n" in done.stdout and "  optimizer: adam\n" in done.stdout
-    assert "expected one of large, small" in refused(command("nmt-train", tmp_path / "mine.yaml", "--preset", "tiny"))
+    assert (
+        "  hidden: 7\n" in done.stdout
+        and "  encoder: birnn\n" in done.stdout
+        and "  optimizer: adam\n" in done.stdout
+    )
+    assert "expected one of large, small" in refused(
+        command("nmt-train", tmp_path / "mine.yaml", "--preset", "tiny")
+    )
 
 
-def test_an_older_run_goes_on(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_an_older_run_goes_on(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     """A configuration without the keys of this version, and a rate that stood in the optimizer alone."""
     shutil.copytree(tiny / "run", tmp_path / "run")
     lines = (tmp_path / "run" / "config.yaml").read_text().split("\n")
-    new = ("attention:", "encoder:", "bpe_dropout:", "label_smoothing:", "warmup:", "schedule:", "accumulate:", "init_from:", "tied:")
+    new = (
+        "attention:",
+        "encoder:",
+        "bpe_dropout:",
+        "label_smoothing:",
+        "warmup:",
+        "schedule:",
+        "accumulate:",
+        "init_from:",
+        "tied:",
+    )
     lines = lines[: lines.index("lm:")] + lines[lines.index("training:") :]
     kept = [line for line in lines if not line.strip().startswith(new)]
     assert len(lines) - len(kept) == len(new)
@@ -415,18 +610,27 @@ def test_an_older_run_goes_on(tiny: Path, tmp_path: Path, command: Callable[...,
     state["optimizer"]["param_groups"][0]["lr"] = 0.005
     torch.save(state, tmp_path / "run" / "training.pt")
     done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
-    assert done.returncode == 0 and "going on after update 60" in done.stderr and "L.r. 0.005" in done.stderr, done.stderr
+    assert (
+        done.returncode == 0 and "going on after update 60" in done.stderr and "L.r. 0.005" in done.stderr
+    ), done.stderr
     assert "whether they have changed cannot be told" in done.stderr
-    again = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=80"))  # it has a manifest and stamps of its inputs now
+    again = command(
+        "nmt-train", *copy(tiny, tmp_path, "training.max_steps=80")
+    )  # it has a manifest and stamps of its inputs now
     assert again.returncode == 0 and "cannot be told" not in again.stderr, again.stderr
     checkpoint.load(tmp_path / "run")
 
 
-def test_the_rate_falls_on_a_plateau(tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    """With a rate of nothing no validation is better than the first: after those at 40 and 60 the rate is halved, and stays so when resumed."""
+def test_the_rate_falls_on_a_plateau(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """With a rate of nothing no validation is better than the first: after those at 40 and 60 the rate is
+    halved, and stays so when resumed."""
     options = ["training.learning_rate=1e-9", "training.decay=0.5", "training.max_steps=70"]
     assert command("nmt-train", *copy(tiny, tmp_path, *options)).returncode == 0
     assert command("nmt-train", *copy(tiny, tmp_path, *options[:2], "training.max_steps=80")).returncode == 0
-    rows = [line.split("\t") for line in (tmp_path / "run" / "train.tsv").read_text().rstrip("\n").split("\n")[1:]]
+    rows = [
+        line.split("\t") for line in (tmp_path / "run" / "train.tsv").read_text().rstrip("\n").split("\n")[1:]
+    ]
     rates = {int(row[0]): float(row[5]) for row in rows}
     assert rates == {10: 1e-9, 20: 1e-9, 30: 1e-9, 40: 1e-9, 50: 5e-10, 60: 5e-10, 70: 2.5e-10, 80: 1.25e-10}

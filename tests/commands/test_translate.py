@@ -14,7 +14,12 @@ from nmt import nbest
 from nmt.phrase_table import escape
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-LINES = ["The man sees the dog.", "She does not buy a red hat.", "A nurse sings.", "I know the old king of the island."]
+LINES = [
+    "The man sees the dog.",
+    "She does not buy a red hat.",
+    "A nurse sings.",
+    "I know the old king of the island.",
+]
 
 
 def translate(command: Command, tiny: Path, text: str, *options: object) -> list[str]:
@@ -51,14 +56,18 @@ def test_carriage_returns_are_removed_with_one_warning(tiny: Path, command: Comm
 
 def test_a_line_of_ten_thousand_words_gets_one_warning(tiny: Path, command: Command) -> None:
     long = " ".join(["dog"] * 10000)
-    done = command("nmt-translate", tiny / "run", "-q", "-b", 2, input=f"{LINES[2]}\n{long}\n{LINES[2]}\n", timeout=1200)
+    done = command(
+        "nmt-translate", tiny / "run", "-q", "-b", 2, input=f"{LINES[2]}\n{long}\n{LINES[2]}\n", timeout=1200
+    )
     assert done.returncode == 0
     out = done.stdout.split("\n")
     assert len(out) == 4 and out[0] == out[2]
     assert done.stderr.count("\n") == 1 and "<stdin>:2: 10,000 words" in done.stderr
 
 
-def test_nbest_is_moses_format_and_agrees_with_everything(tiny: Path, command: Command, tmp_path: Path) -> None:
+def test_nbest_is_moses_format_and_agrees_with_everything(
+    tiny: Path, command: Command, tmp_path: Path
+) -> None:
     text = "\n".join([*LINES, "", LINES[0]]) + "\n"
     lists = {k: translate(command, tiny, text, "--n-best", k, "-b", 6) for k in (1, 4)}
     entries = [nbest.parse(line, "x") for line in lists[4]]
@@ -68,7 +77,13 @@ def test_nbest_is_moses_format_and_agrees_with_everything(tiny: Path, command: C
     assert [nbest.write(entry) for entry in firsts] == lists[1], "a larger n-best never changes the 1-best"
     assert lists[1][4] == "4 |||  ||| NMT0= 0 ||| 0"
     tokenized = translate(
-        command, tiny, "\n".join(" ".join(line.lower().replace(".", " .").split()) for line in [*LINES, "", LINES[0]]) + "\n", "--tokenized", "-b", 6
+        command,
+        tiny,
+        "\n".join(" ".join(line.lower().replace(".", " .").split()) for line in [*LINES, "", LINES[0]])
+        + "\n",
+        "--tokenized",
+        "-b",
+        6,
     )
     assert [" ".join(entry.words) for entry in firsts] == tokenized
     for entry in entries:
@@ -86,12 +101,16 @@ def test_nbest_is_moses_format_and_agrees_with_everything(tiny: Path, command: C
 
 def test_escaped_is_tokenized_with_moses_escapes(tiny: Path, command: Command) -> None:
     """On both ways: what the model reads and says is the same, in 1-best and n-best output."""
-    text = "the 's [ dog | sees & a man\n\nthe dog 's sees\n" + "".join(f"{line.lower().rstrip('.')} .\n" for line in LINES)
+    text = "the 's [ dog | sees & a man\n\nthe dog 's sees\n" + "".join(
+        f"{line.lower().rstrip('.')} .\n" for line in LINES
+    )
     escaped = "\n".join(" ".join(map(escape, line.split(" "))) for line in text.split("\n"))
     assert "&apos;s &#91; dog &#124; sees &amp;" in escaped
     for more in ([], ["--n-best", 3, "-b", 3]):
         plain = command("nmt-translate", tiny / "run", "-q", "--tokenized", *more, input=text).stdout
-        assert command("nmt-translate", tiny / "run", "-q", "--escaped", *more, input=escaped).stdout == plain.replace("'", "&apos;")
+        assert command(
+            "nmt-translate", tiny / "run", "-q", "--escaped", *more, input=escaped
+        ).stdout == plain.replace("'", "&apos;")
         assert "'" in plain
 
 
@@ -105,13 +124,22 @@ def test_output_file_equals_stdout_and_gzip_goes_in(tiny: Path, command: Command
     import gzip
 
     (tmp_path / "in").write_bytes(gzip.compress("".join(line + "\n" for line in LINES).encode()))
-    assert command("nmt-translate", tiny / "run", "-q", "--input", tmp_path / "in", "--output", tmp_path / "out").returncode == 0
-    assert (tmp_path / "out").read_text().split("\n")[:-1] == translate(command, tiny, "\n".join(LINES) + "\n")
+    assert (
+        command(
+            "nmt-translate", tiny / "run", "-q", "--input", tmp_path / "in", "--output", tmp_path / "out"
+        ).returncode
+        == 0
+    )
+    assert (tmp_path / "out").read_text().split("\n")[:-1] == translate(
+        command, tiny, "\n".join(LINES) + "\n"
+    )
 
 
 def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
-    process = subprocess.Popen([name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin and process.stdout
     process.stdin.write(b"The man sees the dog.\n")
     process.stdin.flush()
@@ -122,7 +150,9 @@ def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
 
 
 def test_underscores_in_flags(tiny: Path, command: Command) -> None:
-    assert translate(command, tiny, LINES[0] + "\n", "--beam_size", "3") == translate(command, tiny, LINES[0] + "\n", "-b", 3)
+    assert translate(command, tiny, LINES[0] + "\n", "--beam_size", "3") == translate(
+        command, tiny, LINES[0] + "\n", "-b", 3
+    )
 
 
 REFUSALS = {
@@ -141,7 +171,9 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_refusals(
+    case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
     (tmp_path / "BAD").write_bytes(b"good\nb\xe9\n")
     arguments, text, message = REFUSALS[case]
     given = [{"RUN": str(tiny / "run"), "BAD": str(tmp_path / "BAD")}.get(word, word) for word in arguments]
@@ -153,15 +185,23 @@ def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refus
 
         if torch.cuda.is_available():
             pytest.skip("there is a GPU")
-    assert message in refused(command("nmt-translate", *(["-q"] if case in ("nul", "full disk") else []), *given, input=text))
+    assert message in refused(
+        command("nmt-translate", *(["-q"] if case in ("nul", "full disk") else []), *given, input=text)
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"BAD"}, "something was left behind"
 
 
 @pytest.mark.parametrize("name", ["nmt-translate", "nmt-score", "smt-score-table"])
-def test_damaged_runs_are_refused_by_every_command(name: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_damaged_runs_are_refused_by_every_command(
+    name: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
     def call(run: Path) -> str:
         pair = ["--source", tiny / "dev.en", "--target", tiny / "dev.fr"]
-        arguments = {"nmt-translate": [run], "nmt-score": [run, *pair], "smt-score-table": ["-", "-f", f"translation={run}"]}[name]
+        arguments = {
+            "nmt-translate": [run],
+            "nmt-score": [run, *pair],
+            "smt-score-table": ["-", "-f", f"translation={run}"],
+        }[name]
         text = "a ||| b ||| 1\n" if name == "smt-score-table" else "a\n"
         return refused(command(name, *arguments, "--output", tmp_path / "out", input=text))
 
@@ -179,7 +219,14 @@ def test_damaged_runs_are_refused_by_every_command(name: str, tiny: Path, tmp_pa
 def test_full_stdout_is_one_line(tiny: Path, refused: Callable[..., str]) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([name, "-q", tiny / "run"], input=b"a\n", stdout=full, stderr=subprocess.PIPE, check=False, timeout=1200)
+        done = subprocess.run(
+            [name, "-q", tiny / "run"],
+            input=b"a\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=1200,
+        )
     line = refused(subprocess.CompletedProcess(done.args, done.returncode, "", done.stderr.decode()))
     assert "cannot write: No space left" in line
 
@@ -202,7 +249,12 @@ def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Cal
 
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
-    process = subprocess.Popen([name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [name, tiny / "run", "-q", "--read-ahead", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdout and process.stdin and process.stderr
     process.stdout.close()
     _, messages = process.communicate(b"The man sees the dog.\n" * 50, timeout=1200)
@@ -210,38 +262,83 @@ def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
 
 
 def test_score_one_line_a_pair_with_words_that_sum(tiny: Path, command: Command) -> None:
-    done = command("nmt-score", tiny / "run", "-q", "--source", tiny / "dev.en", "--target", tiny / "dev.fr", "--word-scores")
+    done = command(
+        "nmt-score",
+        tiny / "run",
+        "-q",
+        "--source",
+        tiny / "dev.en",
+        "--target",
+        tiny / "dev.fr",
+        "--word-scores",
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("\n")[:-1]
     assert len(lines) == 20
     for line in lines:
         total, words = line.split(" ||| ")
         assert sum(map(float, words.split())) == pytest.approx(float(total), abs=1e-4)
-    plain = command("nmt-score", tiny / "run", "-q", "-s", tiny / "dev.en", "-t", tiny / "dev.fr").stdout.split()
+    plain = command(
+        "nmt-score", tiny / "run", "-q", "-s", tiny / "dev.en", "-t", tiny / "dev.fr"
+    ).stdout.split()
     assert plain == [line.split(" ||| ")[0] for line in lines]
 
 
 def test_score_keeps_empty_lines(tiny: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("The man sees the dog.\n\n")
     (tmp_path / "t").write_text("\nL'homme voit le chien.\n")
-    done = command("nmt-score", tiny / "run", "-q", "-s", tmp_path / "s", "-t", tmp_path / "t", "--word-scores")
+    done = command(
+        "nmt-score", tiny / "run", "-q", "-s", tmp_path / "s", "-t", tmp_path / "t", "--word-scores"
+    )
     assert [len(line.split(" ||| ")[1].split()) for line in done.stdout.split("\n")[:-1]] == [1, 7]
 
 
-def test_score_refuses_unequal_files(tiny: Path, command: Command, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_score_refuses_unequal_files(
+    tiny: Path, command: Command, tmp_path: Path, refused: Callable[..., str]
+) -> None:
     (tmp_path / "t").write_text("x\n" * 7)
-    done = command("nmt-score", tiny / "run", "-s", tiny / "dev.en", "-t", tmp_path / "t", "-o", tmp_path / "out")
+    done = command(
+        "nmt-score", tiny / "run", "-s", tiny / "dev.en", "-t", tmp_path / "t", "-o", tmp_path / "out"
+    )
     assert "t: 7 lines, but" in refused(done) and "has 20" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
 COMMANDS = [
     f"nmt-{name}"
-    for name in ("train", "translate", "score", "analyze", "vocab", "subword", "tokenize", "clean", "average", "ngram", "perplexity", "sample", "dictionary")
+    for name in (
+        "train",
+        "translate",
+        "score",
+        "analyze",
+        "vocab",
+        "subword",
+        "tokenize",
+        "clean",
+        "average",
+        "ngram",
+        "perplexity",
+        "sample",
+        "dictionary",
+    )
 ]
 COMMANDS += [
     f"smt-{name}"
-    for name in ("score-table", "filter-table", "rescore", "tune-nbest", "ini", "moses", "select", "align", "extract", "train", "decode", "tune", "propose")
+    for name in (
+        "score-table",
+        "filter-table",
+        "rescore",
+        "tune-nbest",
+        "ini",
+        "moses",
+        "select",
+        "align",
+        "extract",
+        "train",
+        "decode",
+        "tune",
+        "propose",
+    )
 ]
 
 
@@ -250,19 +347,30 @@ def test_help_loads_no_torch(name: str, command: Command) -> None:
     done = command(name, "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0 and "usage" in done.stdout
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
-    heavy = {"torch", "sacrebleu", "sacremoses", "omegaconf"} | ({"numpy"} if name != "nmt-ngram" else set())  # its options stand beside the estimator
+    heavy = {"torch", "sacrebleu", "sacremoses", "omegaconf"} | (
+        {"numpy"} if name != "nmt-ngram" else set()
+    )  # its options stand beside the estimator
     assert "argparse" in loaded and not loaded & heavy
 
 
 def test_thread_policy_is_set_unless_the_user_set_it() -> None:
-    code = "import os; from nmt.cli import options; options.before_torch(); print(os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
-    clean = {key: value for key, value in os.environ.items() if key not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    code = (
+        "import os; from nmt.cli import options; options.before_torch(); "
+        "print(os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
+    )
+    clean = {
+        key: value for key, value in os.environ.items() if key not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    }
     for extra, expected in (({}, "PASSIVE 0"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE 0")):
-        done = subprocess.run([sys.executable, "-c", code], env={**clean, **extra}, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**clean, **extra}, capture_output=True, text=True, check=True
+        )
         assert done.stdout.strip() == expected
 
 
-def run_translate(command: Command, run: Path, *options: object, text: str = "\n".join(LINES) + "\n") -> list[str]:
+def run_translate(
+    command: Command, run: Path, *options: object, text: str = "\n".join(LINES) + "\n"
+) -> list[str]:
     done = command("nmt-translate", run, "-q", *options, input=text)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1]
@@ -270,70 +378,145 @@ def run_translate(command: Command, run: Path, *options: object, text: str = "\n
 
 def test_an_ensemble_of_one_run_is_that_run(attentive: Path, command: Command) -> None:
     alone = run_translate(command, attentive, "--n-best", 3, "--beam-size", 3)
-    done = command("nmt-translate", attentive, attentive, attentive, "-q", "--n-best", 3, "--beam-size", 3, input="\n".join(LINES) + "\n")
+    done = command(
+        "nmt-translate",
+        attentive,
+        attentive,
+        attentive,
+        "-q",
+        "--n-best",
+        3,
+        "--beam-size",
+        3,
+        input="\n".join(LINES) + "\n",
+    )
     parse = [[nbest.parse(line, "x") for line in lines] for lines in (alone, done.stdout.split("\n")[:-1])]
     assert [found.words for found in parse[0]] == [found.words for found in parse[1]] != []
     for one, other in zip(*parse, strict=True):
         assert one.features["NMT0"] == pytest.approx(other.features["NMT0"], abs=1e-4)
 
 
-def test_an_ensemble_scores_as_it_translates(tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str], attentive: Path) -> None:
+def test_an_ensemble_scores_as_it_translates(
+    tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str], attentive: Path
+) -> None:
     """Two checkpoints' runs: the printed log p is nmt-score's; vocabularies that differ are refused."""
     steps = sorted(int(path.stem.removeprefix("step-")) for path in (tiny / "run").glob("step-*.pt"))
     command("nmt-average", tiny / "run", "--steps", steps[0], "--output", tmp_path / "other")
     runs = [tiny / "run", tmp_path / "other"]
     found = [
         nbest.parse(line, "x")
-        for line in command("nmt-translate", *runs, "-q", "--n-best", 1, "--tokenized", input="the man sings .\n").stdout.split("\n")[:-1]
+        for line in command(
+            "nmt-translate", *runs, "-q", "--n-best", 1, "--tokenized", input="the man sings .\n"
+        ).stdout.split("\n")[:-1]
     ]
     (tmp_path / "s").write_text("the man sings .\n")
     (tmp_path / "t").write_text(" ".join(found[0].words) + "\n", encoding="utf-8")
-    scored = command("nmt-score", *runs, "-q", "--tokenized", "--source", tmp_path / "s", "--target", tmp_path / "t")
+    scored = command(
+        "nmt-score", *runs, "-q", "--tokenized", "--source", tmp_path / "s", "--target", tmp_path / "t"
+    )
     assert float(scored.stdout) == pytest.approx(found[0].features["NMT0"][0], abs=1e-4)
-    assert "an ensemble needs one and the same" in refused(command("nmt-translate", "-q", tiny / "run", attentive, input="a\n"))
+    assert "an ensemble needs one and the same" in refused(
+        command("nmt-translate", "-q", tiny / "run", attentive, input="a\n")
+    )
 
 
-def test_prefixes_and_lengths(attentive: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_prefixes_and_lengths(
+    attentive: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
     (tmp_path / "prefix").write_text("la femme\n\nle\nun chien\n", encoding="utf-8")
     forced = run_translate(command, attentive, "--prefix", tmp_path / "prefix")
     free = run_translate(command, attentive)
-    assert forced[0].lower().startswith("la femme") and forced[3].lower().startswith("un chien") and forced[1] == free[1]
-    assert all(len(line.split()) <= 2 for line in run_translate(command, attentive, "--max-length", 2, "--tokenized"))
-    long = [nbest.parse(line, "x") for line in run_translate(command, attentive, "--min-length", 12, "--n-best", 1, "--beam-size", 2)]
+    assert (
+        forced[0].lower().startswith("la femme")
+        and forced[3].lower().startswith("un chien")
+        and forced[1] == free[1]
+    )
+    assert all(
+        len(line.split()) <= 2 for line in run_translate(command, attentive, "--max-length", 2, "--tokenized")
+    )
+    long = [
+        nbest.parse(line, "x")
+        for line in run_translate(command, attentive, "--min-length", 12, "--n-best", 1, "--beam-size", 2)
+    ]
     assert len(long) == 4
     (tmp_path / "short").write_text("la\n")
-    assert "short: 1 lines" in refused(command("nmt-translate", "-q", attentive, "--input", tmp_path / "prefix", "--prefix", tmp_path / "short"))
+    assert "short: 1 lines" in refused(
+        command(
+            "nmt-translate", "-q", attentive, "--input", tmp_path / "prefix", "--prefix", tmp_path / "short"
+        )
+    )
 
 
 def test_sampling_is_seeded_and_apart_from_neighbours(attentive: Path, command: Command) -> None:
     drawn = run_translate(command, attentive, "--sample", 3, "--seed", 5)
-    assert len(drawn) == 12 and drawn == run_translate(command, attentive, "--sample", 3, "--seed", 5, "--read-ahead", 1)
+    assert len(drawn) == 12 and drawn == run_translate(
+        command, attentive, "--sample", 3, "--seed", 5, "--read-ahead", 1
+    )
     assert drawn != run_translate(command, attentive, "--sample", 3, "--seed", 6)
     assert len(run_translate(command, attentive, "--sample", 1, "--temperature", 0.5)) == 4
 
 
-def test_alignments_and_unknown_words(attentive: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
-    """Word pairs for each line, inside both lines; with a model of whole words UNK becomes a source word or its translation."""
-    lines = run_translate(command, attentive, "--tokenized", "--alignments", tmp_path / "a", text="the man sings\n\nthe dog\n")
-    pairs = [[tuple(map(int, pair.split("-"))) for pair in line.split()] for line in (tmp_path / "a").read_text().split("\n")[:-1]]
+def test_alignments_and_unknown_words(
+    attentive: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
+    """Word pairs for each line, inside both lines; with a model of whole words UNK becomes a source word or
+    its translation."""
+    lines = run_translate(
+        command, attentive, "--tokenized", "--alignments", tmp_path / "a", text="the man sings\n\nthe dog\n"
+    )
+    pairs = [
+        [tuple(map(int, pair.split("-"))) for pair in line.split()]
+        for line in (tmp_path / "a").read_text().split("\n")[:-1]
+    ]
     assert len(pairs) == 3 and pairs[1] == [] and pairs[0]
     for source, target, found in zip(("the man sings", "", "the dog"), lines, pairs, strict=True):
         assert all(s < len(source.split()) and t < len(target.split()) for s, t in found)
         assert {t for _, t in found} == set(range(len(target.split())))
-    options = ["model.encoder=birnn", "model.attention=20", "training.max_steps=40", "training.validate_every=0", "data.target.vocabulary=4"]
+    options = [
+        "model.encoder=birnn",
+        "model.attention=20",
+        "training.max_steps=40",
+        "training.validate_every=0",
+        "data.target.vocabulary=4",
+    ]
     assert command("nmt-train", tiny / "train.yaml", f"run={tmp_path}/words", *options).returncode == 0
     plain = run_translate(command, tmp_path / "words", "--tokenized", "--replace-unknown", text="zzz zzz\n")
     (tmp_path / "lex").write_text("qqq zzz 1\n")
-    found = run_translate(command, tmp_path / "words", "--tokenized", "--replace-unknown", "--lexicon", tmp_path / "lex", text="zzz zzz\n")
-    assert "zzz" in plain[0].split() and plain[0].replace("zzz", "qqq") == found[0] and "<unk>" not in plain[0]
-    assert "has no attention" in refused(command("nmt-translate", "-q", tiny / "run", "--alignments", tmp_path / "b", input="a\n"))
-    assert "goes with --replace-unknown" in refused(command("nmt-translate", "-q", attentive, "--lexicon", tmp_path / "lex", input="a\n"))
-    assert "goes with none of" in refused(command("nmt-translate", "-q", attentive, "--sample", 2, "--n-best", 2, input="a\n"))
+    found = run_translate(
+        command,
+        tmp_path / "words",
+        "--tokenized",
+        "--replace-unknown",
+        "--lexicon",
+        tmp_path / "lex",
+        text="zzz zzz\n",
+    )
+    assert (
+        "zzz" in plain[0].split() and plain[0].replace("zzz", "qqq") == found[0] and "<unk>" not in plain[0]
+    )
+    assert "has no attention" in refused(
+        command("nmt-translate", "-q", tiny / "run", "--alignments", tmp_path / "b", input="a\n")
+    )
+    assert "goes with --replace-unknown" in refused(
+        command("nmt-translate", "-q", attentive, "--lexicon", tmp_path / "lex", input="a\n")
+    )
+    assert "goes with none of" in refused(
+        command("nmt-translate", "-q", attentive, "--sample", 2, "--n-best", 2, input="a\n")
+    )
 
 
 def test_a_shortlist_allows_its_words_alone(tiny: Path, tmp_path: Path, command: Command) -> None:
     (tmp_path / "lex").write_text("le the 0.5\nchien dog 1\nhomme man 1\n", encoding="utf-8")
-    found = run_translate(command, tiny / "run", "--tokenized", "--shortlist", tmp_path / "lex", "--shortlist-frequent", 1, text="the dog\n")
+    found = run_translate(
+        command,
+        tiny / "run",
+        "--tokenized",
+        "--shortlist",
+        tmp_path / "lex",
+        "--shortlist-frequent",
+        1,
+        text="the dog\n",
+    )
     frequent = (tiny / "run" / "target.vocab").read_text(encoding="utf-8").split("\n")[1].split("\t")[0]
     assert found[0] and set(found[0].split()) <= {"le", "chien", frequent}
 
@@ -351,7 +534,11 @@ def test_the_python_interface_is_the_command(attentive: Path, tiny: Path, comman
     from nmt.run import Run
 
     run = Run.load(attentive)
-    assert run.translate([*LINES, ""]) == run_translate(command, attentive, text="\n".join([*LINES, ""]) + "\n")
+    assert run.translate([*LINES, ""]) == run_translate(
+        command, attentive, text="\n".join([*LINES, ""]) + "\n"
+    )
     pairs = [("The man sings.", "L'homme chante."), ("", "")]
     assert run.score(pairs) == pytest.approx([sum(values) for values in run.word_scores(pairs)])
-    assert len(run.n_best(LINES[:1])[0]) > 1 and Run.load(attentive, attentive).score(pairs) == pytest.approx(run.score(pairs), abs=1e-6)
+    assert len(run.n_best(LINES[:1])[0]) > 1 and Run.load(attentive, attentive).score(pairs) == pytest.approx(
+        run.score(pairs), abs=1e-6
+    )

@@ -1,4 +1,5 @@
-"""What can happen to a file on its way: cut, flipped, shuffled, typed into. Valid bytes in, mutated bytes out."""
+"""What can happen to a file on its way: cut, flipped, shuffled, typed into. Valid bytes in, mutated bytes
+out."""
 
 import gzip
 import re
@@ -10,10 +11,13 @@ Draw = Callable[[st.SearchStrategy[int]], int]
 
 # fmt: off
 NASTY = [
-    b"", b" ", b"\0", b"\r", b"\n", b"\t", b"\xff", b"\xc3", "\u2028".encode(), "²".encode(), b"-1", b"nan", b"-inf", b"1e999", b"1e-999", b"9" * 25,
+    b"", b" ", b"\0", b"\r", b"\n", b"\t", b"\xff", b"\xc3", "\u2028".encode(), "²".encode(), b"-1", b"nan",
+    b"-inf", b"1e999", b"1e-999", b"9" * 25,
     b"9" * 5000,
-    b"1_0", b"0x10", b"+1", b"99999999", b"-0", b"x" * 5000, "é".encode() * 3000, b"|||", b" ||| ", b"<s>", b"</s>", b"<unk>", b"@@", b"[1]", b"[" * 3000,
-    b"{" * 3000, b"${a}", b"${oc.env:HOME}", b"&a", b"*a", b"!!python/object:os.system", b"\x1b[2J", b"%s", b"\xef\xbb\xbf", b"\\", b'"', b"'", b"null",
+    b"1_0", b"0x10", b"+1", b"99999999", b"-0", b"x" * 5000, "é".encode() * 3000, b"|||", b" ||| ", b"<s>",
+    b"</s>", b"<unk>", b"@@", b"[1]", b"[" * 3000,
+    b"{" * 3000, b"${a}", b"${oc.env:HOME}", b"&a", b"*a", b"!!python/object:os.system", b"\x1b[2J", b"%s",
+    b"\xef\xbb\xbf", b"\\", b'"', b"'", b"null",
     b"true",
 ]
 # fmt: on

@@ -1,4 +1,5 @@
-"""Every reader of the project with a valid file for it. Each entry: a folder of valid files, the one that is damaged, the reader."""
+"""Every reader of the project with a valid file for it. Each entry: a folder of valid files, the one that is
+damaged, the reader."""
 
 import gzip
 import shutil
@@ -43,14 +44,16 @@ class Reader:
 
 def text(*lines: str) -> Callable[[Path], object]:
     """A folder with one file, `file`."""
-    return lambda folder: (folder / "file").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return lambda folder: (folder / "file").write_text(
+        "".join(line + "\n" for line in lines), encoding="utf-8"
+    )
 
 
 def drained(found: Iterable[Any]) -> int:
     return sum(1 for _ in found)
 
 
-# ---- nmt ------------------------------------------------------------------------------------------------------------------------
+# ---- nmt ---------------------------------------------------------------------------------------------------
 
 VOCAB = ["#version: 1 vocabulary size=3", "the\t10", "cat\t7", "l'\t5", "sat\t1"]
 TABLE = [
@@ -64,12 +67,15 @@ NBEST = [
     "1 ||| c ||| LM0= -3 TM0= 0 1e-3 ||| -9",
 ]
 ARPA = [
-    "\\data\\", "ngram 1=5", "ngram 2=3", "", "\\1-grams:", "-1.5\t<unk>", "0\t<s>\t-0.5", "-0.7\t</s>", "-0.6\tp\t-0.25", "-0.9\tq\t-0.1", "",
+    "\\data\\", "ngram 1=5", "ngram 2=3", "", "\\1-grams:", "-1.5\t<unk>", "0\t<s>\t-0.5", "-0.7\t</s>",
+    "-0.6\tp\t-0.25", "-0.9\tq\t-0.1", "",
     "\\2-grams:", "-0.3\t<s> p", "-0.4\tp q", "-0.2\tq </s>", "", "\\end\\",
 ]  # fmt: skip
 CONFIG = [
-    "run: runs/x", "seed: 3", "data:", "  train_source: a.en", "  train_target: a.fr", "  max_length: 40", "  source: {language: en, case: lower}",
-    "model: {embedding: 16, hidden: 24, maxout: 12, dropout: 0.1}", "training:", "  learning_rate: 0.01", "  max_steps: 60", "  cost: word",
+    "run: runs/x", "seed: 3", "data:", "  train_source: a.en", "  train_target: a.fr", "  max_length: 40",
+    "  source: {language: en, case: lower}",
+    "model: {embedding: 16, hidden: 24, maxout: 12, dropout: 0.1}", "training:", "  learning_rate: 0.01",
+    "  max_steps: 60", "  cost: word",
 ]  # fmt: skip
 
 
@@ -82,13 +88,18 @@ def read_codes(path: Path) -> None:
 
 
 def read_overrides(path: Path) -> None:
-    text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")  # as the system hands over arguments
+    text = (
+        path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")
+    )  # as the system hands over arguments
     config.load(str(path.parent / "config.yaml"), list(filter(None, text.split("\n")[:5])))
 
 
 def overrides(folder: Path) -> None:
     files.write_text(folder / "config.yaml", CONFIG)
-    files.write_text(folder / "overrides", ["model.hidden=32", "training.learning_rate=1e-4", "data.source.case=keep", "seed=7"])
+    files.write_text(
+        folder / "overrides",
+        ["model.hidden=32", "training.learning_rate=1e-4", "data.source.case=keep", "seed=7"],
+    )
 
 
 def old_run(folder: Path) -> None:
@@ -110,7 +121,14 @@ def read_run(path: Path) -> None:
 def train_state(folder: Path) -> None:
     progress = {"step": 600, "epoch": 1, "batch": 0, "best": 1.0, "best_step": 600, "saved": [600]}
     optimizer = {"state": {0: {"mean": torch.ones(3)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
-    state = {"progress": progress, "optimizer": optimizer, "random": torch.get_rng_state(), "random_cuda": [], "sizes": [0, 0], "extra": {}}
+    state = {
+        "progress": progress,
+        "optimizer": optimizer,
+        "random": torch.get_rng_state(),
+        "random_cuda": [],
+        "sizes": [0, 0],
+        "extra": {},
+    }
     old_run(folder)
     torch.save(state, folder / "run" / "training.pt")
     manifest.write(folder / "run", [path.name for path in sorted((folder / "run").iterdir())])
@@ -135,19 +153,38 @@ def hypotheses(folder: Path) -> None:
 
 READERS: dict[str, Reader] = {
     "text": Reader(text("a b c", "", "été"), "file", lambda path: drained(files.read_lines(path))),
-    "gzip": Reader(lambda folder: (folder / "file").write_bytes(gzip.compress(b"a b\n" * 50)), "file", lambda path: drained(files.read_lines(path))),
+    "gzip": Reader(
+        lambda folder: (folder / "file").write_bytes(gzip.compress(b"a b\n" * 50)),
+        "file",
+        lambda path: drained(files.read_lines(path)),
+    ),
     "vocabulary": Reader(text(*VOCAB), "file", Vocab.load),
     "codes": Reader(text("#version: 0.2", "l o", "lo w</w>", "e r</w>"), "file", read_codes),
-    "truecase": Reader(text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", tokenize.load_truecase),
-    "dictionary": Reader(text("#version: 1 dictionary size=3", "a\t5", "b\t3", "a b\t2"), "file", Dictionary.load),
+    "truecase": Reader(
+        text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", tokenize.load_truecase
+    ),
+    "dictionary": Reader(
+        text("#version: 1 dictionary size=3", "a\t5", "b\t3", "a b\t2"), "file", Dictionary.load
+    ),
     "arpa": Reader(text(*ARPA), "file", read_arpa),
     "lexicon": Reader(text("chat cat 0.5", "le the 0.25", "NULL the 1"), "file", Lexicon.load),
     "n-best list": Reader(text(*NBEST), "file", lambda path: drained(nbest.read(path))),
     "phrase table": Reader(text(*TABLE), "file", lambda path: drained(phrase_table.checked(path))),
-    "hypotheses": Reader(hypotheses, "file", lambda path: systems.load(str(path.parent / "source"), [str(path.parent / "source")], [str(path)], None, "none")),
-    "scores": Reader(text("-1.5 ||| -1 -0.5", "-2", "-3.25"), "file", lambda path: correlation.read_scores(str(path))),
+    "hypotheses": Reader(
+        hypotheses,
+        "file",
+        lambda path: systems.load(
+            str(path.parent / "source"), [str(path.parent / "source")], [str(path)], None, "none"
+        ),
+    ),
+    "scores": Reader(
+        text("-1.5 ||| -1 -0.5", "-2", "-3.25"), "file", lambda path: correlation.read_scores(str(path))
+    ),
     "train.tsv": Reader(
-        lambda folder: [files.write_text(folder / f"{name}.tsv", ["step\tcost\tbleu", "10\t3.5\t1.5", "20\t3.25\tnan"]) for name in ("train", "dev")],
+        lambda folder: [
+            files.write_text(folder / f"{name}.tsv", ["step\tcost\tbleu", "10\t3.5\t1.5", "20\t3.25\tnan"])
+            for name in ("train", "dev")
+        ],
         "train.tsv",
         lambda path: list(curves.to_tsv({"run": curves.read(path.parent)})),
     ),
@@ -158,16 +195,28 @@ READERS: dict[str, Reader] = {
     "ids": Reader(ids, "data/source.ids", read_corpus),
     "offsets": Reader(ids, "data/target.offsets", read_corpus),
 }
-PARTS = ("version", "config.yaml", "checkpoints.json", "source.vocab", "target.codes", "source.truecase", "step-600.pt")
+PARTS = (
+    "version",
+    "config.yaml",
+    "checkpoints.json",
+    "source.vocab",
+    "target.codes",
+    "source.truecase",
+    "step-600.pt",
+)
 READERS |= {f"old run: {name}": Reader(old_run, f"run/{name}", read_run, 4) for name in PARTS}
-READERS |= {f"new run: {name}": Reader(new_run, f"run/{name}", read_run, 4) for name in (*PARTS, "manifest.json")}
+READERS |= {
+    f"new run: {name}": Reader(new_run, f"run/{name}", read_run, 4) for name in (*PARTS, "manifest.json")
+}
 
-# ---- smt ------------------------------------------------------------------------------------------------------------------------
+# ---- smt ---------------------------------------------------------------------------------------------------
 
 WEIGHTS = ["# weights", "LM0= 0.5", "TM0= 0.2 -0.1", "UnknownWordPenalty0= 1"]
 INI = [
-    "[input-factors]", "0", "[mapping]", "0 T 0", "[distortion-limit]", "6", "[feature]", "UnknownWordPenalty", "Distortion",
-    "PhraseDictionaryMemory name=TM0 num-features=4 path=table input-factor=0 output-factor=0 table-limit=20", "KENLM name=LM0 factor=0 path=lm order=3",
+    "[input-factors]", "0", "[mapping]", "0 T 0", "[distortion-limit]", "6", "[feature]",
+    "UnknownWordPenalty", "Distortion",
+    "PhraseDictionaryMemory name=TM0 num-features=4 path=table input-factor=0 output-factor=0 table-limit=20",
+    "KENLM name=LM0 factor=0 path=lm order=3",
     "[weight]", "Distortion0= 0.3", "TM0= 0.2 0.2 0.2 0.2", "LM0= 0.5",
 ]  # fmt: skip
 FEATURES = ["FEATURES_TXT_BEGIN_0 0 2 2 LM0_0 TM0_0", "-1 0.5", "-2 0.25", "FEATURES_TXT_END_0"]
@@ -255,12 +304,24 @@ def read_tuned(path: Path) -> None:
 
 
 READERS |= {
-    "word translation table": Reader(text("chat cat 0.5", "le the 0.25", "NULL the 1"), "file", lambda path: propose.read_lexicon(str(path))),
+    "word translation table": Reader(
+        text("chat cat 0.5", "le the 0.25", "NULL the 1"),
+        "file",
+        lambda path: propose.read_lexicon(str(path)),
+    ),
     "alignments": Reader(text("0-0 1-2", "", "0-0"), "file", lambda path: drained(alignment.read(path))),
     "weights": Reader(text(*WEIGHTS), "file", weights.read),
-    "starting weights": Reader(text("0.5 0.25 0.25"), "file", lambda path: tune_nbest.read_init(str(path), ["LM0_0", "TM0_0", "TM0_1"])),
+    "starting weights": Reader(
+        text("0.5 0.25 0.25"),
+        "file",
+        lambda path: tune_nbest.read_init(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
+    ),
     "moses.ini": Reader(text(*INI), "file", read_ini),
-    "scores.json": Reader(scored, "table.scores.json", lambda path: reuse.OldTable(str(path).removesuffix(".scores.json"), ["a"])),
+    "scores.json": Reader(
+        scored,
+        "table.scores.json",
+        lambda path: reuse.OldTable(str(path).removesuffix(".scores.json"), ["a"]),
+    ),
     "table of proposals": Reader(text(*TABLE), "file", lambda path: propose.read_table(str(path), None)),
     "features of mert": Reader(pools, "features", read_pool),
     "scores of mert": Reader(pools, "scores", read_pool),
@@ -270,7 +331,11 @@ READERS |= {
     "decoder: lm": Reader(model, "model/lm0", read_model),
     "decoder: cache": Reader(cached, "cached", read_cached),
     "markup": Reader(
-        text('a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np> b', "<zone> a b </zone> c", 'a <wall/> <x translation="y" span="0-0"/>'),
+        text(
+            'a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np> b',
+            "<zone> a b </zone> c",
+            'a <wall/> <x translation="y" span="0-0"/>',
+        ),
         "file",
         read_markup,
     ),

@@ -1,4 +1,5 @@
-"""Commands given damaged files: exit status 0 or 2, a last line that says why, no traceback, nothing half-written."""
+"""Commands given damaged files: exit status 0 or 2, a last line that says why, no traceback, nothing
+half-written."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""Whatever has happened to a file, its reader returns, or raises a UserError of one short line that names it: nothing else, soon, in little memory."""
+"""Whatever has happened to a file, its reader returns, or raises a UserError of one short line that names it:
+nothing else, soon, in little memory."""
 
 import logging
 import os
@@ -23,7 +24,13 @@ CASES = 500  # of each reader, in the slow ring
 
 def options(cases: int) -> Any:
     return settings(
-        max_examples=cases, derandomize=True, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=False
+        max_examples=cases,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
     )
 
 
@@ -34,7 +41,11 @@ def bounded() -> Iterator[None]:
     def late(number: int, frame: Any) -> NoReturn:
         raise AssertionError(f"not done in {SECONDS} s")
 
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") if Path("/proc/self/statm").exists() else None
+    used = (
+        int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        if Path("/proc/self/statm").exists()
+        else None
+    )
     before = resource.getrlimit(resource.RLIMIT_AS)
     handler = signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)

@@ -39,7 +39,8 @@ VERIFIED = ["step-*.pt", "source.vocab", "target.vocab", "config.yaml", "checkpo
 
 @pytest.mark.parametrize("name", VERIFIED)
 def test_truncated_files_give_one_clear_error(run: Path, name: str) -> None:
-    """Cut at any byte: of a configuration at every one. Half of it is still YAML, and what is missing would get its default."""
+    """Cut at any byte: of a configuration at every one. Half of it is still YAML, and what is missing would
+    get its default."""
     paths = list(run.glob(name))
     whole = {path: path.read_bytes() for path in paths}
     lengths = range(min(map(len, whole.values())))
@@ -120,7 +121,8 @@ def test_values_out_of_range_in_a_configuration_are_refused(old: Path) -> None:
 
 
 def test_a_save_in_the_midst_of_loading_is_no_half_state(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training takes away the weights that the index has just named: the newer ones are loaded, and no lock is needed."""
+    """A training takes away the weights that the index has just named: the newer ones are loaded, and no lock
+    is needed."""
     find, saves = run_directory.find_step, iter([61, 62])
 
     def racing(directory: Path, which: str) -> int:
@@ -161,7 +163,10 @@ def test_foreign_weights_are_refused(old: Path) -> None:
 
 
 def test_missing_things_are_named(run: Path, tmp_path: Path) -> None:
-    for directory, message in ((tmp_path / "nosuch", "no such run directory"), (tmp_path, "not a run directory")):
+    for directory, message in (
+        (tmp_path / "nosuch", "no such run directory"),
+        (tmp_path, "not a run directory"),
+    ):
         with pytest.raises(CheckpointError, match=message):
             checkpoint.load(directory)
     with pytest.raises(CheckpointError, match=r"step-7\.pt: not there"):

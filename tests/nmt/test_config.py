@@ -15,7 +15,9 @@ def load(folder: Path, text: str, *overrides: str) -> config.RunConfig:
 
 
 def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
-    result = load(tmp_path, "run: r\ntraining: {learning_rate: 1e-4}\n", "model.hidden=50", "data.source.case=keep")
+    result = load(
+        tmp_path, "run: r\ntraining: {learning_rate: 1e-4}\n", "model.hidden=50", "data.source.case=keep"
+    )
     assert (result.training.learning_rate, result.model.hidden, result.data.source.case) == (1e-4, 50, "keep")
     assert result.data.target.language == "fr"
 
@@ -29,8 +31,14 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("run: r\nmodel:\n  hiden: 5\n", "c.yaml:3: unknown key 'model.hiden', did you mean 'model.hidden'?"),
-        ("run: r\nhidden: 5\n", "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden' or 'lm.hidden'?"),
-        ("run: r\ndata:\n  source: {langage: en}\n", "c.yaml:3: unknown key 'data.source.langage', did you mean 'data.source.language'?"),
+        (
+            "run: r\nhidden: 5\n",
+            "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden' or 'lm.hidden'?",
+        ),
+        (
+            "run: r\ndata:\n  source: {langage: en}\n",
+            "c.yaml:3: unknown key 'data.source.langage', did you mean 'data.source.language'?",
+        ),
         ("run: r\nmodel:\n  hidden: many\n", "c.yaml:3: model.hidden: "),
         ("run: r\nmodel: 3\n", "c.yaml:2: model is a section"),
         ("run: r\nmodel: [1\n", "c.yaml:2: not valid YAML"),
@@ -41,8 +49,14 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
         ("run: r\nseed: -1\n", "c.yaml:2: seed: -1 is out of range, expected 0 or more"),
         ("run: r\nseed: 1" + "0" * 23, "c.yaml:2: seed: '100000000000000000000000' is too large"),
         ("run: r\ntraining: {cost: words}\n", "c.yaml:2: training.cost: 'words' is unknown"),
-        ("run: r\ntraining:\n  pool: 3\n  batch_size: 0\n", "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more"),
-        ("run: r\ntraining: {schedule: inverse_sqrt}\n", "c.yaml:2: training.schedule: inverse_sqrt needs warmup"),
+        (
+            "run: r\ntraining:\n  pool: 3\n  batch_size: 0\n",
+            "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more",
+        ),
+        (
+            "run: r\ntraining: {schedule: inverse_sqrt}\n",
+            "c.yaml:2: training.schedule: inverse_sqrt needs warmup",
+        ),
         ("run: r\nx: {y: {z: 1}}\n", "c.yaml:2: unknown key 'x'"),
         ("run: r\ndata: {'': {x: 1}}\n", "c.yaml: unknown key 'data.'"),
         ("run: r\n? [1, 2]\n: 3\n", "c.yaml"),
@@ -53,7 +67,10 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
         ("run: &a [*a]\n", "c.yaml"),
         (
             "a: &a [x, x, x, x, x, x, x, x]\n"
-            + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefg", "bcdefgh", strict=True)),
+            + "".join(
+                f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n"
+                for a, b in zip("abcdefg", "bcdefgh", strict=True)
+            ),
             "expected at most",
         ),
         ("run: ${run}\n", "c.yaml:1: run: "),
@@ -69,20 +86,42 @@ def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
 NONSENSE = [
     "seed=1" + "0" * 23, "seed=-1", "threads=-1", "precision=fp16", "matmul=none",
     "data.max_length=0", "data.bpe_merges=-3", "data.bpe_dropout=1", "data.bpe_dropout=.nan",
-    "data.source.vocabulary=-5", "data.target.vocabulary=0", "data.source.min_count=-1", "data.target.case=upper",
-    "model.hidden=0", "model.hidden=99999999999999", "model.encoder_layers=0", "model.attention=-1", "model.dropout=1", "model.dropout=.nan",
-    "model.init_scale=.nan", "model.init_scale=.inf", "model.init_scale=-1", "model.cell=rnn", "model.tied=both",
-    "lm.order=1", "lm.order=99999", "lm.layers=[0]", "lm.layers=[5, -1]", "lm.normalizer=.nan", "lm.init_scale=0", "lm.removals=some", "lm.type=ngram",
-    "training.learning_rate=.inf", "training.learning_rate=.nan", "training.learning_rate=-1", "training.rho=1", "training.rho=.nan", "training.eps=-1",
-    "training.eps=0", "training.eps=.nan", "training.clip=.nan", "training.clip=.inf", "training.clip=-1", "training.decay=-1", "training.decay=.nan",
-    "training.decay=0", "training.decay=2", "training.max_minutes=.nan", "training.max_minutes=.inf", "training.max_steps=-1", "training.patience=-1",
-    "training.decay_patience=0", "training.keep=0", "training.pool=0", "training.label_smoothing=1", "training.label_smoothing=.nan",
-    "training.dev_beam=-1", "training.dev_beam=100000000", "training.warmup=-1", "training.optimizer=adamw", "training.metric=ter",
+    "data.source.vocabulary=-5", "data.target.vocabulary=0", "data.source.min_count=-1",
+    "data.target.case=upper",
+    "model.hidden=0", "model.hidden=99999999999999", "model.encoder_layers=0", "model.attention=-1",
+    "model.dropout=1", "model.dropout=.nan",
+    "model.init_scale=.nan", "model.init_scale=.inf", "model.init_scale=-1", "model.cell=rnn",
+    "model.tied=both",
+    "lm.order=1", "lm.order=99999", "lm.layers=[0]", "lm.layers=[5, -1]", "lm.normalizer=.nan",
+    "lm.init_scale=0", "lm.removals=some", "lm.type=ngram",
+    "training.learning_rate=.inf", "training.learning_rate=.nan", "training.learning_rate=-1",
+    "training.rho=1", "training.rho=.nan", "training.eps=-1",
+    "training.eps=0", "training.eps=.nan", "training.clip=.nan", "training.clip=.inf", "training.clip=-1",
+    "training.decay=-1", "training.decay=.nan",
+    "training.decay=0", "training.decay=2", "training.max_minutes=.nan", "training.max_minutes=.inf",
+    "training.max_steps=-1", "training.patience=-1",
+    "training.decay_patience=0", "training.keep=0", "training.pool=0", "training.label_smoothing=1",
+    "training.label_smoothing=.nan",
+    "training.dev_beam=-1", "training.dev_beam=100000000", "training.warmup=-1", "training.optimizer=adamw",
+    "training.metric=ter",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "override", ["model.hidden", "model.hiden=3", "model.hidden=many", "model.hidden=[1", "[=1", "data..x=1", ".=1", "=1", "a.b.c=1", "é=1", *NONSENSE]
+    "override",
+    [
+        "model.hidden",
+        "model.hiden=3",
+        "model.hidden=many",
+        "model.hidden=[1",
+        "[=1",
+        "data..x=1",
+        ".=1",
+        "=1",
+        "a.b.c=1",
+        "é=1",
+        *NONSENSE,
+    ],
 )
 def test_bad_overrides_are_named(tmp_path: Path, override: str) -> None:
     with pytest.raises(ConfigError) as error:
@@ -91,7 +130,12 @@ def test_bad_overrides_are_named(tmp_path: Path, override: str) -> None:
 
 
 def test_a_message_bears_any_override(tmp_path: Path) -> None:
-    for override in (f"seed={'9' * 5000}", f"run={'[' * 3000}", f"{'x' * 5000}=1", f"model.hidden={'y' * 5000}"):
+    for override in (
+        f"seed={'9' * 5000}",
+        f"run={'[' * 3000}",
+        f"{'x' * 5000}=1",
+        f"model.hidden={'y' * 5000}",
+    ):
         with pytest.raises(ConfigError) as error:
             load(tmp_path, "run: r\n", override)
         assert len(str(error.value)) < 400 + len(str(tmp_path))
@@ -116,7 +160,11 @@ def test_the_place_of_a_value_is_that_of_the_last_word(tmp_path: Path) -> None:
 
 
 def test_python_is_checked_alike() -> None:
-    for check in (ModelConfig(hidden=-1), LMConfig(type="cslm", order=0), TrainingConfig(learning_rate=float("inf"))):
+    for check in (
+        ModelConfig(hidden=-1),
+        LMConfig(type="cslm", order=0),
+        TrainingConfig(learning_rate=float("inf")),
+    ):
         with pytest.raises(ConfigError, match="is out of range"):
             check.check()
 
@@ -129,7 +177,15 @@ def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "run: [\n", "[]\n", "training: {tensorboard: x}\n", "model: 3\ntraining: {tensorboard: true}\n", "run: " + "[" * 3000 + "\n"]
+    "text",
+    [
+        "",
+        "run: [\n",
+        "[]\n",
+        "training: {tensorboard: x}\n",
+        "model: 3\ntraining: {tensorboard: true}\n",
+        "run: " + "[" * 3000 + "\n",
+    ],
 )
 def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(text)

@@ -13,9 +13,15 @@ def test_a_message_is_one_short_line_without_control_characters() -> None:
 
 
 def test_a_long_path_keeps_both_ends() -> None:
-    assert one_line(f"/tmp/{'x' * 5000}/text:3: bad").endswith("x/text:3: bad") and one_line(f"/tmp/{'x' * 5000}/text:3: bad").startswith("/tmp/xx")
+    assert one_line(f"/tmp/{'x' * 5000}/text:3: bad").endswith("x/text:3: bad") and one_line(
+        f"/tmp/{'x' * 5000}/text:3: bad"
+    ).startswith("/tmp/xx")
 
 
 def test_every_error_of_a_user_is_such_a_line_and_crosses_processes() -> None:
     error = DataError(f"text:1: {'é' * 5000}\n")
-    assert str(error) == str(pickle.loads(pickle.dumps(error))) and len(str(error)) < 500 and "\n" not in str(error)
+    assert (
+        str(error) == str(pickle.loads(pickle.dumps(error)))
+        and len(str(error)) < 500
+        and "\n" not in str(error)
+    )

@@ -69,11 +69,20 @@ def test_reduced_products_err_a_little_and_only_inside(precision: str, least: fl
     x, other = torch.randn(20, 100), torch.randn(100, 60)
     with torch.no_grad():
         whole = torch.addmm(layer.bias, x, layer.weight.t())
-        exact = [torch.nn.functional.linear(x, layer.weight, layer.bias), torch.mm(x, layer.weight.t()), whole, whole + 1]
+        exact = [
+            torch.nn.functional.linear(x, layer.weight, layer.bias),
+            torch.mm(x, layer.weight.t()),
+            whole,
+            whole + 1,
+        ]
         with fastmath.Reduced(precision, layer):
             out = torch.empty(20, 60)
             torch.mm(x, layer.weight.t(), out=out)
-            found = [torch.nn.functional.linear(x, layer.weight, layer.bias), out, torch.addmm(layer.bias, x, layer.weight.t())]
+            found = [
+                torch.nn.functional.linear(x, layer.weight, layer.bias),
+                out,
+                torch.addmm(layer.bias, x, layer.weight.t()),
+            ]
             found.append((layer.bias + torch.ones(20, 60)).addmm_(x, layer.weight.t()))
             assert torch.equal(torch.mm(x, other), x @ other)  # not a matrix of the model
         for a, b in zip(exact, found, strict=True):
@@ -81,12 +90,21 @@ def test_reduced_products_err_a_little_and_only_inside(precision: str, least: fl
         assert torch.equal(torch.mm(x, layer.weight.t()), exact[1])
 
 
-@pytest.mark.parametrize("options", [{"encoder": "birnn", "attention": 64}, {"cell": "lstm"}, {"encoder": "grconv"}, {"decoder_layers": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"encoder": "birnn", "attention": 64}, {"cell": "lstm"}, {"encoder": "grconv"}, {"decoder_layers": 2}],
+    ids=str,
+)
 def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, object]) -> None:
-    """Loss to 1%, the direction of every gradient to a cosine of .99; and it really is another arithmetic, forward and backward."""
+    """Loss to 1%, the direction of every gradient to a cosine of .99; and it really is another arithmetic,
+    forward and backward."""
     torch.manual_seed(0)
-    model = Translator(ModelConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True, **options), 400, 500)  # type: ignore[arg-type]
-    batch = make_batch([[3 + n % 90, 7, 8 + n] for n in range(40)], [[5 + n, 9, 11, 3 + n % 7] for n in range(40)])
+    model = Translator(
+        ModelConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True, **options), 400, 500
+    )  # type: ignore[arg-type]
+    batch = make_batch(
+        [[3 + n % 90, 7, 8 + n] for n in range(40)], [[5 + n, 9, 11, 3 + n % 7] for n in range(40)]
+    )
     results = []
     for mode in (nullcontext(), fastmath.Mixed()):
         model.zero_grad()
@@ -99,7 +117,11 @@ def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, obj
         if exact.norm() > 1e-6:
             assert torch.cosine_similarity(exact.flatten(), rounded.flatten(), 0) > 0.99, name
     changed = {
-        name for (name, _), exact, rounded in zip(model.named_parameters(), results[0][1], results[1][1], strict=True) if not torch.equal(exact, rounded)
+        name
+        for (name, _), exact, rounded in zip(
+            model.named_parameters(), results[0][1], results[1][1], strict=True
+        )
+        if not torch.equal(exact, rounded)
     }
     assert "decoder.cell.recurrent" in changed  # a gradient of a hand-written backward pass
     assert fastmath.Mixed.entered == []
@@ -112,7 +134,11 @@ def test_recurrent_gradients_are_made_in_bf16(monkeypatch: pytest.MonkeyPatch) -
     batch = make_batch([[3 + n, 7, 8] for n in range(64)], [[5 + n % 80, 9, 11] for n in range(64)])
     shapes: set[tuple[int, ...]] = set()
     product = fastmath.Mixed.product
-    monkeypatch.setattr(fastmath.Mixed, "product", lambda self, a, b: (shapes.add((*a.shape, *b.shape)), product(self, a, b))[1])
+    monkeypatch.setattr(
+        fastmath.Mixed,
+        "product",
+        lambda self, a, b: (shapes.add((*a.shape, *b.shape)), product(self, a, b))[1],
+    )
     with fastmath.Mixed():
         loss = model.loss(batch)
         shapes.clear()
@@ -140,9 +166,15 @@ def test_aligned_rows_change_no_probability() -> None:
             torch.nn.init.normal_(parameter)
         features = torch.randn(6, 5, dtype=torch.float64)
         with torch.no_grad():
-            expected = torch.log_softmax(torch.nn.functional.linear(features, layer.words, layer.words_bias), 1)
+            expected = torch.log_softmax(
+                torch.nn.functional.linear(features, layer.words, layer.words_bias), 1
+            )
             assert layer.aligned()[0].shape == (16, 5)
-            assert torch.allclose(layer.log_probs(features), expected, atol=1e-13) and layer.log_probs(features).shape == (6, 13)
+            assert torch.allclose(layer.log_probs(features), expected, atol=1e-13) and layer.log_probs(
+                features
+            ).shape == (6, 13)
             assert torch.allclose(layer.log_probs(features, layer.room(6)), expected, atol=1e-13)
             layer.words.mul_(2)
-            assert not torch.allclose(layer.log_probs(features), expected)  # the kept copy follows the weights
+            assert not torch.allclose(
+                layer.log_probs(features), expected
+            )  # the kept copy follows the weights

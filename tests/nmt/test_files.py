@@ -19,15 +19,22 @@ def test_only_newline_ends_a_line(tmp_path: Path) -> None:
 def test_gzip_is_known_by_content(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(gzip.compress(b"one\ntwo\n"))
     (tmp_path / "y.gz").write_bytes(b"one\ntwo\n")
-    assert list(files.read_lines(tmp_path / "x")) == list(files.read_lines(tmp_path / "y.gz")) == ["one", "two"]
+    assert (
+        list(files.read_lines(tmp_path / "x")) == list(files.read_lines(tmp_path / "y.gz")) == ["one", "two"]
+    )
 
 
-def test_carriage_return_and_byte_order_mark_are_removed_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_carriage_return_and_byte_order_mark_are_removed_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n\xef\xbb\xbfthree")
     with caplog.at_level(logging.WARNING):
         logging.getLogger("nmt").propagate = True
         assert list(files.read_lines(tmp_path / "x")) == ["one", "two", "\ufeffthree"]
-    assert [record.getMessage().split(": ")[0] for record in caplog.records] == [f"{tmp_path}/x:1", f"{tmp_path}/x:1"]
+    assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
+        f"{tmp_path}/x:1",
+        f"{tmp_path}/x:1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +100,16 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
 
 def test_a_broken_gzip_file_is_told_whoever_reads_it(tmp_path: Path) -> None:
     (tmp_path / "text.gz").write_bytes(gzip.compress(b"a b\n" * 1000)[:-5])
-    with pytest.raises(DataError, match=r"text\.gz: broken gzip file"), files.open_bytes(tmp_path / "text.gz") as stream:
+    with (
+        pytest.raises(DataError, match=r"text\.gz: broken gzip file"),
+        files.open_bytes(tmp_path / "text.gz") as stream,
+    ):
         stream.read()
 
 
 def test_pipes_are_left_for_the_reading_that_counts(tmp_path: Path) -> None:
-    """`nmt-score -s <(zcat a) -t <(zcat b)`: what is read through once before would be empty when it counts."""
+    """`nmt-score -s <(zcat a) -t <(zcat b)`: what is read through once before would be empty when it
+    counts."""
     (tmp_path / "text").write_text("a\n", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
     files.check_parallel(tmp_path / "text", tmp_path / "pipe")  # opens neither: the pipe has no writer

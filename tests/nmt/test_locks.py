@@ -10,12 +10,17 @@ import pytest
 from nmt import locks
 from nmt.errors import UserError
 
-HOLD = "import sys, time; from nmt.locks import locked\nwith locked(sys.argv[1], 'nmt-other'):\n  print('held', flush=True); sys.stdin.read()"
+HOLD = (
+    "import sys, time; from nmt.locks import locked\nwith locked(sys.argv[1], 'nmt-other'):\n  "
+    "print('held', flush=True); sys.stdin.read()"
+)
 
 
 def other(folder: Path) -> "subprocess.Popen[str]":
     """A process that holds a folder until its stdin is closed."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout and process.stdout.readline() == "held\n"
     return process
 
@@ -24,7 +29,11 @@ def test_the_second_is_told_who_holds_it_and_a_kill_lets_go(tmp_path: Path) -> N
     process = other(tmp_path / "new")
     for _ in range(2):  # being refused does not change what the next is told
         with (
-            pytest.raises(UserError, match=rf"new: in use by nmt-other, process {process.pid} on .*; wait for it to end, or stop it"),
+            pytest.raises(
+                UserError,
+                match=rf"new: in use by nmt-other, process {process.pid} on .*; "
+                "wait for it to end, or stop it",
+            ),
             locks.locked(tmp_path / "new", "me"),
         ):
             pass
@@ -63,7 +72,10 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that makes no folders")
 def test_a_place_where_no_folder_can_be_made_is_told() -> None:
-    with pytest.raises(UserError, match="/proc/nosuch/run: cannot write"), locks.locked("/proc/nosuch/run", "me"):
+    with (
+        pytest.raises(UserError, match="/proc/nosuch/run: cannot write"),
+        locks.locked("/proc/nosuch/run", "me"),
+    ):
         pass
 
 

@@ -42,7 +42,19 @@ def test_without_a_manifest_nothing_is_known(tmp_path: Path) -> None:
     assert manifest.read(tmp_path) is None and not manifest.verify(tmp_path, ["a"])
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "5", '{"format": 1}', '{"format": "nmt-manifest 1", "files": 3}', "[" * 5000, '{"format": "nmt-manifest 1"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "5",
+        '{"format": 1}',
+        '{"format": "nmt-manifest 1", "files": 3}',
+        "[" * 5000,
+        '{"format": "nmt-manifest 1"}',
+    ],
+)
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(DataError, match=r"manifest\.json: "):
@@ -77,19 +89,25 @@ manifest.publish(folder, {name: folder / f"{name}.part" for name in parts}, drop
 
 
 def killed_at(folder: Path, moment: int, content: dict[str, bytes], drop: str) -> bool:
-    """publish in a process of its own, which ends for good before its `moment`-th rename or removal; False when it came to its end."""
+    """publish in a process of its own, which ends for good before its `moment`-th rename or removal; False
+    when it came to its end."""
     for name, data in content.items():
         (folder / f"{name}.part").write_bytes(data)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(moment), " ".join(content), drop], check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), str(moment), " ".join(content), drop], check=False
+    )
     assert done.returncode in (0, 9)
     return done.returncode == 9
 
 
 def test_killed_at_any_moment_the_folder_is_sound(tmp_path: Path) -> None:
-    """Again and again, over what the kill before has left: each file has its old content or its new one, and either passes."""
+    """Again and again, over what the kill before has left: each file has its old content or its new one, and
+    either passes."""
     publish(tmp_path, {"state": b"0", "step-0": b"0"})
     moment = 0
-    while killed_at(tmp_path, moment, {"step-1": b"1" * (moment + 2), "state": b"1" * (moment + 2)}, "step-0"):
+    while killed_at(
+        tmp_path, moment, {"step-1": b"1" * (moment + 2), "state": b"1" * (moment + 2)}, "step-0"
+    ):
         there = [name for name in ("state", "step-0", "step-1") if (tmp_path / name).exists()]
         state = (tmp_path / "state").read_bytes()
         assert manifest.verify(tmp_path, ["state"])
@@ -98,7 +116,11 @@ def test_killed_at_any_moment_the_folder_is_sound(tmp_path: Path) -> None:
         moment += 1
     assert moment >= 5  # two manifests, two files, a removal
     entries = manifest.read(tmp_path)
-    assert entries and sorted(entries) == ["state", "step-1"] and all(len(found) == 1 for found in entries.values())
+    assert (
+        entries
+        and sorted(entries) == ["state", "step-1"]
+        and all(len(found) == 1 for found in entries.values())
+    )
 
 
 def test_stamps_follow_the_content(tmp_path: Path) -> None:

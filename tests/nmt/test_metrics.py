@@ -32,7 +32,9 @@ def test_a_subset_is_scored_from_the_kept_statistics() -> None:
     hypotheses, reference = sentences(0, 60), sentences(9, 60)
     which = np.arange(60) % 3 == 0
     expected = Reference().corpus_score(hypotheses[::3], [reference[::3]])
-    assert SentenceStatistics(hypotheses, [reference]).bleu(which).score == pytest.approx(expected.score, abs=1e-9)
+    assert SentenceStatistics(hypotheses, [reference]).bleu(which).score == pytest.approx(
+        expected.score, abs=1e-9
+    )
 
 
 def test_unequal_lengths_are_refused() -> None:
@@ -46,11 +48,17 @@ def test_unknown_tokenizer_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["ja-mecab", "ko-mecab", "spm", "flores200", "nonsense", "x" * 5000])
-def test_a_tokenizer_that_is_not_there_is_refused_before_any_work(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tokenizer_that_is_not_there_is_refused_before_any_work(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And nothing is downloaded, whatever is installed."""
     for package in ("MeCab", "mecab_ko"):
-        monkeypatch.setitem(sys.modules, f"sacrebleu.tokenizers.tokenizer_{'ja' if package == 'MeCab' else 'ko'}_mecab", None)
-    monkeypatch.setattr("nmt.metrics.find_spec", lambda name: True)  # sentencepiece is there, its models are not
+        monkeypatch.setitem(
+            sys.modules, f"sacrebleu.tokenizers.tokenizer_{'ja' if package == 'MeCab' else 'ko'}_mecab", None
+        )
+    monkeypatch.setattr(
+        "nmt.metrics.find_spec", lambda name: True
+    )  # sentencepiece is there, its models are not
     monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", "/nonexistent")
     with pytest.raises(ConfigError, match="BLEU tokenizer"):
         check_tokenizer(name)

@@ -16,11 +16,21 @@ def test_read_of_write_is_the_same() -> None:
 
 
 def test_moses_form() -> None:
-    assert nbest.write(Hypothesis(3, ["a", "b"], {"NMT0": [-1.77]}, -0.59)) == "3 ||| a b ||| NMT0= -1.77 ||| -0.59"
+    assert (
+        nbest.write(Hypothesis(3, ["a", "b"], {"NMT0": [-1.77]}, -0.59))
+        == "3 ||| a b ||| NMT0= -1.77 ||| -0.59"
+    )
 
 
 @pytest.mark.parametrize(
-    "line", ["0 ||| a ||| b", "x ||| a ||| N= 1 ||| 0", "0 ||| a ||| N= 1 N= 2 ||| 0", "0 ||| a ||| N= nan ||| 0", "0 ||| a ||| N= one ||| 0"]
+    "line",
+    [
+        "0 ||| a ||| b",
+        "x ||| a ||| N= 1 ||| 0",
+        "0 ||| a ||| N= 1 N= 2 ||| 0",
+        "0 ||| a ||| N= nan ||| 0",
+        "0 ||| a ||| N= one ||| 0",
+    ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "n").write_text(f"0 ||| a ||| N= 1 ||| 0\n{line}\n")
@@ -34,7 +44,8 @@ def test_labels_that_moses_would_misread(tmp_path: Path) -> None:
             nbest.parse(f"0 ||| a ||| {features} ||| 0", "n:1")
 
 
-# Every variant of the notes on Moses: two blanks, no labels, an empty hypothesis, segmentation, alignment, both, old spacing.
+# Every variant of the notes on Moses: two blanks, no labels, an empty hypothesis, segmentation, alignment,
+# both, old spacing.
 VARIANTS = [
     "0 ||| un xylophone .  ||| LM0= -40.5725 TM0= -0.65 -1.78 ||| -113.133",
     "0 ||| un xylophone .  ||| -40.5725 -0.65 -1.78 ||| -113.133",
@@ -52,7 +63,11 @@ def test_variants_keep_their_bytes(line: str) -> None:
     longer = nbest.extended(hypothesis, {"RNN0": [-3.25]}, -7.5)
     again = nbest.parse(longer, "n:1")
     assert again.features == {**hypothesis.features, "RNN0": [-3.25]} and again.total == -7.5
-    assert (again.words, again.rest, again.sentence) == (hypothesis.words, hypothesis.rest, hypothesis.sentence)
+    assert (again.words, again.rest, again.sentence) == (
+        hypothesis.words,
+        hypothesis.rest,
+        hypothesis.sentence,
+    )
     assert [part for place, part in enumerate(longer.split("|||")) if place not in (2, 3)] == [
         part for place, part in enumerate(line.split("|||")) if place not in (2, 3)
     ]
@@ -66,7 +81,10 @@ def test_segmentation() -> None:
 
 
 BAD_LISTS = {
-    "features differ": ("0 ||| a ||| A= 1 B= 2 ||| 0\n0 ||| b ||| A= 1 ||| 0\n", r"n:2: features A\(1\), but the lines above have A\(1\) B\(1\)"),
+    "features differ": (
+        "0 ||| a ||| A= 1 B= 2 ||| 0\n0 ||| b ||| A= 1 ||| 0\n",
+        r"n:2: features A\(1\), but the lines above have A\(1\) B\(1\)",
+    ),
     "features swapped": ("0 ||| a ||| A= 1 B= 2 ||| 0\n0 ||| b ||| B= 1 A= 2 ||| 0\n", "n:2: "),
     "ids fall": ("1 ||| a ||| A= 1 ||| 0\n0 ||| b ||| A= 1 ||| 0\n", "n:2: id 0 after id 1"),
     "empty": ("", "empty file"),
@@ -86,11 +104,14 @@ def test_groups() -> None:
 
 
 def test_real_moses_lists(nmt_data: Path) -> None:
-    """All real lists: read and written again they are the same bytes, and their values survive our own writer."""
+    """All real lists: read and written again they are the same bytes, and their values survive our own
+    writer."""
     from nmt import files
 
     count = 0
-    for path in sorted((nmt_data / "moses-multi30k" / "out").glob("*nb*.gz")) + sorted((nmt_data / "moses-multi30k" / "out").glob("*100best*.gz")):
+    for path in sorted((nmt_data / "moses-multi30k" / "out").glob("*nb*.gz")) + sorted(
+        (nmt_data / "moses-multi30k" / "out").glob("*100best*.gz")
+    ):
         for hypothesis, line in zip(nbest.read(path), files.read_lines(path), strict=True):
             assert nbest.extended(hypothesis, {}) == line
             count += 1
@@ -100,7 +121,20 @@ def test_real_moses_lists(nmt_data: Path) -> None:
 
 
 GOOD_ENTRY = "0 ||| a ||| A= 1 B= 2 ||| -1.5"
-NUMBERS = ["nan", "inf", "-inf", "1_0", "²", "１", "1e999", "0x10", "1\x0c", "9" * 5000, "infinity", "1 2\x0b"]
+NUMBERS = [
+    "nan",
+    "inf",
+    "-inf",
+    "1_0",
+    "²",
+    "１",
+    "1e999",
+    "0x10",
+    "1\x0c",
+    "9" * 5000,
+    "infinity",
+    "1 2\x0b",
+]
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -108,7 +142,10 @@ NUMBERS = ["nan", "inf", "-inf", "1_0", "²", "１", "1e999", "0x10", "1\x0c", "
 def test_numbers_are_plain_and_finite(place: str, text: str) -> None:
     """Ids, totals and values; a message is never as long as the token."""
     with pytest.raises(DataError, match=r"^n:1: ") as error:
-        nbest.parse(GOOD_ENTRY.replace(place, {"0 |||": f"{text} |||", "-1.5": text, "A= 1": f"A= {text}"}[place]), "n:1")
+        nbest.parse(
+            GOOD_ENTRY.replace(place, {"0 |||": f"{text} |||", "-1.5": text, "A= 1": f"A= {text}"}[place]),
+            "n:1",
+        )
     assert len(str(error.value)) < 300
 
 

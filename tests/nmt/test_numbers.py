@@ -1,4 +1,5 @@
-"""Numbers that a user or a file gives: digits of ASCII, finite, bounded; all else is a ValueError, at once."""
+"""Numbers that a user or a file gives: digits of ASCII, finite, bounded; all else is a ValueError, at
+once."""
 
 import random
 from collections.abc import Callable
@@ -7,7 +8,27 @@ import pytest
 
 from nmt import numbers
 
-BAD = ["", " 1", "1 ", "1\n", "²", "١٢", "1_000", "nan", "inf", "-inf", "0x10", "1e", "e5", ".", "--1", "1.2.3", "9" * 5000, "\0", "½"]
+BAD = [
+    "",
+    " 1",
+    "1 ",
+    "1\n",
+    "²",
+    "١٢",
+    "1_000",
+    "nan",
+    "inf",
+    "-inf",
+    "0x10",
+    "1e",
+    "e5",
+    ".",
+    "--1",
+    "1.2.3",
+    "9" * 5000,
+    "\0",
+    "½",
+]
 
 
 @pytest.mark.parametrize("parse", [numbers.integer, numbers.count, numbers.real])
@@ -23,7 +44,13 @@ def test_what_is_no_number_is_refused(parse: Callable[[str], float], text: str) 
 def test_kinds() -> None:
     assert (numbers.integer("-12"), numbers.integer("+7"), numbers.count("007")) == (-12, 7, 7)
     assert (numbers.real("-1.5e3"), numbers.real(".5"), numbers.real("5.")) == (-1500.0, 0.5, 5.0)
-    for parse, text in ((numbers.count, "-1"), (numbers.count, "+1"), (numbers.integer, "1.0"), (numbers.integer, str(2**63)), (numbers.real, "1e999")):
+    for parse, text in (
+        (numbers.count, "-1"),
+        (numbers.count, "+1"),
+        (numbers.integer, "1.0"),
+        (numbers.integer, str(2**63)),
+        (numbers.real, "1e999"),
+    ):
         with pytest.raises(ValueError, match=r"is not a|too large"):
             parse(text)
     assert numbers.integer(str(2**63 - 1)) == numbers.LARGEST

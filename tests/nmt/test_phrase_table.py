@@ -6,7 +6,12 @@ from nmt import files, phrase_table
 from nmt.errors import DataError
 
 LINES = [
-    b"a man in ||| un homme avec des ||| 0.294118 0.0670965 0.0110375 0.000548344 ||| 0-0 1-1 ||| 51 1359 15 ||| |||",
+    (
+        b"a man in ||| un homme avec des ||| 0.294118 0.0670965 0.0110375 0.000548344 ||| 0-0 1-1 ||| 51 "
+        b"1359 "
+        b"15 "
+        b"||| |||"
+    ),
     b"a ||| b ||| 1 2.718",
     b"&apos;s\xc2\xa0x ||| l&apos; ||| 1  0.5 ||| 0-0 ||| 1 1 1 ||| s 1 ||| {{p x}}",
 ]
@@ -18,7 +23,9 @@ def test_line_of_parse_is_byte_equal(line: bytes) -> None:
 
 
 def test_a_score_is_appended_to_the_third_field_only() -> None:
-    assert phrase_table.parse(LINES[0], "t:1").line(b"0.25") == LINES[0].replace(b"0.000548344 |||", b"0.000548344 0.25 |||")
+    assert phrase_table.parse(LINES[0], "t:1").line(b"0.25") == LINES[0].replace(
+        b"0.000548344 |||", b"0.000548344 0.25 |||"
+    )
     assert phrase_table.parse(LINES[1], "t:1").line(b"0.25") == LINES[1] + b" 0.25"
 
 
@@ -33,7 +40,8 @@ def test_malformed_lines_are_refused(line: bytes) -> None:
         phrase_table.parse(line, "t:7")
 
 
-# Each row of the table in the notes on what Moses does with a bad line: the line, and what the message has to say.
+# Each row of the table in the notes on what Moses does with a bad line: the line, and what the message has to
+# say.
 BAD = {
     "log-probabilities": (b"a ||| b ||| -3.2", "score -3.2 is negative, expected a probability.* exp"),
     "minus infinity": (b"a ||| b ||| -inf", "-inf is negative"),
@@ -60,7 +68,10 @@ BAD = {
     "bar in a word": (b"a ||| ho|mme ||| 1", "'|' in the target phrase 'ho|mme'.*factor"),
     "factored": (b"the|DET ||| le ||| 1", "'|' in the source phrase"),
     "hierarchical": (b"a [X] ||| b [X] ||| 1", "Hiero"),
-    "unknown property": (b"a ||| b ||| 1 ||| 0-0 ||| 1 ||| ||| {{Foo bar}}", "property 'Foo' is unknown to Moses"),
+    "unknown property": (
+        b"a ||| b ||| 1 ||| 0-0 ||| 1 ||| ||| {{Foo bar}}",
+        "property 'Foo' is unknown to Moses",
+    ),
     "byte order mark": (b"\xef\xbb\xbfa ||| b ||| 1", "byte order mark"),
     "latin-1": (b"a ||| \xe9t\xe9 ||| 1", "0xe9 at column 7 is not UTF-8"),
     "binary": (b"\x00\x01binary", "binary file"),
@@ -113,7 +124,11 @@ def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureF
     with pytest.raises(DataError, match="t:2: not in whole-line LC_ALL=C order"):
         list(phrase_table.checked(tmp_path / "t"))
     assert len(list(phrase_table.checked(tmp_path / "t", unsorted=True))) == 3
-    assert [record.getMessage() for record in caplog.records if "processPhraseTableMin aborts" in record.getMessage()] == [caplog.records[0].getMessage()]
+    assert [
+        record.getMessage()
+        for record in caplog.records
+        if "processPhraseTableMin aborts" in record.getMessage()
+    ] == [caplog.records[0].getMessage()]
 
 
 def test_directories_and_empty_files(tmp_path: Path) -> None:

@@ -25,11 +25,17 @@ def names(folder: Path) -> set[str]:
 def test_files_come_together_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     publish = manifest.publish
-    monkeypatch.setattr(manifest, "publish", lambda folder, parts, drop: (order.extend(parts), publish(folder, parts, drop)))
+    monkeypatch.setattr(
+        manifest, "publish", lambda folder, parts, drop: (order.extend(parts), publish(folder, parts, drop))
+    )
     make(tmp_path / "run")
     assert order == ["config.yaml", "step-1.pt", "checkpoints.json", "version"]
     assert names(tmp_path / "run") == {*order, "manifest.json"} and manifest.verify(tmp_path / "run", order)
-    assert run_directory.find_step(tmp_path / "run", "best") == 1 == run_directory.find_step(tmp_path / "run", "1")
+    assert (
+        run_directory.find_step(tmp_path / "run", "best")
+        == 1
+        == run_directory.find_step(tmp_path / "run", "1")
+    )
 
 
 def test_an_error_changes_nothing(tmp_path: Path) -> None:
@@ -42,12 +48,21 @@ def test_an_error_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_steps_are_those_of_digits(tmp_path: Path) -> None:
-    for name in ("step-10.pt", "step-9.pt", "step-².pt", "step-mine.pt", "step-1.pt.part", f"step-{'9' * 200}.pt"):
+    for name in (
+        "step-10.pt",
+        "step-9.pt",
+        "step-².pt",
+        "step-mine.pt",
+        "step-1.pt.part",
+        f"step-{'9' * 200}.pt",
+    ):
         (tmp_path / name).write_text("")
     assert run_directory.steps(tmp_path) == [9, 10]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", '{"best": "²"}', '{"best": null}', '{"best": ' + "9" * 5000 + "}", "[" * 9000])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "7", '{"best": "²"}', '{"best": null}', '{"best": ' + "9" * 5000 + "}", "[" * 9000]
+)
 def test_a_damaged_index_is_one_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "checkpoints.json").write_text(text)
     with pytest.raises(CheckpointError, match=r"checkpoints\.json: cannot find checkpoint 'best'"):
@@ -81,7 +96,9 @@ def another_version(folder: Path) -> None:
     (folder / "version").write_text("nmt-run 2\n")
 
 
-@pytest.mark.parametrize("fill", [version, right_version, no_config, another_version, lambda folder: None], ids=str)
+@pytest.mark.parametrize(
+    "fill", [version, right_version, no_config, another_version, lambda folder: None], ids=str
+)
 def test_only_what_is_provably_a_run_is_removed(fill: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.c").write_text("years of work")
@@ -94,8 +111,24 @@ def test_only_what_is_provably_a_run_is_removed(fill: Callable[[Path], None], tm
 
 def test_only_files_of_a_run_are_removed(tmp_path: Path) -> None:
     make(tmp_path)
-    mine = ["notes.txt", "src/main.c", "data/train.en", "tensorboard/plot.png", "step-mine.pt", "step-3.pt.bak", "thesis.part", "source.vocab.old"]
-    ours = ["data/source.ids", "data/stamp.json", "data/manifest.json", "data/.lock", "data/target.ids.part", "tensorboard/events.out.tfevents.1.x"]
+    mine = [
+        "notes.txt",
+        "src/main.c",
+        "data/train.en",
+        "tensorboard/plot.png",
+        "step-mine.pt",
+        "step-3.pt.bak",
+        "thesis.part",
+        "source.vocab.old",
+    ]
+    ours = [
+        "data/source.ids",
+        "data/stamp.json",
+        "data/manifest.json",
+        "data/.lock",
+        "data/target.ids.part",
+        "tensorboard/events.out.tfevents.1.x",
+    ]
     ours += [
         "train.tsv",
         "dev.tsv",
@@ -115,7 +148,9 @@ def test_only_files_of_a_run_are_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == {*mine, "src", "data", "tensorboard"}
 
 
-def test_a_removal_that_was_cut_off_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_that_was_cut_off_can_be_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut off before each file in turn."""
     real, removed = Path.unlink, 0
     for limit in range(99):
@@ -169,7 +204,11 @@ def test_a_start_of_ours_is_told_from_a_folder_of_the_users(tmp_path: Path) -> N
     assert not refused(tmp_path)
     (tmp_path / "notes").write_text("")
     assert refused(tmp_path) and refused(tmp_path / "notes")
-    for name in ("config.yaml", "data", "x.part"):  # version 0.5 took such a folder for its own and wrote over config.yaml
+    for name in (
+        "config.yaml",
+        "data",
+        "x.part",
+    ):  # version 0.5 took such a folder for its own and wrote over config.yaml
         (tmp_path / name[0]).mkdir()
         (tmp_path / name[0] / name).write_text("")
         assert refused(tmp_path / name[0])
@@ -178,10 +217,24 @@ def test_a_start_of_ours_is_told_from_a_folder_of_the_users(tmp_path: Path) -> N
 def test_a_sweep_takes_what_a_kill_has_left(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "new.part").mkdir()
-    for name in ("new.part/step-5.pt", "step-5.pt.part77", "manifest.json.part1-2", "mine.part", "train.en.part3"):
+    for name in (
+        "new.part/step-5.pt",
+        "step-5.pt.part77",
+        "manifest.json.part1-2",
+        "mine.part",
+        "train.en.part3",
+    ):
         (tmp_path / name).write_text("x")
     run_directory.sweep(tmp_path)
-    assert names(tmp_path) == {"config.yaml", "step-1.pt", "checkpoints.json", "version", "manifest.json", "mine.part", "train.en.part3"}
+    assert names(tmp_path) == {
+        "config.yaml",
+        "step-1.pt",
+        "checkpoints.json",
+        "version",
+        "manifest.json",
+        "mine.part",
+        "train.en.part3",
+    }
 
 
 def test_an_old_run_gets_a_manifest_once(tmp_path: Path) -> None:

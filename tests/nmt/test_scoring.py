@@ -27,7 +27,10 @@ def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]],
 def test_equal_to_one_pair_at_a_time(options: dict[str, object]) -> None:
     model = make(**options)
     sources, targets, source_of = some_pairs(80, 5)
-    expected = [sum(word_scores(model, [(sources[row], target)])[0]) for row, target in zip(source_of, targets, strict=True)]
+    expected = [
+        sum(word_scores(model, [(sources[row], target)])[0])
+        for row, target in zip(source_of, targets, strict=True)
+    ]
     assert np.abs(pair_scores(model, sources, targets, source_of) - expected).max() < 1e-9
 
 
@@ -45,40 +48,58 @@ def test_shared_reading_of_sources() -> None:
     model = make()
     sources = some_pairs(80, 7)[0]
     plain, shared = model.start(sources), model.start_by_prefix(sources)
-    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(plain.sources.cell, shared.sources.cell, atol=1e-12)
+    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(
+        plain.sources.cell, shared.sources.cell, atol=1e-12
+    )
 
 
 def test_single_precision_is_within_1e_4() -> None:
     """Sizes of which the sums are long; a fresh model."""
     torch.manual_seed(3)
-    model = Translator(ModelConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET).eval()
+    model = Translator(
+        ModelConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET
+    ).eval()
     sources, targets, source_of = some_pairs(300, 8)
-    expected = [sum(word_scores(model, [(sources[row], target)])[0]) for row, target in zip(source_of, targets, strict=True)]
+    expected = [
+        sum(word_scores(model, [(sources[row], target)])[0])
+        for row, target in zip(source_of, targets, strict=True)
+    ]
     assert np.abs(pair_scores(model, sources, targets, source_of) - expected).max() < 1e-4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trained", [False, True])
 def test_ten_thousand_real_pairs(trained: bool, nmt_data: Path, tiny: Path) -> None:
-    """One pair at a time against tries, single precision: 1e-4. A fresh model far from uniform, and a trained one."""
+    """One pair at a time against tries, single precision: 1e-4. A fresh model far from uniform, and a trained
+    one."""
     vocabs: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
     if trained:
         run = checkpoint.load(tiny / "run")
         model = run.model
-        vocabs = tuple({word.encode(): number for word, number in vocab.ids.items()} for vocab in (run.source_words, run.target_words))  # type: ignore[assignment]
+        vocabs = tuple(
+            {word.encode(): number for word, number in vocab.ids.items()}
+            for vocab in (run.source_words, run.target_words)
+        )  # type: ignore[assignment]
     else:
         torch.manual_seed(1)
-        model = Translator(ModelConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000).eval()
+        model = Translator(
+            ModelConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
+        ).eval()
         with torch.no_grad():
             model.decoder.output.words.normal_(0, 0.5)
             model.encoder.embedding.weight.normal_(0, 1)
             model.decoder.embedding.weight.normal_(0, 1)
 
     def encode(phrase: bytes, ids: dict[bytes, int]) -> list[int]:
-        return [ids.get(word, UNK) if trained else ids.setdefault(word, 3 + len(ids)) for word in phrase.split()]
+        return [
+            ids.get(word, UNK) if trained else ids.setdefault(word, 3 + len(ids)) for word in phrase.split()
+        ]
 
     table = phrase_table.read(nmt_data / "moses-multi30k" / "phrase-table.gz")
-    pairs = [(encode(pair.source, vocabs[0]), encode(pair.target, vocabs[1])) for pair in itertools.islice(table, 300000, 310000)]
+    pairs = [
+        (encode(pair.source, vocabs[0]), encode(pair.target, vocabs[1]))
+        for pair in itertools.islice(table, 300000, 310000)
+    ]
     sources: dict[tuple[int, ...], int] = {}
     source_of = [sources.setdefault(tuple(source), len(sources)) for source, _ in pairs]
     found = pair_scores(model, list(sources), [target for _, target in pairs], source_of)

@@ -62,6 +62,7 @@ def test_values_out_of_range_are_named(values: dict[str, object], message: str) 
 
 def test_a_range_says_itself() -> None:
     assert str(Range(1, 10**6)) == "1 to 1000000"
-    assert [str(Range(1)), str(Range(0, 1)), str(Range(above=0)), str(Range(least=0, below=1)), str(Range())] == [
+    assert [str(Range(1)), str(Range(0, 1)), str(Range(above=0)), str(Range(least=0, below=1)),
+    str(Range())] == [
         "1 or more", "0 to 1", "more than 0", "0 or more and less than 1", "a finite number",
     ]  # fmt: skip

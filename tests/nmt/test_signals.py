@@ -8,13 +8,18 @@ HEAD = "import os, signal, sys, time\nfrom nmt import signals\nme = os.getpid()\
 
 
 def run(script: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-c", HEAD + script], capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + script], capture_output=True, text=True, timeout=1200, check=False
+    )
     assert not done.stderr.strip() or "KeyboardInterrupt" in done.stderr, done.stderr
     return done.returncode, done.stdout
 
 
 def test_the_first_signal_lets_a_command_clean_up() -> None:
-    script = "signals.listen(signals.leave)\ntry:\n    os.kill(me, signal.{})\n    print('not here')\nfinally:\n    print('cleaned')"
+    script = (
+        "signals.listen(signals.leave)\ntry:\n    os.kill(me, signal.{})\n    print('not "
+        "here')\nfinally:\n    print('cleaned')"
+    )
     assert run(script.format("SIGTERM")) == (128 + signal.SIGTERM, "cleaned\n")
     status, out = run(script.format("SIGINT"))
     assert status in (128 + signal.SIGINT, -signal.SIGINT) and out == "cleaned\n"
@@ -22,7 +27,10 @@ def test_the_first_signal_lets_a_command_clean_up() -> None:
 
 def test_the_second_signal_ends_at_once() -> None:
     """Even while the first one is being handled; two at the same time, as `timeout` sends them, are one."""
-    script = "signals.SAME = {}\nsignals.listen(lambda number: print('saving', flush=True))\nos.kill(me, signal.SIGTERM)\ntime.sleep(0.02)\n"
+    script = (
+        "signals.SAME = {}\nsignals.listen(lambda number: print('saving', flush=True))\nos.kill(me, "
+        "signal.SIGTERM)\ntime.sleep(0.02)\n"
+    )
     script += "os.kill(me, signal.{})\nprint('saved')"
     assert run(script.format(0.001, "SIGTERM")) == (-signal.SIGTERM, "saving\n")
     assert run(script.format(0.001, "SIGINT")) == (-signal.SIGINT, "saving\n")
@@ -31,14 +39,18 @@ def test_the_second_signal_ends_at_once() -> None:
 
 def test_held_signals_come_late() -> None:
     script = (
-        "signals.listen(signals.leave)\nwith signals.held:\n    with signals.held:\n        os.kill(me, signal.SIGTERM)\n        print('inner')\n"
+        "signals.listen(signals.leave)\nwith signals.held:\n    with signals.held:\n        os.kill(me, "
+        "signal.SIGTERM)\n        print('inner')\n"
         "    print('outer')\nprint('not here')"
     )
     assert run(script) == (128 + signal.SIGTERM, "inner\nouter\n")
 
 
 def test_what_was_to_be_ignored_stays_ignored() -> None:
-    assert run("signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignals.listen(signals.leave)\nos.kill(me, signal.SIGINT)\nprint('on')") == (0, "on\n")
+    assert run(
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignals.listen(signals.leave)\nos.kill(me, "
+        "signal.SIGINT)\nprint('on')"
+    ) == (0, "on\n")
 
 
 def test_a_process_that_swallows_the_exception_ends_all_the_same() -> None:

@@ -41,15 +41,38 @@ def test_missing_data_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_whole_recipe_cut_short(tmp_path: Path) -> None:
-    """Three small models of a few updates on the generated corpus: every table and figure is there, and the report."""
+    """Three small models of a few updates on the generated corpus: every table and figure is there, and the
+    report."""
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    script = (ROOT / "recipes/properties/run.sh").read_text().replace('cd "$(dirname "$0")/../.."', f"cd {tmp_path}")
+    script = (
+        (ROOT / "recipes/properties/run.sh")
+        .read_text()
+        .replace('cd "$(dirname "$0")/../.."', f"cd {tmp_path}")
+    )
     (tmp_path / "run.sh").write_text(script)
-    options = ["generated", "long", "300", "", "training.max_steps=30", "model.hidden=32", "model.embedding=16", "model.maxout=16", "training.dev_beam=1"]
+    options = [
+        "generated",
+        "long",
+        "300",
+        "",
+        "training.max_steps=30",
+        "model.hidden=32",
+        "model.embedding=16",
+        "model.maxout=16",
+        "training.dev_beam=1",
+    ]
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", str(tmp_path / "run.sh"), *options], capture_output=True, text=True, env=environment, timeout=1200)
+    done = subprocess.run(
+        ["bash", str(tmp_path / "run.sh"), *options],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=1200,
+    )
     assert done.returncode == 0, done.stderr
     out = tmp_path / "runs/properties/generated-long-300"
     for name in ("subsets", "by-length", "by-unknown", "samples", "curves", "parse"):
-        assert (out / "analysis" / f"{name}.tsv").stat().st_size and (out / "analysis" / f"{name}.svg").stat().st_size
+        assert (out / "analysis" / f"{name}.tsv").stat().st_size and (
+            out / "analysis" / f"{name}.svg"
+        ).stat().st_size
     assert "attention" in (out / "report.html").read_text(encoding="utf-8")

@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
-    subprocess.run([sys.executable, ROOT / "recipes/quickstart/corpus.py", folder], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, ROOT / "recipes/quickstart/corpus.py", folder], check=True, capture_output=True
+    )
     return folder
 
 
@@ -33,7 +35,9 @@ def test_sizes_and_no_test_source_in_training(corpus: Path) -> None:
 
 
 def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path], check=True, capture_output=True
+    )
     for path in corpus.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes()
 
@@ -48,7 +52,9 @@ def test_the_tokenizer_finds_the_grammars_words(grammar: ModuleType) -> None:
         for side, tokenizer in sides:
             tokens = [word for word, _ in getattr(pair, side)]
             found = tokenizer.words(grammar.text(getattr(pair, side)))
-            assert [word.lower() for word in found] == [part.lower() for word in tokens for part in split(word)]
+            assert [word.lower() for word in found] == [
+                part.lower() for word in tokens for part in split(word)
+            ]
             assert tokenizer.text(found) == grammar.text(getattr(pair, side))
 
 
@@ -60,17 +66,28 @@ def split(word: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("english", "french"),
-    [("the bank of the river", "la rive du fleuve"), ("kicked the bucket", "cassé"), ("plays the piano", "du piano"), ("plays chess", "aux échecs")],
+    [
+        ("the bank of the river", "la rive du fleuve"),
+        ("kicked the bucket", "cassé"),
+        ("plays the piano", "du piano"),
+        ("plays chess", "aux échecs"),
+    ],
 )
 def test_context_decides(corpus: Path, english: str, french: str) -> None:
-    rows = [(a, b) for a, b in zip(lines(corpus / "train.en"), lines(corpus / "train.fr"), strict=True) if english in a]
+    rows = [
+        (a, b)
+        for a, b in zip(lines(corpus / "train.en"), lines(corpus / "train.fr"), strict=True)
+        if english in a
+    ]
     assert len(rows) >= 20
     assert sum(french in b.replace("de la rive", "la rive") for _, b in rows) >= 0.95 * len(rows)
 
 
 def test_names_are_rare(corpus: Path, grammar: ModuleType) -> None:
     names = set(grammar.Writer(7).names)
-    counts = Counter(word for line in lines(corpus / "train.en") for word in line.rstrip(".").split() if word in names)
+    counts = Counter(
+        word for line in lines(corpus / "train.en") for word in line.rstrip(".").split() if word in names
+    )
     assert sum(count == 1 for count in counts.values()) > 20 and max(counts.values()) > 500
 
 
@@ -83,13 +100,21 @@ def test_phrase_table_is_sorted_as_moses_wants_it(corpus: Path) -> None:
 
 @pytest.mark.slow
 def test_the_whole_recipe_from_the_installed_commands(tmp_path: Path) -> None:
-    """Expected: recipes/quickstart/expected.tsv; our BLEU is at least twice the baseline's and 20 points above it."""
+    """Expected: recipes/quickstart/expected.tsv; our BLEU is at least twice the baseline's and 20 points
+    above it."""
     import os
     import shutil
 
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "recipes/quickstart/run.sh"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "recipes/quickstart/run.sh"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     summary = done.stdout.rstrip("\n").split("\n")[-4:]
     ours, baseline = float(summary[0].split()[2]), float(summary[1].split()[5])

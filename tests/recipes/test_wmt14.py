@@ -1,4 +1,5 @@
-"""The downloader of recipes/wmt14 against a server of ours: resume, checksums, errors; what unpack.py makes of archives."""
+"""The downloader of recipes/wmt14 against a server of ours: resume, checksums, errors; what unpack.py makes
+of archives."""
 
 import gzip
 import hashlib
@@ -72,14 +73,22 @@ def server() -> Iterator[Server]:
 
 def download(folder: Path, server: Server, *names: str) -> subprocess.CompletedProcess[str]:
     base = f"http://127.0.0.1:{server.server_address[1]}"
-    rows = [("good", "whole/one.tgz"), ("plain", "plain/two.tgz"), ("broken", "broken/three.tgz"), ("missing", "missing/four.tgz")]
-    (folder / "list.tsv").write_text("# kind\tname\taddress\n" + "".join(f"parallel\t{name}\t{base}/{path}\tx\n" for name, path in rows))
+    rows = [
+        ("good", "whole/one.tgz"),
+        ("plain", "plain/two.tgz"),
+        ("broken", "broken/three.tgz"),
+        ("missing", "missing/four.tgz"),
+    ]
+    (folder / "list.tsv").write_text(
+        "# kind\tname\taddress\n" + "".join(f"parallel\t{name}\t{base}/{path}\tx\n" for name, path in rows)
+    )
     given = [sys.executable, HERE / "download.py", folder / "list.tsv", folder / "out", *names]
     return subprocess.run(list(map(str, given)), capture_output=True, text=True, timeout=1200, check=False)
 
 
 def test_resume(server: Server, tmp_path: Path) -> None:
-    """A part of a file is there: only the rest is sent; a server without ranges sends all; a connection that ends early is taken up again."""
+    """A part of a file is there: only the rest is sent; a server without ranges sends all; a connection that
+    ends early is taken up again."""
     (tmp_path / "out").mkdir()
     for name in ("one", "two"):
         (tmp_path / "out" / f"{name}.tgz.part").write_bytes(CONTENT[:1000])
@@ -88,7 +97,12 @@ def test_resume(server: Server, tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         assert (tmp_path / "out" / f"{name}.tgz").read_bytes() == CONTENT
     rest = len(CONTENT) - 1000
-    assert server.sent == [("/whole/one.tgz", rest), ("/plain/two.tgz", len(CONTENT)), ("/broken/three.tgz", 100), ("/broken/three.tgz", len(CONTENT) - 100)]
+    assert server.sent == [
+        ("/whole/one.tgz", rest),
+        ("/plain/two.tgz", len(CONTENT)),
+        ("/broken/three.tgz", 100),
+        ("/broken/three.tgz", len(CONTENT) - 100),
+    ]
     assert not list((tmp_path / "out").glob("*.part"))
 
 
@@ -100,7 +114,11 @@ def test_checksum_is_recorded_then_checked(server: Server, tmp_path: Path) -> No
     assert len(server.sent) == 1
     (tmp_path / "out/one.tgz").write_bytes(CONTENT[:-1] + b"x")
     again = download(tmp_path, server, "good")
-    assert again.returncode == 2 and "was recorded at its first download" in again.stderr and again.stderr.count("\n") == 1
+    assert (
+        again.returncode == 2
+        and "was recorded at its first download" in again.stderr
+        and again.stderr.count("\n") == 1
+    )
     (tmp_path / "out/one.tgz").unlink()
     server.content = CONTENT[::-1]  # the server has another file now
     assert "was recorded at its first download" in download(tmp_path, server, "good").stderr
@@ -114,7 +132,8 @@ def test_errors(server: Server, tmp_path: Path) -> None:
 
 
 def test_unpack(tmp_path: Path) -> None:
-    """Archives, archives of compressed files, compressed files alone, SGML: one text for each kind and side."""
+    """Archives, archives of compressed files, compressed files alone, SGML: one text for each kind and
+    side."""
     downloads = tmp_path / "downloads"
     downloads.mkdir()
 
@@ -131,14 +150,25 @@ def test_unpack(tmp_path: Path) -> None:
     sgml = '<doc>\n<seg id="1"> A &amp; B </seg>\n<seg id="2">C</seg></doc>'
     archive("test.tgz", {"src.en.sgm": sgml.encode(), "ref.fr.sgm": sgml.replace("C", "é").encode()})
     (tmp_path / "list.tsv").write_text(
-        "parallel\ta\thttp://x/a.tgz\tt/a.en t/a.fr\nparallel\tb\thttp://x/b.tar\tb.en.gz b.fr.gz\nmono\tm\thttp://x/m.fr.gz\tm.fr.gz\n"
+        "parallel\ta\thttp://x/a.tgz\tt/a.en t/a.fr\nparallel\tb\thttp://x/b.tar\tb.en.gz "
+        "b.fr.gz\nmono\tm\thttp://x/m.fr.gz\tm.fr.gz\n"
         "test\tt\thttp://x/test.tgz\tsrc.en.sgm ref.fr.sgm\n"
     )
-    given = [sys.executable, str(HERE / "unpack.py"), str(tmp_path / "list.tsv"), str(downloads), str(tmp_path / "text")]
+    given = [
+        sys.executable,
+        str(HERE / "unpack.py"),
+        str(tmp_path / "list.tsv"),
+        str(downloads),
+        str(tmp_path / "text"),
+    ]
     done = subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     text = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "text").iterdir()}
-    assert text["parallel.fr"] == "un\ndeux\n" and text["parallel.en"].endswith("two\n") and text["mono.fr"] == "mono\n"
+    assert (
+        text["parallel.fr"] == "un\ndeux\n"
+        and text["parallel.en"].endswith("two\n")
+        and text["mono.fr"] == "mono\n"
+    )
     assert text["test.en"] == "A & B\nC\n" and text["test.fr"] == "A & B\né\n"
     (downloads / "m.fr.gz").unlink()
     (tmp_path / "text" / "mono.fr").unlink()
@@ -148,16 +178,27 @@ def test_unpack(tmp_path: Path) -> None:
 
 def test_the_list_is_whole() -> None:
     """Each corpus has an address of its own; the pairs of members are a source and its target."""
-    rows = [line.split("\t") for line in (HERE / "corpora.tsv").read_text().split("\n") if line and not line.startswith("#")]
-    assert {row[0] for row in rows} == {"parallel", "mono", "dev", "test"} and len({row[2] for row in rows}) == len(rows)
+    rows = [
+        line.split("\t")
+        for line in (HERE / "corpora.tsv").read_text().split("\n")
+        if line and not line.startswith("#")
+    ]
+    assert {row[0] for row in rows} == {"parallel", "mono", "dev", "test"} and len(
+        {row[2] for row in rows}
+    ) == len(rows)
     for kind, _, address, members in rows:
-        assert address.startswith("https://www.statmt.org/") and len(members.split(" ")) in ((1,) if kind == "mono" else (2, 4))
+        assert address.startswith("https://www.statmt.org/") and len(members.split(" ")) in (
+            (1,) if kind == "mono" else (2, 4)
+        )
 
 
 @pytest.mark.slow
 def test_sample_walks_every_step(tmp_path: Path) -> None:
     done = subprocess.run(
-        ["bash", str(HERE / "run.sh"), "--sample", "--out", str(tmp_path / "out"), "--devices", "2"], timeout=1500, check=False, capture_output=True
+        ["bash", str(HERE / "run.sh"), "--sample", "--out", str(tmp_path / "out"), "--devices", "2"],
+        timeout=1500,
+        check=False,
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     rows = (tmp_path / "out/table-4.1/table.tsv").read_text().split("\n")

@@ -1,4 +1,5 @@
-"""Word alignments: symmetrization by its rules, the command as installed, other tools' alignments, bad input."""
+"""Word alignments: symmetrization by its rules, the command as installed, other tools' alignments, bad
+input."""
 
 import random
 from collections.abc import Callable
@@ -22,8 +23,14 @@ def test_heuristics_lie_between_intersection_and_union() -> None:
         forward, reverse = (random_links(rng, 6, 7, rng.randrange(10)) for _ in range(2))
         made = {name: combine(forward, reverse) for name, combine in HEURISTICS.items()}
         assert made["intersection"] == forward & reverse and made["union"] == forward | reverse
-        assert all(made["intersection"] <= links <= made["union"] for name, links in made.items() if name not in ("forward", "reverse"))
-        assert made["grow-diag"] <= made["grow-diag-final-and"] and made["grow-diag"] <= made["grow-diag-final"]
+        assert all(
+            made["intersection"] <= links <= made["union"]
+            for name, links in made.items()
+            if name not in ("forward", "reverse")
+        )
+        assert (
+            made["grow-diag"] <= made["grow-diag-final-and"] and made["grow-diag"] <= made["grow-diag-final"]
+        )
         joined = {a for a, _ in made["grow-diag"]}, {b for _, b in made["grow-diag"]}
         added = made["grow-diag-final-and"] - made["grow-diag"]
         assert all(a not in joined[0] and b not in joined[1] for a, b in added)
@@ -31,31 +38,59 @@ def test_heuristics_lie_between_intersection_and_union() -> None:
 
 
 def test_grow_diag_final_and_by_hand() -> None:
-    """Intersection 0-0; 1-1 is a diagonal neighbor with a free word; 3-3 is joined by no neighbor and has two free words; 0-3 has one only."""
+    """Intersection 0-0; 1-1 is a diagonal neighbor with a free word; 3-3 is joined by no neighbor and has two
+    free words; 0-3 has one only."""
     forward, reverse = frozenset({(0, 0), (1, 1), (3, 3)}), frozenset({(0, 0), (0, 3)})
     assert HEURISTICS["grow-diag"](forward, reverse) == {(0, 0), (1, 1)}
     assert HEURISTICS["grow"](forward, reverse) == {(0, 0)}
     assert HEURISTICS["grow-diag-final-and"](forward, reverse) == {(0, 0), (1, 1), (3, 3)}
     assert HEURISTICS["grow-diag-final"](forward, reverse) == {(0, 0), (1, 1), (3, 3)}
-    # One free word is enough for a neighbor, none is not: 1-0 joins, then 1-1 has a free target, and 0-1 nothing new.
+    # One free word is enough for a neighbor, none is not: 1-0 joins, then 1-1 has a free target, and 0-1
+    # nothing new.
     forward, reverse = frozenset({(0, 0), (1, 0), (1, 1), (0, 1)}), frozenset({(0, 0)})
     assert HEURISTICS["grow"](forward, reverse) == {(0, 0), (0, 1), (1, 0)}
 
 
 def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command: Command) -> None:
-    """fast_align and atools, the real programs, made the alignment that lies beside the corpus; ours differs in 5 of 29,000 lines."""
+    """fast_align and atools, the real programs, made the alignment that lies beside the corpus; ours differs
+    in 5 of 29,000 lines."""
     corpus = nmt_data / "moses-multi30k"
-    done = command("smt-align", "-s", corpus / "corpus/train.tok.en", "-t", corpus / "corpus/train.tok.fr", "-o", tmp_path / "out")
+    done = command(
+        "smt-align",
+        "-s",
+        corpus / "corpus/train.tok.en",
+        "-t",
+        corpus / "corpus/train.tok.fr",
+        "-o",
+        tmp_path / "out",
+    )
     assert done.returncode == 0, done.stderr
-    ours, theirs = list(alignment.read(tmp_path / "out")), list(alignment.read(corpus / "aligned.grow-diag-final-and.gz"))
+    ours, theirs = (
+        list(alignment.read(tmp_path / "out")),
+        list(alignment.read(corpus / "aligned.grow-diag-final-and.gz")),
+    )
     assert len(ours) == len(theirs) == 29_000
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 20
 
 
 @pytest.mark.parametrize("method", alignment.METHODS)
-def test_command_aligns_and_repeats_itself(method: str, smt_model: Path, tmp_path: Path, command: Command) -> None:
+def test_command_aligns_and_repeats_itself(
+    method: str, smt_model: Path, tmp_path: Path, command: Command
+) -> None:
     given = ["-s", smt_model / "dev.en", "-t", smt_model / "dev.fr", "--method", method]
-    assert command("smt-align", *given, "-o", tmp_path / "a", "--forward-output", tmp_path / "f", "--reverse-output", tmp_path / "r").returncode == 0
+    assert (
+        command(
+            "smt-align",
+            *given,
+            "-o",
+            tmp_path / "a",
+            "--forward-output",
+            tmp_path / "f",
+            "--reverse-output",
+            tmp_path / "r",
+        ).returncode
+        == 0
+    )
     assert command("smt-align", *given, "-o", tmp_path / "b").returncode == 0
     text = (tmp_path / "a").read_bytes()
     assert text == (tmp_path / "b").read_bytes()
@@ -85,7 +120,19 @@ def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
     assert "nothing to align" in refused(command("smt-align", "-s", tmp_path / "s", "-t", tmp_path / "t"))
     (tmp_path / "t").write_text("x\ny\n")
     (tmp_path / "f").write_text("0-0\n0-1\n")
-    line = refused(command("smt-align", "-s", tmp_path / "s", "-t", tmp_path / "t", "--forward", tmp_path / "f", "--reverse", tmp_path / "f"))
+    line = refused(
+        command(
+            "smt-align",
+            "-s",
+            tmp_path / "s",
+            "-t",
+            tmp_path / "t",
+            "--forward",
+            tmp_path / "f",
+            "--reverse",
+            tmp_path / "f",
+        )
+    )
     assert "f:2: point 0-1 is outside" in line
     with pytest.raises(DataError, match=r"f:3: '1\?2' is no alignment point"):
         alignment.parse("0-0 1?2", "f:3")
@@ -96,6 +143,8 @@ def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) 
     (tmp_path / "thot" / "__init__.py").write_text("raise ImportError('not here')\n")
     (tmp_path / "s").write_text("a\n")
     for name, more in (("smt-align", []), ("smt-train", [tmp_path / "model"])):
-        line = refused(command(name, *more, "-s", tmp_path / "s", "-t", tmp_path / "s", PYTHONPATH=str(tmp_path)))
+        line = refused(
+            command(name, *more, "-s", tmp_path / "s", "-t", tmp_path / "s", PYTHONPATH=str(tmp_path))
+        )
         assert "nmt-smt[smt]" in line and "sil-thot" in line
     assert not (tmp_path / "model").exists()

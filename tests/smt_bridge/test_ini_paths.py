@@ -26,7 +26,9 @@ def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(here)
     ini = moses_ini.parse("moses.ini", INI.split("\n"))
     found = "\n".join(ini_paths.whole(ini, [".", beside]).lines)
-    expected = INI.replace("path=tables/t ", f"path={here}/tables/t ").replace("path=compact", f"path={beside}/compact")
+    expected = INI.replace("path=tables/t ", f"path={here}/tables/t ").replace(
+        "path=compact", f"path={beside}/compact"
+    )
     assert found == expected.replace("path=nowhere", f"path={here}/nowhere")
 
 

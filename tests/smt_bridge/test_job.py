@@ -95,10 +95,14 @@ def test_scores_of_another_input(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    """The second is told who works there; a folder into which nothing was put goes again, one with a job stays."""
+    """The second is told who works there; a folder into which nothing was put goes again, one with a job
+    stays."""
     output = str(tmp_path / "o")
     with held(output, "smt-score-table"):
-        with pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"), held(output, "smt-rescore"):
+        with (
+            pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"),
+            held(output, "smt-rescore"),
+        ):
             pass
         assert (tmp_path / "o.job").exists()
     assert not (tmp_path / "o.job").exists()

@@ -48,7 +48,19 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def test_add_and_remove_a_column(system: Path, command: Command) -> None:
-    done = command("smt-ini", "add-feature", system / "moses.ini", "--name", "TM0", "--weight", "0.05", "--path", "new.gz", "-o", system / "new.ini")
+    done = command(
+        "smt-ini",
+        "add-feature",
+        system / "moses.ini",
+        "--name",
+        "TM0",
+        "--weight",
+        "0.05",
+        "--path",
+        "new.gz",
+        "-o",
+        system / "new.ini",
+    )
     assert done.returncode == 0, done.stderr
     text = (system / "new.ini").read_text()
     assert changed_lines(INI, text) == [
@@ -58,23 +70,46 @@ def test_add_and_remove_a_column(system: Path, command: Command) -> None:
         ),
         ("TM0= 0.2  0.3", "TM0= 0.2 0.3 0.05"),
     ]
-    back = command("smt-ini", "remove-feature", system / "new.ini", "--name", "TM0", "--column", 3, "--path", "t").stdout
+    back = command(
+        "smt-ini", "remove-feature", system / "new.ini", "--name", "TM0", "--column", 3, "--path", "t"
+    ).stdout
     assert back == INI.replace("TM0= 0.2  0.3", "TM0= 0.2 0.3")
 
 
 def test_add_and_remove_a_whole_feature(system: Path, command: Command) -> None:
-    done = command("smt-ini", "add-feature", system / "moses.ini", "--line", "KENLM name=LM1 factor=0 path=lm", "--weight", 0.1, "-o", system / "new.ini")
+    done = command(
+        "smt-ini",
+        "add-feature",
+        system / "moses.ini",
+        "--line",
+        "KENLM name=LM1 factor=0 path=lm",
+        "--weight",
+        0.1,
+        "-o",
+        system / "new.ini",
+    )
     assert done.returncode == 0, done.stderr
     text = (system / "new.ini").read_text()
-    assert text == INI.replace("order=5\n", "order=5\nKENLM name=LM1 factor=0 path=lm\n").replace("LM0= 0.5\n", "LM0= 0.5\nLM1= 0.1\n")
+    assert text == INI.replace("order=5\n", "order=5\nKENLM name=LM1 factor=0 path=lm\n").replace(
+        "LM0= 0.5\n", "LM0= 0.5\nLM1= 0.1\n"
+    )
     assert command("smt-ini", "remove-feature", system / "new.ini", "--name", "LM1").stdout == INI
 
 
-@pytest.mark.parametrize("change", [lambda text: text.removesuffix("\n"), lambda text: text.replace("\n", "\r\n"), lambda text: text + "\n\n"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.removesuffix("\n"),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text + "\n\n",
+    ],
+)
 def test_ends_of_lines_stay(change: Callable[[str], str], system: Path, command: Command) -> None:
     (system / "moses.ini").write_bytes(change(INI).encode())
     text = command("smt-ini", "add-feature", system / "moses.ini", "--name", "TM0", "--weight", "0.05").stdout
-    assert text == change(INI.replace("num-features=2", "num-features=3").replace("TM0= 0.2  0.3", "TM0= 0.2 0.3 0.05"))
+    assert text == change(
+        INI.replace("num-features=2", "num-features=3").replace("TM0= 0.2  0.3", "TM0= 0.2 0.3 0.05")
+    )
 
 
 def test_set_weights(system: Path, command: Command, refused: Callable[..., str]) -> None:
@@ -99,12 +134,33 @@ PROBLEMS = {
     "name": (("TM0", "Translation_Model0"), "split names at '_'"),
     "path": (("path=lm", "path=nowhere"), "path=nowhere of LM0 is not there"),
     "orphan": (("LM0= 0.5", "LM0= 0.5\nLM9= 1"), "weights of LM9, but there is no such feature"),
-    "no UnknownWordPenalty": (("UnknownWordPenalty\n", ""), "no feature UnknownWordPenalty: Moses crashes at the first word"),
-    "tuneable reordering": (("type=x", "type=x tuneable=false"), "moses.ini:9: LexicalReordering has no tuneable="),
-    "reordering components": (("type=x", "type=x tuneable-components=1,1,1,1,1,0"), "moses.ini:9: LexicalReordering has no tuneable-components="),
-    "section": (("[v]", "[distortion_limit]"), "moses.ini:18: section 'distortion_limit' is unknown, and Moses stops at it"),
-    "abbreviation": (("[v]", "[dl]"), "moses.ini:18: Moses knows [dl] on its command line only, and passes over it here; write [distortion-limit]"),
-    "probing": (("PhraseDictionaryMemory", "ProbingPT"), "moses.ini:8: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but t is a file"),
+    "no UnknownWordPenalty": (
+        ("UnknownWordPenalty\n", ""),
+        "no feature UnknownWordPenalty: Moses crashes at the first word",
+    ),
+    "tuneable reordering": (
+        ("type=x", "type=x tuneable=false"),
+        "moses.ini:9: LexicalReordering has no tuneable=",
+    ),
+    "reordering components": (
+        ("type=x", "type=x tuneable-components=1,1,1,1,1,0"),
+        "moses.ini:9: LexicalReordering has no tuneable-components=",
+    ),
+    "section": (
+        ("[v]", "[distortion_limit]"),
+        "moses.ini:18: section 'distortion_limit' is unknown, and Moses stops at it",
+    ),
+    "abbreviation": (
+        ("[v]", "[dl]"),
+        (
+            "moses.ini:18: Moses knows [dl] on its command line only, and passes over it here; write "
+            "[distortion-limit]"
+        ),
+    ),
+    "probing": (
+        ("PhraseDictionaryMemory", "ProbingPT"),
+        "moses.ini:8: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but t is a file",
+    ),
     "all zero": (("LM0= 0.5", "LM0= 0"), "all weights of LM0 are 0"),
 }
 
@@ -112,12 +168,18 @@ PROBLEMS = {
 @pytest.mark.parametrize("case", PROBLEMS)
 def test_check(case: str, system: Path, command: Command) -> None:
     (before, after), message = PROBLEMS[case]
-    assert command("smt-ini", "check", system / "moses.ini", "--root", system).stdout == f"{system / 'moses.ini'}: nothing wrong\n"
+    assert (
+        command("smt-ini", "check", system / "moses.ini", "--root", system).stdout
+        == f"{system / 'moses.ini'}: nothing wrong\n"
+    )
     (system / "moses.ini").write_text(INI.replace(before, after))
     done = command("smt-ini", "check", "moses.ini", "--root", ".", cwd=system)
     assert done.returncode == 2 and message in done.stdout, done.stdout
     count = 2 if case in ("columns", "no UnknownWordPenalty") else 1  # the weights do not fit either
-    assert done.stdout.count("\n") == count and f"{count} problem{'s' * (count > 1)}, listed above" in done.stderr
+    assert (
+        done.stdout.count("\n") == count
+        and f"{count} problem{'s' * (count > 1)}, listed above" in done.stderr
+    )
 
 
 def test_check_of_rows(system: Path, command: Command) -> None:
@@ -125,16 +187,23 @@ def test_check_of_rows(system: Path, command: Command) -> None:
     done = command("smt-ini", "check", "moses.ini", cwd=system)
     assert done.returncode == 2 and "r:2: another phrase pair than in line 2 of t" in done.stdout
     assert command("smt-ini", "check", "moses.ini", "--quick", cwd=system).returncode == 0
-    (system / "r").write_text(REORDERING + REORDERING.replace("||| b", "||| d"))  # as many rows, another target
+    (system / "r").write_text(
+        REORDERING + REORDERING.replace("||| b", "||| d")
+    )  # as many rows, another target
     assert "r:2: another phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
 
 
 def test_check_of_a_multi_model(system: Path) -> None:
-    """Its tables need no weights of their own, and the reordering table has the pairs of all; a table that is not there is told."""
+    """Its tables need no weights of their own, and the reordering table has the pairs of all; a table that is
+    not there is told."""
     table = "PhraseDictionaryMemory name=TM0  num-features=2 path=t input-factor=0 output-factor=0"
     other = "PhraseDictionaryMemory name=TM1 num-features=2 path=t2 tuneable=false"
-    both = "PhraseDictionaryMultiModel name=MM num-features=2 mode=interpolate lambda=0.3,0.7 components=TM0,TM1"
-    text = INI.replace(table, f"{table} tuneable=false\n{other}\n{both}").replace("TM0= 0.2  0.3", "TM0= 0 0\nTM1= 0 0\nMM= 0.2 0.3")
+    both = (
+        "PhraseDictionaryMultiModel name=MM num-features=2 mode=interpolate lambda=0.3,0.7 components=TM0,TM1"
+    )
+    text = INI.replace(table, f"{table} tuneable=false\n{other}\n{both}").replace(
+        "TM0= 0.2  0.3", "TM0= 0 0\nTM1= 0 0\nMM= 0.2 0.3"
+    )
     (system / "t2").write_text("a ||| c ||| 0.5 0.25 ||| 0-0\n")
     (system / "r").write_text(REORDERING + REORDERING.replace("||| b", "||| c"))
     ini = moses_ini.parse("moses.ini", text.split("\n"))
@@ -151,7 +220,13 @@ def test_check_of_a_multi_model(system: Path) -> None:
 
 def test_show(system: Path, command: Command) -> None:
     rows = [line.split("\t") for line in command("smt-ini", "show", system / "moses.ini").stdout.split("\n")]
-    assert ["TM0", "PhraseDictionaryMemory", "2", "0.2 0.3", "t"] in rows and ["WordPenalty0", "WordPenalty", "1", "-1", ""] in rows
+    assert ["TM0", "PhraseDictionaryMemory", "2", "0.2 0.3", "t"] in rows and [
+        "WordPenalty0",
+        "WordPenalty",
+        "1",
+        "-1",
+        "",
+    ] in rows
 
 
 @pytest.mark.parametrize(
@@ -160,7 +235,10 @@ def test_show(system: Path, command: Command) -> None:
         ("[ttable-file]\n0 0 0 5 x\n", "convert-moses-ini-to-v2.perl"),
         ("hello\n", "expected a moses.ini"),
         (INI.replace("factor=0 path=lm", "factor=0 path=lm factor=1"), "moses.ini:10: factor is given twice"),
-        (INI.replace("factor=0 path=lm", "factor path=lm"), "moses.ini:10: 'factor' is not of the form key=value"),
+        (
+            INI.replace("factor=0 path=lm", "factor path=lm"),
+            "moses.ini:10: 'factor' is not of the form key=value",
+        ),
     ],
 )
 def test_refused_files(text: str, message: str, system: Path) -> None:
@@ -187,10 +265,15 @@ def test_real_ini(nmt_data: Path, command: Command) -> None:
     done = command("smt-ini", "check", "moses.tuned.ini", cwd=folder)
     assert done.returncode == 0 and done.stdout == "moses.tuned.ini: nothing wrong\n", done.stdout
     text = (folder / "moses.tuned.ini").read_text()
-    assert command("smt-ini", "set-weights", folder / "moses.tuned.ini", "-w", folder / "moses.tuned.ini").stdout == text
+    assert (
+        command("smt-ini", "set-weights", folder / "moses.tuned.ini", "-w", folder / "moses.tuned.ini").stdout
+        == text
+    )
 
 
 def test_names_that_are_not_utf8_have_no_place_in_an_ini() -> None:
     with pytest.raises(ConfigError, match="is not UTF-8"):
         moses_ini.with_options("KENLM name=LM0 path=lm", {"path": os.fsdecode(b"caf\xe9/lm")})
-    assert moses_ini.with_options("KENLM name=LM0 path=lm", {"path": "café/lm"}) == "KENLM name=LM0 path=café/lm"
+    assert (
+        moses_ini.with_options("KENLM name=LM0 path=lm", {"path": "café/lm"}) == "KENLM name=LM0 path=café/lm"
+    )

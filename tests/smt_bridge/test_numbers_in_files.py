@@ -1,4 +1,5 @@
-"""Numbers in the files that the bridge reads: ASCII digits, finite, of a length that a number can have; else one short line."""
+"""Numbers in the files that the bridge reads: ASCII digits, finite, of a length that a number can have; else
+one short line."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +20,10 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "alignment": ("0-0 {}-1\n", lambda path: list(alignment.read(path))),
     "lexicon": ("chien dog {}\n", lambda path: propose.read_lexicon(str(path))),
     "init": ("1 2 {}\n", lambda path: tune_nbest.read_init(str(path), ["A_0", "B_0", "C_0"])),
-    "counts": ("a ||| b ||| 1 1 1 1 ||| 0-0 ||| 1 {} 1 ||| |||\n", lambda path: list(map(phrase_table.source_count, phrase_table.read(path)))),
+    "counts": (
+        "a ||| b ||| 1 1 1 1 ||| 0-0 ||| 1 {} 1 ||| |||\n",
+        lambda path: list(map(phrase_table.source_count, phrase_table.read(path))),
+    ),
 }
 
 
@@ -39,7 +43,10 @@ def test_good_numbers_pass(tmp_path: Path) -> None:
         assert len(read(tmp_path / "f")) > 0
 
 
-@pytest.mark.parametrize("columns", [7, [7], [{"identity": "a"}], [{"identity": "a", "column": "²"}], [{"identity": "a", "column": -1}]])
+@pytest.mark.parametrize(
+    "columns",
+    [7, [7], [{"identity": "a"}], [{"identity": "a", "column": "²"}], [{"identity": "a", "column": -1}]],
+)
 def test_columns_of_an_old_table(columns: Any, tmp_path: Path) -> None:
     (tmp_path / "old").write_text("a ||| b ||| 1\n")
     (tmp_path / "old.scores.json").write_text(json.dumps({"columns": columns}))

@@ -39,14 +39,29 @@ def features_of(path: Path) -> list[dict[str, list[float]]]:
 
 def test_without_weights_only_features_are_added(lists: Path, tiny: Path, command: Command) -> None:
     """Whole sentences: the value is that of nmt-score's pair, Moses' escapes undone."""
-    done = command("smt-rescore", lists / "n", "-s", lists / "s", "-f", f"translation={tiny / 'run'}", "-o", lists / "o", "-b", lists / "b")
+    done = command(
+        "smt-rescore",
+        lists / "n",
+        "-s",
+        lists / "s",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "-o",
+        lists / "o",
+        "-b",
+        lists / "b",
+    )
     assert done.returncode == 0, done.stderr
     run = checkpoint.load(tiny / "run")
     sources = [line.replace("&apos;", "'").split() for line in SOURCE.split("\n")]
     for old, new in zip(LIST.split("\n")[:-1], files.read_lines(lists / "o"), strict=True):
         left, right = old.split("|||"), new.split("|||")
         name, value = right[2].split()[-2:]
-        assert [*left[:2], *left[3:]] == [*right[:2], *right[3:]] and right[2] == f"{left[2]}{name} {value} " and name == "RNN0="
+        assert (
+            [*left[:2], *left[3:]] == [*right[:2], *right[3:]]
+            and right[2] == f"{left[2]}{name} {value} "
+            and name == "RNN0="
+        )
         target = left[1].replace("&apos;", "'").split()
         pair = run.source_words.encode(sources[int(left[0])]), run.target_words.encode(target)
         assert float(value) == pytest.approx(sum(word_scores(run.model, [pair])[0]), abs=1e-4)
@@ -55,12 +70,20 @@ def test_without_weights_only_features_are_added(lists: Path, tiny: Path, comman
 
 def test_by_phrase_is_the_sum_of_the_tables_column(lists: Path, tiny: Path, command: Command) -> None:
     (lists / "t").write_text("".join(f"{pair} ||| 1\n" for pair in sorted([
-        "&apos; cat ||| chat", "cat ||| chat", "dog sees ||| chien", "sees ||| voit", "the &apos; ||| le &apos;", "the dog ||| le chien", "the ||| un",
+        "&apos; cat ||| chat", "cat ||| chat", "dog sees ||| chien", "sees ||| voit",
+        "the &apos; ||| le &apos;", "the dog ||| le chien", "the ||| un",
     ], key=str.encode)))  # fmt: skip
     feature = ["-f", f"translation={tiny / 'run'}"]
     table = command("smt-score-table", lists / "t", "-q", "--unsorted", *feature).stdout
-    column = {tuple(line.split(" ||| ")[:2]): math.log(float(line.split()[-1])) for line in table.split("\n")[:-1]}
-    assert command("smt-rescore", lists / "n", "-q", "-s", lists / "s", "--by-phrase", *feature, "-o", lists / "o").returncode == 0
+    column = {
+        tuple(line.split(" ||| ")[:2]): math.log(float(line.split()[-1])) for line in table.split("\n")[:-1]
+    }
+    assert (
+        command(
+            "smt-rescore", lists / "n", "-q", "-s", lists / "s", "--by-phrase", *feature, "-o", lists / "o"
+        ).returncode
+        == 0
+    )
     found = [features["RNN0"][0] for features in features_of(lists / "o")]
     pairs = [
         [("the dog", "le chien"), ("sees", "voit")], [("the", "un"), ("dog sees", "chien")], [],
@@ -70,26 +93,47 @@ def test_by_phrase_is_the_sum_of_the_tables_column(lists: Path, tiny: Path, comm
 
 
 def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
-    """New totals are weights x features, -100 for an unknown word kept; the list is sorted by them, the best is its first."""
+    """New totals are weights x features, -100 for an unknown word kept; the list is sorted by them, the best
+    is its first."""
     (lists / "old").write_text("LM0= 0.5\nWordPenalty0= 0.2\nUnknownWordPenalty0= 1\n")
-    (lists / "n").write_text(LIST.replace("||| -104 |||", "||| -103.1 |||").replace("||| -3.8 |||", "||| -3.4 |||"))
-    command_line = ["smt-rescore", lists / "n", "-s", lists / "s", "-f", f"translation={tiny / 'run'}", "-w", lists / "w"]
+    (lists / "n").write_text(
+        LIST.replace("||| -104 |||", "||| -103.1 |||").replace("||| -3.8 |||", "||| -3.4 |||")
+    )
+    command_line = [
+        "smt-rescore",
+        lists / "n",
+        "-s",
+        lists / "s",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "-w",
+        lists / "w",
+    ]
     done = command(*command_line, "--decoder-weights", lists / "old", "-o", lists / "o", "-b", lists / "b")
     assert done.returncode == 0, done.stderr
     by_sentence: dict[int, list[nbest.Hypothesis]] = {}
     for hypothesis in nbest.read(lists / "o"):
         unknown = -100 if "&apos;" in hypothesis.text else 0
         values = {name: value for name, (value,) in hypothesis.features.items()}
-        assert hypothesis.total == pytest.approx(0.5 * values["LM0"] + 0.2 * values["WordPenalty0"] + values["RNN0"] + unknown, rel=1e-4)
+        assert hypothesis.total == pytest.approx(
+            0.5 * values["LM0"] + 0.2 * values["WordPenalty0"] + values["RNN0"] + unknown, rel=1e-4
+        )
         by_sentence.setdefault(hypothesis.sentence, []).append(hypothesis)
     best = [" ".join(group[0].text) for group in by_sentence.values()]
     assert (lists / "b").read_text().split("\n")[:-1] == best and best[2] == "un chat"
-    assert all(group == sorted(group, key=lambda hypothesis: -hypothesis.total) for group in by_sentence.values())
+    assert all(
+        group == sorted(group, key=lambda hypothesis: -hypothesis.total) for group in by_sentence.values()
+    )
 
 
 def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
-    """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell where it is from."""
-    (lists / "m").write_text("0 ||| un chien ||| NMT0= -1 ||| -1\n0 ||| la voiture ||| NMT0= -2 ||| -1\n2 ||| le ' chat ||| NMT0= -3 ||| -1\n")
+    """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell
+    where it is from."""
+    (lists / "m").write_text(
+        "0 ||| un chien ||| NMT0= -1 ||| -1\n0 ||| la voiture ||| NMT0= -2 ||| -1\n2 ||| le ' chat ||| "
+        "NMT0= "
+        "-3 ||| -1\n"
+    )
     line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o"]
     message = refused(command(*line))
     assert "sentence 0 has hypotheses without NMT0, which are not computed from the text" in message
@@ -98,27 +142,52 @@ def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Call
     assert "hypotheses without NMT0, which" in message  # LM0 is computed, the word penalty counted
     done = command(*line, "--fill-missing", "--escape", "-f", f"translation={tiny / 'run'}")
     assert done.returncode == 0, done.stderr
-    found = {(h.sentence, " ".join(h.text)): {name: value for name, (value,) in h.features.items() if name != "RNN0"} for h in nbest.read(lists / "o")}
+    found = {
+        (h.sentence, " ".join(h.text)): {
+            name: value for name, (value,) in h.features.items() if name != "RNN0"
+        }
+        for h in nbest.read(lists / "o")
+    }
     assert found[0, "un chien"] == {"LM0": -2, "WordPenalty0": -2, "NMT0": -1, "List0": 1, "List1": 1}
     assert found[0, "la voiture"] == {"LM0": 0, "WordPenalty0": -2, "NMT0": -2, "List0": 0, "List1": 1}
     assert found[2, "le &apos; chat"] == {"LM0": -5, "WordPenalty0": -3, "NMT0": -3, "List0": 1, "List1": 1}
     assert found[2, "un chat"] == {"LM0": -6, "WordPenalty0": -2, "NMT0": 0, "List0": 1, "List1": 0}
-    assert len(found) == 6 == len(features_of(lists / "o")) and len({tuple(features) for features in found.values()}) == 1
+    assert (
+        len(found) == 6 == len(features_of(lists / "o"))
+        and len({tuple(features) for features in found.values()}) == 1
+    )
     assert all("RNN0" in features for features in features_of(lists / "o"))
 
 
 def test_a_missing_feature_is_computed(lists: Path, command: Command) -> None:
-    """The list of nmt-translate gets a language model score; entries that have one keep theirs; all have the same order of features."""
+    """The list of nmt-translate gets a language model score; entries that have one keep theirs; all have the
+    same order of features."""
     (lists / "lm").write_text(ARPA)
-    (lists / "m").write_text("1 |||  ||| NMT0= -1 ||| -1\n2 ||| the dog ||| NMT0= -3 ||| -1\n")  # nothing for sentence 0
-    line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o", "-f", f"lm:LM0={lists / 'lm'}", "--fill-missing"]
+    (lists / "m").write_text(
+        "1 |||  ||| NMT0= -1 ||| -1\n2 ||| the dog ||| NMT0= -3 ||| -1\n"
+    )  # nothing for sentence 0
+    line = [
+        "smt-rescore",
+        lists / "n",
+        lists / "m",
+        "-q",
+        "-s",
+        lists / "s",
+        "-o",
+        lists / "o",
+        "-f",
+        f"lm:LM0={lists / 'lm'}",
+        "--fill-missing",
+    ]
     done = command(*line)
     assert done.returncode == 0, done.stderr
     hypotheses = list(nbest.read(lists / "o"))
     assert {tuple(h.features) for h in hypotheses} == {("LM0", "WordPenalty0", "NMT0", "List0", "List1")}
     (new,) = (h for h in hypotheses if h.text == ["the", "dog"])
     # <s> the: back-off -0.3, -0.5; the dog: -0.125; dog </s>: back-off 0, -0.9
-    assert new.features["LM0"][0] == pytest.approx(math.log(10) * (-0.3 - 0.5 - 0.125 - 0.9), rel=1e-5) and new.features["WordPenalty0"] == [-2]
+    assert new.features["LM0"][0] == pytest.approx(
+        math.log(10) * (-0.3 - 0.5 - 0.125 - 0.9), rel=1e-5
+    ) and new.features["WordPenalty0"] == [-2]
     assert [h.features["LM0"][0] for h in hypotheses if h.sentence == 0] == [-3, -2]
 
 
@@ -132,7 +201,10 @@ REFUSALS = {
     "nothing to write": (["-o", ""], "nothing to write"),
     "missing weight": (["-w", "w2", "-o", "o"], "no weight for feature WordPenalty0"),
     "weight of nothing": (["-w", "w3", "-o", "o"], "a weight for XX0, which no list has"),
-    "wrong decoder weights": (["--decoder-weights", "w4", "-o", "o"], "these are not the weights that its decoder used"),
+    "wrong decoder weights": (
+        ["--decoder-weights", "w4", "-o", "o"],
+        "these are not the weights that its decoder used",
+    ),
     "name taken": (["-f", "lm:LM0=x", "-o", "o"], "the name LM0 is taken"),
     "by phrase": (["--by-phrase", "-o", "o"], "--by-phrase needs a --feature"),
     "text too short": (["-s", "short", "-o", "o"], "entries for sentence 2, but short has 2 lines"),
@@ -143,7 +215,11 @@ REFUSALS = {
 
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refusals(case: str, lists: Path, command: Command, refused: Callable[..., str]) -> None:
-    for name, text in (("w2", "LM0= 1\n"), ("w3", "LM0= 1\nWordPenalty0= 1\nXX0= 1\n"), ("w4", "LM0= 1\nWordPenalty0= 1\n")):
+    for name, text in (
+        ("w2", "LM0= 1\n"),
+        ("w3", "LM0= 1\nWordPenalty0= 1\nXX0= 1\n"),
+        ("w4", "LM0= 1\nWordPenalty0= 1\n"),
+    ):
         (lists / name).write_text(text)
     (lists / "short").write_text("a\n\n")
     (lists / "long").write_text(SOURCE + "a\n")
@@ -156,13 +232,28 @@ def test_refusals(case: str, lists: Path, command: Command, refused: Callable[..
 
 def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("the dog sees\n" * 40)
-    (tmp_path / "n").write_text("".join(f"{n} ||| {'le ' * (n % 3)}chien ||| LM0= {-n % 7} ||| 0\n{n} ||| un ||| LM0= -1 ||| 0\n" for n in range(40)))
+    (tmp_path / "n").write_text(
+        "".join(
+            f"{n} ||| {'le ' * (n % 3)}chien ||| LM0= {-n % 7} ||| 0\n{n} ||| un ||| LM0= -1 ||| 0\n"
+            for n in range(40)
+        )
+    )
     code = (
-        "import sys, time; import smt_bridge.rescore as r, smt_bridge.workers as workers; r.SENTENCES = 4; whole = workers.compute\n"
-        "slow = float(sys.argv.pop(1)); workers.compute = lambda features, task: (time.sleep(slow), whole(features, task))[1]\n"
+        "import sys, time; import smt_bridge.rescore as r, smt_bridge.workers as workers; r.SENTENCES = 4; "
+        "whole = workers.compute\n"
+        "slow = float(sys.argv.pop(1)); workers.compute = lambda features, task: (time.sleep(slow), "
+        "whole(features, task))[1]\n"
         "from smt_bridge.cli.rescore import main; sys.exit(main())"
     )
-    arguments = [str(tmp_path / "n"), "-q", "-s", str(tmp_path / "s"), "-f", f"translation={tiny / 'run'}", "-o"]
+    arguments = [
+        str(tmp_path / "n"),
+        "-q",
+        "-s",
+        str(tmp_path / "s"),
+        "-f",
+        f"translation={tiny / 'run'}",
+        "-o",
+    ]
 
     def start(slow: float, *more: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", code, str(slow), *arguments, *more])
@@ -173,11 +264,14 @@ def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> Non
     assert not (tmp_path / "o").exists() and scores.exists()
     assert start(0, str(tmp_path / "o"), "--resume").wait() == 0
     assert start(0, str(tmp_path / "whole")).wait() == 0
-    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes() and not (tmp_path / "o.job").exists()
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes() and not (
+        tmp_path / "o.job"
+    ).exists()
 
 
 def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
-    """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words (-100) accounted for."""
+    """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words
+    (-100) accounted for."""
     folder = nmt_data / "moses-multi30k"
     tuned = weights.read(folder / "moses.tuned.ini")
     count = unknown = 0
@@ -191,16 +285,29 @@ def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
 
 
 def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Path) -> None:
-    """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed precision)."""
+    """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed
+    precision)."""
     from nmt import phrase_table
 
     out = nmt_data / "moses-multi30k" / "out"
-    done = command("smt-rescore", out / "nbest60.nb4.gz", "-s", out / "nbest60.src", "-f", f"lm={out.parent / 'lm.fr.arpa.gz'}", "-o", tmp_path / "o")
+    done = command(
+        "smt-rescore",
+        out / "nbest60.nb4.gz",
+        "-s",
+        out / "nbest60.src",
+        "-f",
+        f"lm={out.parent / 'lm.fr.arpa.gz'}",
+        "-o",
+        tmp_path / "o",
+    )
     assert done.returncode == 0, done.stderr
     hypotheses = list(nbest.read(tmp_path / "o"))
     sources = [files.split_words(line) for line in files.read_lines(out / "nbest60.src")]
     used = [
-        [(" ".join(sources[h.sentence][a : b + 1]).encode(), " ".join(h.text[c : d + 1]).encode()) for (a, b), (c, d) in nbest.segmentation(h, "n")]
+        [
+            (" ".join(sources[h.sentence][a : b + 1]).encode(), " ".join(h.text[c : d + 1]).encode())
+            for (a, b), (c, d) in nbest.segmentation(h, "n")
+        ]
         for h in hypotheses
     ]
     wanted = {pair for row in used for pair in row}
@@ -214,5 +321,7 @@ def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Pa
         assert hypothesis.features["KenLM0"][0] == pytest.approx(hypothesis.features["LM0"][0], abs=2e-3)
         unknown += any(pair not in table for pair in row)
         for column, value in enumerate(hypothesis.features["TranslationModel0"]):
-            assert value == pytest.approx(sum(table[pair][column] if pair in table else 0 for pair in row), abs=1e-3)
+            assert value == pytest.approx(
+                sum(table[pair][column] if pair in table else 0 for pair in row), abs=1e-3
+            )
     assert unknown < len(hypotheses) / 2

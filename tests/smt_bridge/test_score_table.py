@@ -42,13 +42,22 @@ TABLE = (
 
 def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
-    done = command("smt-score-table", tmp_path / "t.gz", "--feature", f"translation={tiny / 'run'}", "--output", tmp_path / "o.gz")
+    done = command(
+        "smt-score-table",
+        tmp_path / "t.gz",
+        "--feature",
+        f"translation={tiny / 'run'}",
+        "--output",
+        tmp_path / "o.gz",
+    )
     assert done.returncode == 0, done.stderr
     lines = gzip.decompress((tmp_path / "o.gz").read_bytes()).split(b"\n")
     assert lines.pop() == b""
     (tmp_path / "s").write_text("'s dog\nthe dog\nthe dog\n")
     (tmp_path / "f").write_text("le chien\nl' un\xa0x\nle chien\n")
-    scorer = command("nmt-score", tiny / "run", "-q", "--tokenized", "-s", tmp_path / "s", "-t", tmp_path / "f")
+    scorer = command(
+        "nmt-score", tiny / "run", "-q", "--tokenized", "-s", tmp_path / "s", "-t", tmp_path / "f"
+    )
     for old, new, log_prob in zip(TABLE.split(b"\n"), lines, scorer.stdout.split(), strict=False):
         before, scores, after = old.split(b" ||| ")[:2], old.split(b" ||| ")[2], old.split(b" ||| ", 3)[3]
         column = new[len(b" ||| ".join(before)) + 5 + len(scores) + 1 : -len(b" ||| " + after)]
@@ -59,8 +68,15 @@ def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_
 def test_the_model_sees_no_escapes(tiny: Path) -> None:
     run = checkpoint.load(tiny / "run")
     run.source_words.ids["'s"], run.target_words.ids['"'] = 5, 6  # known words, which the tiny corpus lacks
-    pairs = [(b"&apos;s dog", b"x &quot;"), (b"'s dog", b'x "'), (b"unknown dog", b"x &quot;"), (b"&apos;s dog", b"x unknown")]
-    escaped, plain, other_source, other_target = Translation(run).score(of_phrases([phrase_table.parse(b"%s ||| %s ||| 1" % pair, "t:1") for pair in pairs]))
+    pairs = [
+        (b"&apos;s dog", b"x &quot;"),
+        (b"'s dog", b'x "'),
+        (b"unknown dog", b"x &quot;"),
+        (b"&apos;s dog", b"x unknown"),
+    ]
+    escaped, plain, other_source, other_target = Translation(run).score(
+        of_phrases([phrase_table.parse(b"%s ||| %s ||| 1" % pair, "t:1") for pair in pairs])
+    )
     assert escaped == pytest.approx(plain, abs=1e-5)
     assert abs(escaped - other_source) > 1e-3 and abs(escaped - other_target) > 1e-3
 
@@ -69,8 +85,14 @@ def test_unsorted_is_told_once(tiny: Path, command: Command, tmp_path: Path) -> 
     lines = [b"b ||| x ||| 0.5", b"a ||| x ||| 0.5", b"c ||| x ||| 0.5", b"b ||| x ||| 0.5"]
     (tmp_path / "t").write_bytes(b"".join(line + b"\n" for line in lines))
     for table, text in ((tmp_path / "t", b""), ("-", (tmp_path / "t").read_bytes())):
-        done = command("smt-score-table", table, "-q", "--unsorted", "-f", f"unknown-words={tiny / 'run'}", input=text)
-        assert done.returncode == 0 and done.stderr.count("\n") == 1 and "t:2: not in" in done.stderr.replace("<stdin>", "t"), done.stderr
+        done = command(
+            "smt-score-table", table, "-q", "--unsorted", "-f", f"unknown-words={tiny / 'run'}", input=text
+        )
+        assert (
+            done.returncode == 0
+            and done.stderr.count("\n") == 1
+            and "t:2: not in" in done.stderr.replace("<stdin>", "t")
+        ), done.stderr
         assert [line.rpartition(" ")[0].encode() for line in done.stdout.split("\n")[:-1]] == lines
 
 
@@ -88,14 +110,19 @@ def write_table(path: Path, pairs: int = 60) -> bytes:
     rng = random.Random(4)
     words = [b"the", b"dog", b"sees", b"a", b"cat", b"zzz"]
     phrases = [b" ".join(rng.choices(words, k=rng.randint(1, 4))) for _ in range(2 * pairs)]
-    lines = {b"%s ||| %s ||| 0.5 0.25 1 0.125 ||| ||| 2 3 1 ||| |||" % (phrases[n // 3], phrases[-n]) for n in range(pairs)}
+    lines = {
+        b"%s ||| %s ||| 0.5 0.25 1 0.125 ||| ||| 2 3 1 ||| |||" % (phrases[n // 3], phrases[-n])
+        for n in range(pairs)
+    }
     text = b"".join(line + b"\n" for line in sorted(lines))
     path.write_bytes(text)
     return text
 
 
 def columns_of(text: bytes, first: int = 4) -> list[list[float]]:
-    return [[float(value) for value in line.split(b" ||| ")[2].split()[first:]] for line in text.split(b"\n")[:-1]]
+    return [
+        [float(value) for value in line.split(b" ||| ")[2].split()[first:]] for line in text.split(b"\n")[:-1]
+    ]
 
 
 def test_chunks_end_at_sources(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,17 +139,30 @@ def test_kinds_of_features(tiny: Path, command: Command, tmp_path: Path) -> None
     """Each column is what its model says of the pair alone."""
     text = write_table(tmp_path / "t")
     (tmp_path / "lm").write_text(ARPA, encoding="utf-8")
-    features = [f"translation={tiny / 'run'}", f"inverse:Back={tiny / 'run'}", f"lm={tmp_path / 'lm'}", f"unknown-words={tiny / 'run'}"]
-    done = command("smt-score-table", tmp_path / "t", "-q", *[word for feature in features for word in ("-f", feature)])
+    features = [
+        f"translation={tiny / 'run'}",
+        f"inverse:Back={tiny / 'run'}",
+        f"lm={tmp_path / 'lm'}",
+        f"unknown-words={tiny / 'run'}",
+    ]
+    done = command(
+        "smt-score-table", tmp_path / "t", "-q", *[word for feature in features for word in ("-f", feature)]
+    )
     assert done.returncode == 0, done.stderr
     run = checkpoint.load(tiny / "run")
-    for line, (direct, inverse, lm, unknown) in zip(text.split(b"\n"), columns_of(done.stdout.encode()), strict=False):
+    for line, (direct, inverse, lm, unknown) in zip(
+        text.split(b"\n"), columns_of(done.stdout.encode()), strict=False
+    ):
         source, target = (part.decode().split() for part in line.split(b" ||| ")[:2])
         for value, (one, other) in ((direct, (source, target)), (inverse, (target, source))):
-            expected = sum(word_scores(run.model, [(run.source_words.encode(one), run.target_words.encode(other))])[0])
+            expected = sum(
+                word_scores(run.model, [(run.source_words.encode(one), run.target_words.encode(other))])[0]
+            )
             assert math.log(value) == pytest.approx(expected, abs=1e-4)
         assert math.log(lm) == pytest.approx(math.log(10) * arpa_score(target), abs=1e-4)
-        assert math.log(unknown) == pytest.approx(sum(word not in run.target_words.ids for word in target), abs=1e-4)
+        assert math.log(unknown) == pytest.approx(
+            sum(word not in run.target_words.ids for word in target), abs=1e-4
+        )
 
 
 # A bigram model; numbers are log10.
@@ -166,7 +206,10 @@ def test_workers_shards_and_chunks_give_the_same_bytes(tiny: Path, tmp_path: Pat
         outputs.append((tmp_path / "o").read_bytes())
     shards = b""
     for number in (1, 2, 3):
-        assert in_small_chunks(tmp_path / "t", *feature, "--shard", f"{number}/3", "-o", tmp_path / "s").wait() == 0
+        assert (
+            in_small_chunks(tmp_path / "t", *feature, "--shard", f"{number}/3", "-o", tmp_path / "s").wait()
+            == 0
+        )
         shards += (tmp_path / "s").read_bytes()
     assert outputs[0] == outputs[1] == shards and len(outputs[0].split(b"\n")) > 50
     assert outputs[0].split(b"\n") == [*sorted(outputs[0].split(b"\n")[:-1]), b""]  # still in LC_ALL=C order
@@ -175,15 +218,19 @@ def test_workers_shards_and_chunks_give_the_same_bytes(tiny: Path, tmp_path: Pat
 def in_small_chunks(*arguments: object, slow: float = 0.0) -> subprocess.Popen[bytes]:
     """The command with chunks of 8 pairs, each of which takes `slow` seconds more."""
     code = (
-        "import sys, time; import smt_bridge.score_table as table, smt_bridge.workers as workers; table.CHUNK = 8; whole = workers.compute\n"
+        "import sys, time; import smt_bridge.score_table as table, smt_bridge.workers as workers; "
+        "table.CHUNK = 8; whole = workers.compute\n"
         f"workers.compute = lambda features, task: (time.sleep({slow}), whole(features, task))[1]\n"
         "from smt_bridge.cli.score_table import main; sys.exit(main())"
     )
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
 
 
-def test_killed_and_resumed(tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path) -> None:
-    """kill -9 in the middle leaves no output; --resume ends with the bytes of a run that was never stopped."""
+def test_killed_and_resumed(
+    tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    """kill -9 in the middle leaves no output; --resume ends with the bytes of a run that was never
+    stopped."""
     write_table(tmp_path / "t")
     arguments = [tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o"]
     process = in_small_chunks(*arguments, slow=0.5)
@@ -194,19 +241,38 @@ def test_killed_and_resumed(tiny: Path, command: Command, refused: Callable[...,
     with open(scores, "ab") as stream:
         stream.write(b"\x08\x00\x00\x00torn")  # a record that was being written
     assert "unfinished job; --resume goes on" in refused(command("smt-score-table", *arguments))
-    assert "other settings (features" in refused(command("smt-score-table", *arguments, "--resume", "--unknown", "split"))
-    scores.write_bytes(with_first_value(done, math.log(0.75)))  # shows that finished chunks are taken as they are
+    assert "other settings (features" in refused(
+        command("smt-score-table", *arguments, "--resume", "--unknown", "split")
+    )
+    scores.write_bytes(
+        with_first_value(done, math.log(0.75))
+    )  # shows that finished chunks are taken as they are
     assert in_small_chunks(*arguments, "--resume").wait() == 0
     assert in_small_chunks(*arguments[:-1], tmp_path / "whole").wait() == 0
-    resumed, whole = (tmp_path / "o").read_bytes().split(b"\n", 1), (tmp_path / "whole").read_bytes().split(b"\n", 1)
-    assert resumed[1] == whole[1] and b" 0.125 0.75 ||| " in resumed[0] and b" 0.125 0.75 ||| " not in whole[0]
+    resumed, whole = (
+        (tmp_path / "o").read_bytes().split(b"\n", 1),
+        (tmp_path / "whole").read_bytes().split(b"\n", 1),
+    )
+    assert (
+        resumed[1] == whole[1] and b" 0.125 0.75 ||| " in resumed[0] and b" 0.125 0.75 ||| " not in whole[0]
+    )
     assert not (tmp_path / "o.job").exists()
 
 
-def test_a_second_one_on_the_same_output_is_refused(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_one_on_the_same_output_is_refused(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without the lock it wrote over the first one's scores, and the output became NUL bytes."""
     write_table(tmp_path / "t")
-    arguments = [str(tmp_path / "t"), "-q", "-f", f"unknown-words={tiny / 'run'}", "-o", str(tmp_path / "o"), "--resume"]
+    arguments = [
+        str(tmp_path / "t"),
+        "-q",
+        "-f",
+        f"unknown-words={tiny / 'run'}",
+        "-o",
+        str(tmp_path / "o"),
+        "--resume",
+    ]
     with held(str(tmp_path / "o"), "smt-score-table"):
         assert main(arguments) == 2
         assert "o.job: in use by smt-score-table, process" in capsys.readouterr().err
@@ -253,20 +319,32 @@ def scored(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table `t` and what two workers that nobody stopped made of it, `whole`."""
     folder = tmp_path_factory.mktemp("scored")
     write_table(folder / "t", 2000)
-    assert in_small_chunks(folder / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o", folder / "whole").wait() == 0
+    assert (
+        in_small_chunks(
+            folder / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o", folder / "whole"
+        ).wait()
+        == 0
+    )
     return folder
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["parent", "worker"])
 @pytest.mark.parametrize("moment", ["locked", "begun", 1, 2000, 8000])
-def test_killed_with_two_workers(victim: str, moment: str | int, tiny: Path, scored: Path, tmp_path: Path) -> None:
-    """kill -9 of the command or of a worker: no process is left over, and --resume ends with the bytes of a run that was never stopped."""
+def test_killed_with_two_workers(
+    victim: str, moment: str | int, tiny: Path, scored: Path, tmp_path: Path
+) -> None:
+    """kill -9 of the command or of a worker: no process is left over, and --resume ends with the bytes of a
+    run that was never stopped."""
     arguments = [scored / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o"]
     job = tmp_path / "o.job"
     reached = {"locked": lambda: (job / ".lock").exists(), "begun": lambda: (job / "job.json").exists()}
     process = in_small_chunks(*arguments, tmp_path / "o")
-    until(reached[moment] if isinstance(moment, str) else lambda: (job / "scores").exists() and (job / "scores").stat().st_size > moment)
+    until(
+        reached[moment]
+        if isinstance(moment, str)
+        else lambda: (job / "scores").exists() and (job / "scores").stat().st_size > moment
+    )
     if victim == "worker":
         until(lambda: len(children(process.pid)) > 1)
     left = children(process.pid)
@@ -285,24 +363,56 @@ def with_first_value(records: bytes, value: float) -> bytes:
     return struct.pack("<II", rows, zlib.crc32(body)) + body + records[8 + 8 * rows :]
 
 
-def test_reuse_copies_and_computes(tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path) -> None:
+def test_reuse_copies_and_computes(
+    tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path
+) -> None:
     text = write_table(tmp_path / "t")
     lines = text.split(b"\n")[:-1]
     (tmp_path / "part").write_bytes(b"".join(line + b"\n" for line in lines[5:30:2]))
     feature = ["-f", f"translation={tiny / 'run'}"]
-    assert command("smt-score-table", tmp_path / "part", "-q", *feature, "-o", tmp_path / "old").returncode == 0
+    assert (
+        command("smt-score-table", tmp_path / "part", "-q", *feature, "-o", tmp_path / "old").returncode == 0
+    )
     # a recognizable value shows what was copied
     old = (tmp_path / "old").read_bytes().split(b"\n")
-    (tmp_path / "old").write_bytes(b"\n".join([re.sub(rb"(0.125) \S+ \|\|\|", rb"\1 0.75 |||", old[0]), *old[1:]]))
-    done = command("smt-score-table", tmp_path / "t", *feature, "-f", f"unknown-words={tiny / 'run'}", "--reuse", tmp_path / "old", "-o", tmp_path / "new")
+    (tmp_path / "old").write_bytes(
+        b"\n".join([re.sub(rb"(0.125) \S+ \|\|\|", rb"\1 0.75 |||", old[0]), *old[1:]])
+    )
+    done = command(
+        "smt-score-table",
+        tmp_path / "t",
+        *feature,
+        "-f",
+        f"unknown-words={tiny / 'run'}",
+        "--reuse",
+        tmp_path / "old",
+        "-o",
+        tmp_path / "new",
+    )
     assert f"13 of {len(lines)} pairs were found" in done.stderr, done.stderr
-    assert command("smt-score-table", tmp_path / "t", "-q", *feature, "-o", tmp_path / "fresh").returncode == 0
+    assert (
+        command("smt-score-table", tmp_path / "t", "-q", *feature, "-o", tmp_path / "fresh").returncode == 0
+    )
     new, fresh = (columns_of((tmp_path / name).read_bytes()) for name in ("new", "fresh"))
     assert new[5][0] == 0.75 and fresh[5][0] != 0.75
-    assert [row[0] for number, row in enumerate(new) if number != 5] == pytest.approx([row[0] for number, row in enumerate(fresh) if number != 5], rel=1e-4)
-    message = refused(command("smt-score-table", tmp_path / "t", "-q", "-f", f"inverse={tiny / 'run'}", "--reuse", tmp_path / "old"))
+    assert [row[0] for number, row in enumerate(new) if number != 5] == pytest.approx(
+        [row[0] for number, row in enumerate(fresh) if number != 5], rel=1e-4
+    )
+    message = refused(
+        command(
+            "smt-score-table",
+            tmp_path / "t",
+            "-q",
+            "-f",
+            f"inverse={tiny / 'run'}",
+            "--reuse",
+            tmp_path / "old",
+        )
+    )
     assert "none of its columns was made by these runs" in message
-    assert "smt-score-table writes it beside" in refused(command("smt-score-table", tmp_path / "t", "-q", *feature, "--reuse", tmp_path / "t"))
+    assert "smt-score-table writes it beside" in refused(
+        command("smt-score-table", tmp_path / "t", "-q", *feature, "--reuse", tmp_path / "t")
+    )
 
 
 def test_unknown_split_sums_to_one(tiny: Path) -> None:
@@ -314,8 +424,13 @@ def test_unknown_split_sums_to_one(tiny: Path) -> None:
     unknown = [word for word in run.target_words.counts if word not in known]
     assert len(unknown) > 5
     assert sum(math.exp(shares.log([word])) for word in [*unknown, "never seen"]) == pytest.approx(1)
-    assert shares.log(["le", *unknown[:2]]) == pytest.approx(shares.log([unknown[0]]) + shares.log([unknown[1]]))
-    most, least = max(unknown, key=lambda word: run.target_words.counts[word]), min(unknown, key=lambda word: run.target_words.counts[word])
+    assert shares.log(["le", *unknown[:2]]) == pytest.approx(
+        shares.log([unknown[0]]) + shares.log([unknown[1]])
+    )
+    most, least = (
+        max(unknown, key=lambda word: run.target_words.counts[word]),
+        min(unknown, key=lambda word: run.target_words.counts[word]),
+    )
     assert shares.log([most]) >= shares.log([least]) >= shares.log(["never seen"])
     pairs = Pairs([["the"]], [["le", "never-seen"], ["le"]], [0, 0])
     plain, split = (Translation(run, unknown=mode).score(pairs) for mode in ("plain", "split"))
@@ -324,38 +439,91 @@ def test_unknown_split_sums_to_one(tiny: Path) -> None:
 
 def test_estimate_and_precision(tiny: Path, command: Command, tmp_path: Path) -> None:
     write_table(tmp_path / "t")
-    done = command("smt-score-table", tmp_path / "t", "-f", f"translation={tiny / 'run'}", "--estimate", "-o", tmp_path / "o")
-    assert [line.split("\t")[0] for line in done.stdout.split("\n")[:-1]] == ["pairs", "rate", "time", "memory"]
+    done = command(
+        "smt-score-table",
+        tmp_path / "t",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "--estimate",
+        "-o",
+        tmp_path / "o",
+    )
+    assert [line.split("\t")[0] for line in done.stdout.split("\n")[:-1]] == [
+        "pairs",
+        "rate",
+        "time",
+        "memory",
+    ]
     assert not (tmp_path / "o").exists() and not (tmp_path / "o.job").exists()
-    done = command("smt-score-table", tmp_path / "t", "-f", f"translation={tiny / 'run'}", "--precision", "int8", "-o", tmp_path / "o")
+    done = command(
+        "smt-score-table",
+        tmp_path / "t",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "--precision",
+        "int8",
+        "-o",
+        tmp_path / "o",
+    )
     error = re.search(r"int8 against fp32 on \d+ pairs: RNN0: error in log p (\S+) on average", done.stderr)
     assert error and 0 < float(error[1]) < 0.5, done.stderr
     assert columns_of((tmp_path / "o").read_bytes())
 
 
 def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
-    lines = [b"the dog sees ||| t%d ||| 0.5 0.5 %g 0.5 ||| ||| 1 %d 1 ||| |||\n" % (n, 0.5**n, 7) for n in range(5)]
+    lines = [
+        b"the dog sees ||| t%d ||| 0.5 0.5 %g 0.5 ||| ||| 1 %d 1 ||| |||\n" % (n, 0.5**n, 7) for n in range(5)
+    ]
     (tmp_path / "t").write_bytes(b"".join(lines))
-    done = command("smt-score-table", tmp_path / "t", "-q", "-f", f"translation={tiny / 'run'}", "--report", tmp_path / "r", "-o", tmp_path / "o")
+    done = command(
+        "smt-score-table",
+        tmp_path / "t",
+        "-q",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "--report",
+        tmp_path / "r",
+        "-o",
+        tmp_path / "o",
+    )
     assert done.returncode == 0, done.stderr
-    scatter = [line.split("\t") for line in (tmp_path / "r" / "scatter-RNN0.tsv").read_text().split("\n")[1:-1]]
-    assert [float(row[3]) for row in scatter] == pytest.approx([n * math.log(0.5) for n in range(5)], rel=1e-4)
-    assert [float(row[4]) for row in scatter] == pytest.approx([math.log(row[0]) for row in columns_of((tmp_path / "o").read_bytes())], abs=1e-4)
+    scatter = [
+        line.split("\t") for line in (tmp_path / "r" / "scatter-RNN0.tsv").read_text().split("\n")[1:-1]
+    ]
+    assert [float(row[3]) for row in scatter] == pytest.approx(
+        [n * math.log(0.5) for n in range(5)], rel=1e-4
+    )
+    assert [float(row[4]) for row in scatter] == pytest.approx(
+        [math.log(row[0]) for row in columns_of((tmp_path / "o").read_bytes())], abs=1e-4
+    )
     table = [line.split("\t") for line in (tmp_path / "r" / "phrases-RNN0.tsv").read_text().split("\n")[1:-1]]
-    assert [row[5] for row in table if row[:4] == ["frequent", "the dog sees", "7", "table"]] == ["t0", "t1", "t2"]
+    assert [row[5] for row in table if row[:4] == ["frequent", "the dog sees", "7", "table"]] == [
+        "t0",
+        "t1",
+        "t2",
+    ]
     assert "unknown target words\t5" in (tmp_path / "r" / "coverage.tsv").read_text()
     assert (tmp_path / "r" / "scatter-RNN0.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_report_of_a_language_model(tmp_path: Path) -> None:
     """It reads the target side only: coverage is that side's. Of several networks the first one's."""
-    pairs = [phrase_table.parse(b"a b ||| x y ||| 1 1 1", "t:1"), phrase_table.parse(b"a c ||| x ||| 1 1 1", "t:2")]
+    pairs = [
+        phrase_table.parse(b"a b ||| x y ||| 1 1 1", "t:1"),
+        phrase_table.parse(b"a c ||| x ||| 1 1 1", "t:2"),
+    ]
     network = NeuralLM(SimpleNamespace(text=SimpleNamespace(cut=list), words=SimpleNamespace(ids={"x"})))  # type: ignore[arg-type]
     report = Report(str(tmp_path / "r"), [Spec("neural-lm", "NeuralLM0", "run")], [network])
     report.add(pairs, np.zeros((2, 1)))
     report.write()
     rows = dict(line.split("\t") for line in (tmp_path / "r" / "coverage.tsv").read_text().split("\n")[:-1])
-    assert rows == {"pairs": "2", "pairs with an unknown word": "1", "target words": "3", "unknown target words": "1", "target coverage": "0.6667"}
+    assert rows == {
+        "pairs": "2",
+        "pairs with an unknown word": "1",
+        "target words": "3",
+        "unknown target words": "1",
+        "target coverage": "0.6667",
+    }
     assert (tmp_path / "r" / "scatter-NeuralLM0.tsv").exists()
 
 
@@ -369,7 +537,10 @@ def test_scores_that_moses_can_hold() -> None:
 
 REFUSALS = {
     "two fields": (b"a ||| b ||| 1\na ||| b\n", "<stdin>:2: 2 fields"),
-    "another number of scores": (b"a ||| b ||| 1\na ||| c ||| 1 1\n", "<stdin>:2: 2 scores, but the lines above have 1"),
+    "another number of scores": (
+        b"a ||| b ||| 1\na ||| c ||| 1 1\n",
+        "<stdin>:2: 2 scores, but the lines above have 1",
+    ),
     "empty table": (b"", "empty file"),
     "empty line": (b"a ||| b ||| 1\n\n", "<stdin>:2: empty line"),
     "unsorted": (b"b ||| b ||| 1\na ||| b ||| 1\n", "<stdin>:2: not in whole-line LC_ALL=C order"),
@@ -378,9 +549,13 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_refusals(
+    case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
     table, message = REFUSALS[case]
-    done = command("smt-score-table", "-", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o", input=table)
+    done = command(
+        "smt-score-table", "-", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o", input=table
+    )
     assert message in refused(done)
     assert not list(tmp_path.iterdir())
 
@@ -389,20 +564,38 @@ def test_bad_features_are_refused(tiny: Path, command: Command, refused: Callabl
     assert "expected TYPE[:NAME]=PATH" in refused(command("smt-score-table", "-", "-f", "translation"))
     assert "expected one of translation" in refused(command("smt-score-table", "-", "-f", f"nmt={tiny}"))
     assert "split names at '_'" in refused(command("smt-score-table", "-", "-f", f"translation:R_NN={tiny}"))
-    assert "the name A is taken" in refused(command("smt-score-table", "-", "-f", f"lm:A={tiny}", "-f", f"lm:A={tiny}"))
-    assert "expected an ARPA or KenLM file" in refused(command("smt-score-table", "-", "-q", "-f", f"lm={tiny}"))
-    assert "not an ARPA or KenLM file" in refused(command("smt-score-table", "-", "-q", "-f", f"lm={tiny / 'train.en'}"))
-    assert "is a translator, expected a language model's run directory" in refused(command("smt-score-table", "-", "-q", "-f", f"neural-lm={tiny / 'run'}"))
-    assert "reads the table twice" in refused(command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "1/2"))
-    assert "1 <= I <= N" in refused(command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "3/2"))
-    assert "no such run directory" in refused(command("smt-score-table", "-", "-q", "-f", "translation=nosuch"))
-    assert "nosuch: cannot read" in refused(command("smt-score-table", "nosuch", "-q", "-f", f"translation={tiny / 'run'}"))
+    assert "the name A is taken" in refused(
+        command("smt-score-table", "-", "-f", f"lm:A={tiny}", "-f", f"lm:A={tiny}")
+    )
+    assert "expected an ARPA or KenLM file" in refused(
+        command("smt-score-table", "-", "-q", "-f", f"lm={tiny}")
+    )
+    assert "not an ARPA or KenLM file" in refused(
+        command("smt-score-table", "-", "-q", "-f", f"lm={tiny / 'train.en'}")
+    )
+    assert "is a translator, expected a language model's run directory" in refused(
+        command("smt-score-table", "-", "-q", "-f", f"neural-lm={tiny / 'run'}")
+    )
+    assert "reads the table twice" in refused(
+        command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "1/2")
+    )
+    assert "1 <= I <= N" in refused(
+        command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "3/2")
+    )
+    assert "no such run directory" in refused(
+        command("smt-score-table", "-", "-q", "-f", "translation=nosuch")
+    )
+    assert "nosuch: cannot read" in refused(
+        command("smt-score-table", "nosuch", "-q", "-f", f"translation={tiny / 'run'}")
+    )
 
 
 def test_real_table(tiny: Path, command: Command, nmt_data: Path, tmp_path: Path) -> None:
     """3,000 lines of a real Moses table: every line keeps its bytes but for one more number."""
     lines = gzip.open(nmt_data / "moses-multi30k" / "phrase-table.gz").read(1 << 20).split(b"\n")[:3000]
-    done = command("smt-score-table", "-", "-q", "-f", f"translation={tiny / 'run'}", input=b"\n".join(lines) + b"\n")
+    done = command(
+        "smt-score-table", "-", "-q", "-f", f"translation={tiny / 'run'}", input=b"\n".join(lines) + b"\n"
+    )
     out = done.stdout.encode().split(b"\n")
     assert out.pop() == b"" and len(out) == 3000
     for old, new in zip(lines, out, strict=True):

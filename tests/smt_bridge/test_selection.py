@@ -17,13 +17,20 @@ CONFIG = SelectionConfig(order=3, min_count=2, seed=1, steps=4)
 
 
 def texts(folder: Path) -> tuple[Path, Path, list[bool]]:
-    """A domain of words a0 .. a29, and a general text of words b0 .. b29 with 100 lines of the domain in it."""
+    """A domain of words a0 .. a29, and a general text of words b0 .. b29 with 100 lines of the domain in
+    it."""
     rng = random.Random(1)
 
     def lines(letter: str, count: int) -> list[str]:
-        return [" ".join(f"{letter}{int(rng.paretovariate(0.7)) % 30}" for _ in range(rng.randrange(3, 9))) for _ in range(count)]
+        return [
+            " ".join(f"{letter}{int(rng.paretovariate(0.7)) % 30}" for _ in range(rng.randrange(3, 9)))
+            for _ in range(count)
+        ]
 
-    inside, general = lines("a", 150), [(line, True) for line in lines("a", 100)] + [(line, False) for line in lines("b", 400)]
+    inside, general = (
+        lines("a", 150),
+        [(line, True) for line in lines("a", 100)] + [(line, False) for line in lines("b", 400)],
+    )
     rng.shuffle(general)
     (folder / "in").write_text("".join(f"{line}\n" for line in inside))
     (folder / "all").write_text("".join(f"{line}\n" for line, _ in general))
@@ -37,7 +44,8 @@ def test_planted_lines_come_first(tmp_path: Path) -> None:
 
 
 def test_a_difference_is_that_of_the_two_models(tmp_path: Path) -> None:
-    """H_in - H_general a word, the end symbol being one, rare words of the domain unknown to both; both sides are added."""
+    """H_in - H_general a word, the end symbol being one, rare words of the domain unknown to both; both sides
+    are added."""
     inside, general, _ = texts(tmp_path)
     side = selection.learn(str(inside), str(general), CONFIG)
     line = "a0 b1 a1"
@@ -47,7 +55,9 @@ def test_a_difference_is_that_of_the_two_models(tmp_path: Path) -> None:
     assert side.differences([line, ""]).tolist() == [pytest.approx((general_p - inside_p) / 4), np.inf]
     other = selection.learn(str(general), str(inside), CONFIG)
     both = selection.scores([side, other], [str(general), str(general)])
-    assert both.tolist() == pytest.approx((selection.scores([side], [str(general)]) + selection.scores([other], [str(general)])).tolist())
+    assert both.tolist() == pytest.approx(
+        (selection.scores([side], [str(general)]) + selection.scores([other], [str(general)])).tolist()
+    )
 
 
 def test_the_general_sample_is_as_large_as_the_domain(tmp_path: Path) -> None:
@@ -63,7 +73,12 @@ def test_the_general_sample_is_as_large_as_the_domain(tmp_path: Path) -> None:
 
 def test_best_lines() -> None:
     values = np.array([0.5, -1.0, np.inf, 0.5, -2.0])
-    assert selection.best(values, 3).tolist() == [4, 1, 0] and selection.best(values, 9).tolist() == [4, 1, 0, 3]
+    assert selection.best(values, 3).tolist() == [4, 1, 0] and selection.best(values, 9).tolist() == [
+        4,
+        1,
+        0,
+        3,
+    ]
     assert selection.within(values, np.array([1, 3, 0, 1, 2]), 5).tolist() == [4, 1]
     assert selection.within(values, np.array([1, 3, 0, 1, 2]), 6).tolist() == [4, 1, 0]
 
@@ -81,18 +96,50 @@ def test_the_size_of_the_lowest_perplexity(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
     inside, general, planted = texts(tmp_path)
     lines = general.read_text().split("\n")[:-1]
-    done = command("smt-select", "-d", inside, "-g", general, "-o", tmp_path / "o", "--keep", 100, "--scores", tmp_path / "s")
+    done = command(
+        "smt-select",
+        "-d",
+        inside,
+        "-g",
+        general,
+        "-o",
+        tmp_path / "o",
+        "--keep",
+        100,
+        "--scores",
+        tmp_path / "s",
+    )
     assert done.returncode == 0 and "100 of 500 lines selected" in done.stderr, done.stderr
-    assert (tmp_path / "o").read_text().split("\n")[:-1] == [line for line, keep in zip(lines, planted, strict=True) if keep]
+    assert (tmp_path / "o").read_text().split("\n")[:-1] == [
+        line for line, keep in zip(lines, planted, strict=True) if keep
+    ]
     values = [float(line) for line in (tmp_path / "s").read_text().split("\n")[:-1]]
-    assert max(v for v, p in zip(values, planted, strict=True) if p) < min(v for v, p in zip(values, planted, strict=True) if not p)
+    assert max(v for v, p in zip(values, planted, strict=True) if p) < min(
+        v for v, p in zip(values, planted, strict=True) if not p
+    )
     done = command("smt-select", "-q", "-d", inside, "-g", general, "-o", tmp_path / "o", "--dev", inside)
     rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
     assert rows[0] == ["lines", "perplexity", "best"] and len(rows) == 7, done.stderr
     (best,) = (row for row in rows if row[2] == "*")
     assert len((tmp_path / "o").read_text().split("\n")) - 1 == int(best[0])
-    done = command("smt-select", "-q", "-d", inside, inside, "-g", general, general, "-o", tmp_path / "a", tmp_path / "b", "--words", 200)
-    assert done.returncode == 0 and (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes(), done.stderr
+    done = command(
+        "smt-select",
+        "-q",
+        "-d",
+        inside,
+        inside,
+        "-g",
+        general,
+        general,
+        "-o",
+        tmp_path / "a",
+        tmp_path / "b",
+        "--words",
+        200,
+    )
+    assert done.returncode == 0 and (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes(), (
+        done.stderr
+    )
     assert 190 <= len((tmp_path / "a").read_text().split()) <= 200
 
 
@@ -103,21 +150,39 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
     assert "found 1, 2 and 1" in refused(command(*line, "-d", inside, "-g", general, general))
     assert "give files" in refused(command(*line, "-d", "-", "-g", general))
     assert "no word occurs 2 times" in refused(command(*line, "-d", tmp_path / "short", "-g", general))
-    assert "short" in refused(command(*line, tmp_path / "p", "-d", inside, inside, "-g", general, tmp_path / "short"))
+    assert "short" in refused(
+        command(*line, tmp_path / "p", "-d", inside, inside, "-g", general, tmp_path / "short")
+    )
     assert "not allowed with" in refused(command(*line, "-d", inside, "-g", general, "--words", 4))
     assert not (tmp_path / "o").exists()
 
 
 def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Command) -> None:
-    """In-domain Multi30k, general Multi30k and Tatoeba shuffled, both sides: of the 29,000 lines selected at least 95% are Multi30k's."""
+    """In-domain Multi30k, general Multi30k and Tatoeba shuffled, both sides: of the 29,000 lines selected at
+    least 95% are Multi30k's."""
     domain = [nmt_data / "multi30k" / f"train.{side}" for side in ("en", "fr")]
     others = [nmt_data / "tatoeba-enfr" / f"train.{side}.gz" for side in ("en", "fr")]
-    rows = [(row, True) for row in files.parallel(*domain)] + [(row, False) for row in files.parallel(*others)]
+    rows = [(row, True) for row in files.parallel(*domain)] + [
+        (row, False) for row in files.parallel(*others)
+    ]
     random.Random(1).shuffle(rows)
     for number, side in enumerate(("en", "fr")):
         files.write_text(tmp_path / f"all.{side}", (row[number] for row, _ in rows))
     general, out = [tmp_path / "all.en", tmp_path / "all.fr"], [tmp_path / "o.en", tmp_path / "o.fr"]
-    done = command("smt-select", "-d", *domain, "-g", *general, "-o", *out, "--keep", 29000, "--scores", tmp_path / "s", timeout=1200)
+    done = command(
+        "smt-select",
+        "-d",
+        *domain,
+        "-g",
+        *general,
+        "-o",
+        *out,
+        "--keep",
+        29000,
+        "--scores",
+        tmp_path / "s",
+        timeout=1200,
+    )
     assert done.returncode == 0, done.stderr
     values = np.array([float(line) for line in files.read_lines(tmp_path / "s")])
     found = [rows[row][1] for row in np.argsort(values, kind="stable")[:29000]]

@@ -18,7 +18,10 @@ def config(tmp_path: Path) -> TrainConfig:
 
 
 def test_one_process_at_a_time(config: TrainConfig, tmp_path: Path) -> None:
-    with locks.locked(tmp_path / "model", "smt-train"), pytest.raises(UserError, match="model: in use by smt-train, process"):
+    with (
+        locks.locked(tmp_path / "model", "smt-train"),
+        pytest.raises(UserError, match="model: in use by smt-train, process"),
+    ):
         train(tmp_path / "model", config)
     assert not (tmp_path / "model").exists()
 

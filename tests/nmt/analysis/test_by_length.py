@@ -26,7 +26,11 @@ def test_window_one_is_each_length_alone_and_sizes_sum() -> None:
 def test_a_window_over_everything_is_corpus_bleu() -> None:
     result = by_length([SYSTEM], window=40)
     whole = corpus_bleu(HYPOTHESES, [REFERENCES])
-    assert all(b.bleu == pytest.approx(whole.score) and b.sentences == 4 for curve in result["it"].values() for b in curve)
+    assert all(
+        b.bleu == pytest.approx(whole.score) and b.sentences == 4
+        for curve in result["it"].values()
+        for b in curve
+    )
     assert SYSTEM.bleu() == whole
 
 
@@ -34,7 +38,10 @@ def test_a_window_of_ten_by_hand() -> None:
     """Key 9 holds the lengths 4 to 13."""
     constant = System("it", ["a b c d"] * 14, TestSet(["a"] * 14, [["a b c d"] * 14]))
     buckets = {b.key: b for b in sliding(list(range(1, 15)), constant, window=10)}
-    assert all((b.bleu, b.chrf, b.ratio) == pytest.approx((100, 100, 1)) for b in sliding(list(range(1, 15)), constant, window=1))  # flat
+    assert all(
+        (b.bleu, b.chrf, b.ratio) == pytest.approx((100, 100, 1))
+        for b in sliding(list(range(1, 15)), constant, window=1)
+    )  # flat
     assert (buckets[9].first, buckets[9].last, buckets[9].sentences) == (4, 13, 10)
     assert (buckets[1].first, buckets[1].sentences) == (-4, 5)
 
@@ -57,7 +64,13 @@ def test_figure(tmp_path: Path) -> None:
     result = by_length([SYSTEM], window=3)
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        plots.bucket_curves(result["it"], plots.LABELS, "x", "title & <odd> $5", [tmp_path / folder / "x.svg", tmp_path / folder / "x.png"])
+        plots.bucket_curves(
+            result["it"],
+            plots.LABELS,
+            "x",
+            "title & <odd> $5",
+            [tmp_path / folder / "x.svg", tmp_path / folder / "x.png"],
+        )
     assert (tmp_path / "a" / "x.svg").read_bytes() == (tmp_path / "b" / "x.svg").read_bytes()
     from xml.etree import ElementTree
 
@@ -75,5 +88,7 @@ def test_chrf_of_any_group_is_sacrebleus() -> None:
         part = np.array([True, False, True, False])
         expected = CHRF().corpus_score(HYPOTHESES[::2], [reference[::2] for reference in references])
         assert statistics.chrf(part).score == pytest.approx(expected.score)
-        assert statistics.by_sentence()[1] == pytest.approx(CHRF().corpus_score(HYPOTHESES[1:2], [reference[1:2] for reference in references]).score)
+        assert statistics.by_sentence()[1] == pytest.approx(
+            CHRF().corpus_score(HYPOTHESES[1:2], [reference[1:2] for reference in references]).score
+        )
     assert statistics.chrf().signature.startswith("nrefs:2|case:mixed|eff:yes|nc:6")

@@ -21,7 +21,11 @@ LINES = {
     "vocab": ["--input <text --output >out"],
     "clean": ["--source <a --target <b --output-source >x --output-target >y --report >report"],
     "tokenize": ["--input <text --output >out"],
-    "subword": ["learn --input <a <b --output >out", "apply <codes --input <text --output >out", "undo --input <text --output >out"],
+    "subword": [
+        "learn --input <a <b --output >out",
+        "apply <codes --input <text --output >out",
+        "undo --input <text --output >out",
+    ],
     "ngram": ["--input <text --output >out"],
     "dictionary": [
         "learn --input <text --output >out",
@@ -31,9 +35,15 @@ LINES = {
     ],
     "perplexity": ["<model --backoff <arpa --input <text --output >out"],
     "sample": ["<run --output >out"],
-    "score": ["<run <other --source <a --target <b --output >out", "<model --input <text --backoff <arpa --output >out"],
+    "score": [
+        "<run <other --source <a --target <b --output >out",
+        "<model --input <text --backoff <arpa --output >out",
+    ],
     "translate": [
-        "<run <other --input <text --prefix <prefixes --shortlist <lex --lexicon <lex2 --replace-unknown --output >out --alignments >points",
+        (
+            "<run <other --input <text --prefix <prefixes --shortlist <lex --lexicon <lex2 --replace-unknown "
+            "--output >out --alignments >points"
+        ),
     ],
     "average": ["<run --output >out"],
     "analyze": ["report <run <text --source <a --reference <r <r2 --vocabulary <v <v2 --output >page"],
@@ -77,7 +87,10 @@ class Case:
             elif link.startswith("soft "):
                 os.symlink(folder / target, folder / "soft")
         marked = {word: str(folder / word[1:]) for word in self.words if word[0] in "<>"}
-        argv = [str(folder / renamed[word[1:]]) if word[1:] in renamed else marked.get(word, word) for word in self.words]
+        argv = [
+            str(folder / renamed[word[1:]]) if word[1:] in renamed else marked.get(word, word)
+            for word in self.words
+        ]
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
         assert refusal(self.name, argv) == 2
         message = capsys.readouterr().err
@@ -96,17 +109,26 @@ def refusal(name: str, argv: list[str]) -> int:
 
 
 @pytest.mark.parametrize(("name", "line"), ALL)
-def test_no_output_of_any_command_is_one_of_its_inputs(name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_output_of_any_command_is_one_of_its_inputs(
+    name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     case = Case(name, line.split())
     for out in case.names(">"):
         for given in case.names("<"):
-            for renamed in ({out: given}, {out: f"../work/{given}"}, {out: "soft", "soft link": given}, {out: "hard", "hard link": given}):
+            for renamed in (
+                {out: given},
+                {out: f"../work/{given}"},
+                {out: "soft", "soft link": given},
+                {out: "hard", "hard link": given},
+            ):
                 message = case.run(tmp_path / "work", renamed, capsys)
                 assert "is read too" in message and given in message, (out, given, message)
 
 
 @pytest.mark.parametrize(("name", "line"), ALL)
-def test_no_output_of_any_command_is_another_output(name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_output_of_any_command_is_another_output(
+    name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     case = Case(name, line.split())
     outputs = case.names(">")
     for first, second in ((a, b) for a in outputs for b in outputs if a < b):
@@ -114,11 +136,21 @@ def test_no_output_of_any_command_is_another_output(name: str, line: str, tmp_pa
 
 
 @pytest.mark.parametrize(("kind", "line"), FIGURES.items())
-def test_no_figure_or_table_replaces_what_is_analyzed(kind: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_figure_or_table_replaces_what_is_analyzed(
+    kind: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = line.split()
     for name in ("tsv", "png", "svg"):
         for given in (word for word in words if word.startswith("<")):
-            case = Case("analyze", [kind, *(f"<{kind}.{name}" if word == given else word for word in words), "--output", str(tmp_path / "work")])
+            case = Case(
+                "analyze",
+                [
+                    kind,
+                    *(f"<{kind}.{name}" if word == given else word for word in words),
+                    "--output",
+                    str(tmp_path / "work"),
+                ],
+            )
             assert "is read too" in case.run(tmp_path / "work", {}, capsys)
 
 
@@ -152,7 +184,9 @@ def walk(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_table_above_names_every_file_of_every_command(name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]) -> None:
+def test_the_table_above_names_every_file_of_every_command(
+    name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]
+) -> None:
     lines = [*LINES[name], *(FIGURES.values() if name == "analyze" else ())]
     given = {word for line in lines for word in line.split()}
     for parser in parsers(name):
@@ -160,11 +194,15 @@ def test_the_table_above_names_every_file_of_every_command(name: str, parsers: C
             if action.type in (Input, Output) and action.option_strings:
                 assert given & set(action.option_strings), action.option_strings
             named = {"FILE", "DIR", "RUN_DIR", "LEX", "ARPA"} & set(str(action.metavar).split("|"))
-            assert not named or action.type in (Input, Output) or (name == "analyze" and action.dest == "output"), action
+            assert (
+                not named or action.type in (Input, Output) or (name == "analyze" and action.dest == "output")
+            ), action
 
 
 @pytest.mark.parametrize("name", [*LINES, "train"])
-def test_numbers_of_every_command_are_strict(name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]) -> None:
+def test_numbers_of_every_command_are_strict(
+    name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]
+) -> None:
     """No int() or float() of Python's: digits of other scripts, nan and numbers without end are refused."""
     for parser in parsers(name):
         for action in parser._actions:
@@ -181,7 +219,9 @@ def test_every_kind_of_analysis_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_parts_of_a_run_that_is_read_are_no_outputs(listed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_of_a_run_that_is_read_are_no_outputs(
+    listed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "source.vocab").write_text("words", encoding="utf-8")
@@ -213,7 +253,9 @@ def test_one_stream_is_read_or_written_once(tmp_path: Path) -> None:
         check_separate([("--source", "-"), ("--target", "-")], [])
     with pytest.raises(ConfigError, match="is written too"):
         check_separate([], [("--output", "-"), ("--alignments", "-")])
-    check_separate([("--source", "a"), ("--target", "a")], [("--output", os.devnull), ("--alignments", os.devnull)])  # what is written nowhere
+    check_separate(
+        [("--source", "a"), ("--target", "a")], [("--output", os.devnull), ("--alignments", os.devnull)]
+    )  # what is written nowhere
 
 
 @dataclass
@@ -223,7 +265,17 @@ class Config:
     sizes: tuple[int, ...] = number((0,), least=0)
 
 
-@pytest.mark.parametrize("argv", [["--size", "0"], ["--size", "21"], ["--size", "1.5"], ["--share", "0"], ["--share", "1"], ["--sizes", "1", "-1"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--size", "0"],
+        ["--size", "21"],
+        ["--size", "1.5"],
+        ["--share", "0"],
+        ["--share", "1"],
+        ["--sizes", "1", "-1"],
+    ],
+)
 def test_options_have_the_range_of_their_field(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     parser = options.Parser("test", "")
     arguments.add_setting(parser, Config, "size")
@@ -238,5 +290,7 @@ def test_options_have_the_range_of_their_field(argv: list[str], capsys: pytest.C
 def test_a_checkpoint_is_best_last_or_a_number() -> None:
     assert [arguments.checkpoint(text) for text in ("best", "last", "007")] == ["best", "last", "7"]
     for text in ("²", "-1", "1" * 5000, "beste"):
-        with pytest.raises(argparse.ArgumentTypeError, match="expected best, last or the number of an update"):
+        with pytest.raises(
+            argparse.ArgumentTypeError, match="expected best, last or the number of an update"
+        ):
             arguments.checkpoint(text)

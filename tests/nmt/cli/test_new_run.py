@@ -20,7 +20,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("key", ["train_source", "train_target", "dev_source", "dev_target", "phrase_table", "train_text", "dev_text"])
+@pytest.mark.parametrize(
+    "key",
+    ["train_source", "train_target", "dev_source", "dev_target", "phrase_table", "train_text", "dev_text"],
+)
 @pytest.mark.parametrize("name", ["run/text", "link", "run"])
 def test_no_text_lies_in_the_folder_that_is_made(folder: Path, key: str, name: str) -> None:
     config = RunConfig(run=str(folder / "run"), data=DataConfig(**{key: str(folder / name)}))
@@ -30,7 +33,10 @@ def test_no_text_lies_in_the_folder_that_is_made(folder: Path, key: str, name: s
 
 def test_nor_do_vocabularies_codes_weights_and_the_configuration(folder: Path) -> None:
     inside, run = str(folder / "run" / "text"), str(folder / "run")
-    for data in (DataConfig(source=SideConfig(vocab_file=inside)), DataConfig(target=SideConfig(codes=f"{run}/none"))):
+    for data in (
+        DataConfig(source=SideConfig(vocab_file=inside)),
+        DataConfig(target=SideConfig(codes=f"{run}/none")),
+    ):
         with pytest.raises(ConfigError, match="lies in the run directory"):
             new_run.check(RunConfig(run=run, data=data), str(folder / "config.yaml"))
     (folder / "run" / "version").write_text("nmt-run 1\n", encoding="utf-8")
@@ -40,14 +46,25 @@ def test_nor_do_vocabularies_codes_weights_and_the_configuration(folder: Path) -
         new_run.check(RunConfig(run=run, init_from=str(folder / "none")), str(folder / "config.yaml"))
     with pytest.raises(ConfigError, match=r"CONFIG\.yaml"):
         new_run.check(RunConfig(run=run), str(folder / "run" / "config.yaml"))
-    new_run.check(RunConfig(run=run, data=DataConfig(train_source=str(folder / "text"))), str(folder / "config.yaml"))
+    new_run.check(
+        RunConfig(run=run, data=DataConfig(train_source=str(folder / "text"))), str(folder / "config.yaml")
+    )
 
 
 @pytest.mark.parametrize("option", [[], ["--overwrite"]])
-def test_the_command_leaves_what_it_refuses_to_read(folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_leaves_what_it_refuses_to_read(
+    folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """The user's configuration in the folder of the run would be replaced by the resolved one."""
     given = folder / "run" / "config.yaml"
-    given.write_text(f"run: {folder}/run\ndata: {{train_source: {folder}/text, train_target: {folder}/text}}\n", encoding="utf-8")
+    given.write_text(
+        f"run: {folder}/run\ndata: {{train_source: {folder}/text, train_target: {folder}/text}}\n",
+        encoding="utf-8",
+    )
     before = given.read_bytes()
     assert train.main([str(given), *option]) == 2
-    assert "lies in the run directory" in capsys.readouterr().err and given.read_bytes() == before and (folder / "run" / "text").exists()
+    assert (
+        "lies in the run directory" in capsys.readouterr().err
+        and given.read_bytes() == before
+        and (folder / "run" / "text").exists()
+    )

@@ -40,7 +40,14 @@ def test_target_ends_and_previous_starts() -> None:
 def corpus(tmp_path: Path) -> Corpus:
     words = Vocab({"a": 1}, 1)
     rng = random.Random(2)
-    binarize([(["a"] * rng.randint(1, 9), ["a"] * rng.randint(1, 9)) for _ in range(103)], words, words, tmp_path, 9, "s")
+    binarize(
+        [(["a"] * rng.randint(1, 9), ["a"] * rng.randint(1, 9)) for _ in range(103)],
+        words,
+        words,
+        tmp_path,
+        9,
+        "s",
+    )
     return open_corpus(tmp_path)
 
 
@@ -73,10 +80,19 @@ def test_to_moves_every_tensor() -> None:
 
 
 def test_sentences_read_backwards() -> None:
-    """`ab.`, `c.`, `def.`: whole sentences turned round, or all but their last token; twice is the identity."""
+    """`ab.`, `c.`, `def.`: whole sentences turned round, or all but their last token; twice is the
+    identity."""
     packed = pack([[1, 2, 9], [3, 9], [4, 5, 6, 9]])
-    assert [row.tolist() for row in packed.split(packed.ids[packed.turned()])] == [[9, 2, 1], [9, 3], [9, 6, 5, 4]]
-    assert [row.tolist() for row in packed.split(packed.ids[packed.turned(fixed=1)])] == [[2, 1, 9], [3, 9], [6, 5, 4, 9]]
+    assert [row.tolist() for row in packed.split(packed.ids[packed.turned()])] == [
+        [9, 2, 1],
+        [9, 3],
+        [9, 6, 5, 4],
+    ]
+    assert [row.tolist() for row in packed.split(packed.ids[packed.turned(fixed=1)])] == [
+        [2, 1, 9],
+        [3, 9],
+        [6, 5, 4, 9],
+    ]
     for fixed in (0, 1):
         assert torch.equal(packed.turned(fixed)[packed.turned(fixed)], torch.arange(9))
 
@@ -85,5 +101,9 @@ def test_grid_lays_sentences_side_by_side() -> None:
     packed = pack([[1, 2, 9], [3, 9], [4, 5, 6, 9]])
     values = packed.ids[:, None].double()
     assert packed.grid(values)[:, :, 0].tolist() == [[1, 2, 9, 0], [3, 9, 0, 0], [4, 5, 6, 9]]
-    assert packed.grid(values, torch.tensor([2, 0, 1]))[:, :, 0].tolist() == [[3, 9, 0, 0], [4, 5, 6, 9], [1, 2, 9, 0]]
+    assert packed.grid(values, torch.tensor([2, 0, 1]))[:, :, 0].tolist() == [
+        [3, 9, 0, 0],
+        [4, 5, 6, 9],
+        [1, 2, 9, 0],
+    ]
     assert packed.lengths.tolist() == [4, 3, 2] and packed.steps.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3]

@@ -61,10 +61,14 @@ def test_truncated_files_are_refused(name: str, manifest: bool, tmp_path: Path) 
     if not manifest:
         (tmp_path / "manifest.json").unlink()
     data = (tmp_path / name).read_bytes()
-    broken = [data[:length] for length in range(len(data) - 1)]  # without the last line end a stamp is still whole
+    broken = [
+        data[:length] for length in range(len(data) - 1)
+    ]  # without the last line end a stamp is still whole
     for content in [*broken, bytes([data[0] ^ 1]) + data[1:], data + data] if manifest else broken:
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=rf"{tmp_path}.*remove {tmp_path}: the same command makes it anew"):
+        with pytest.raises(
+            DataError, match=rf"{tmp_path}.*remove {tmp_path}: the same command makes it anew"
+        ):
             open_corpus(tmp_path, *map(len, vocabs()))
     (tmp_path / name).unlink()
     with pytest.raises(DataError, match="remove"):
@@ -72,19 +76,31 @@ def test_truncated_files_are_refused(name: str, manifest: bool, tmp_path: Path) 
 
 
 def test_ids_and_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
-    """Without a manifest too: an id beyond the vocabulary would end in a traceback or worse, offsets that fall in empty sentences."""
+    """Without a manifest too: an id beyond the vocabulary would end in a traceback or worse, offsets that
+    fall in empty sentences."""
     binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
     open_corpus(tmp_path, 5, 5)
     with pytest.raises(DataError, match=r"source\.ids: an id is beyond the vocabulary of 4 words"):
         open_corpus(tmp_path, 4, 5)
     (tmp_path / "manifest.json").unlink()
-    for name, values, message in (("target.offsets", np.array([0, 9, 4]), "truncated or damaged"), ("target.ids", np.array([3, 4, 9, 3], np.uint16), "beyond")):
+    for name, values, message in (
+        ("target.offsets", np.array([0, 9, 4]), "truncated or damaged"),
+        ("target.ids", np.array([3, 4, 9, 3], np.uint16), "beyond"),
+    ):
         whole = (tmp_path / name).read_bytes()
         values.tofile(tmp_path / name)
         with pytest.raises(DataError, match=message):
             open_corpus(tmp_path, 5, 5)
         (tmp_path / name).write_bytes(whole)
-    for stamp in ('{"widths": ["float64", "uint16"], "kept": 2}', '{"widths": 3}', "[]", "5", '"abc"', '{"widths": []}', '{"widths": [["uint16"], 3]}'):
+    for stamp in (
+        '{"widths": ["float64", "uint16"], "kept": 2}',
+        '{"widths": 3}',
+        "[]",
+        "5",
+        '"abc"',
+        '{"widths": []}',
+        '{"widths": [["uint16"], 3]}',
+    ):
         (tmp_path / "stamp.json").write_text(stamp)
         with pytest.raises(DataError, match="remove"):
             open_corpus(tmp_path)
@@ -112,7 +128,8 @@ def plain() -> TextPipeline:
 def test_phrase_pairs_are_unique_whatever_their_counts(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text(
-        "a ||| x ||| 1 1 ||| ||| 9 9 1000000 ||| |||\na ||| y ||| 1 1 ||| ||| 9 9 1 ||| |||\nb ||| &apos;x ||| 1 1\na ||| x ||| 0.5 1\nb ||| y ||| 1 1\n"
+        "a ||| x ||| 1 1 ||| ||| 9 9 1000000 ||| |||\na ||| y ||| 1 1 ||| ||| 9 9 1 ||| |||\nb ||| &apos;x "
+        "||| 1 1\na ||| x ||| 0.5 1\nb ||| y ||| 1 1\n"
     )
     pairs = list(read_words(DataConfig(phrase_table=str(table)), plain(), plain()))
     assert pairs == [(["a"], ["x"]), (["a"], ["y"]), (["b"], ["'x"]), (["b"], ["y"])]
@@ -124,13 +141,16 @@ def test_inverse_swaps_the_sides_of_a_table(tmp_path: Path) -> None:
     pairs = list(read_words(DataConfig(phrase_table=str(table), inverse=True), plain(), plain()))
     assert pairs == [(["x"], ["a", "b"]), (["y", "z"], ["a", "b"])]
     vocab = Vocab({"a": 1}, 5)
-    assert make_stamp(DataConfig(phrase_table=str(table), inverse=True), vocab, vocab) != make_stamp(DataConfig(phrase_table=str(table)), vocab, vocab)
+    assert make_stamp(DataConfig(phrase_table=str(table), inverse=True), vocab, vocab) != make_stamp(
+        DataConfig(phrase_table=str(table)), vocab, vocab
+    )
     with pytest.raises(ConfigError, match=r"data\.inverse belongs to phrase_table"):
         check_config(DataConfig(train_source="a", train_target="b", inverse=True))
 
 
 def test_phrase_pairs_are_sampled_uniformly(tmp_path: Path) -> None:
-    """Each epoch shows each pair once, and the first of an epoch is any of them: χ² of 4 cells, 99.9% quantile 16.3."""
+    """Each epoch shows each pair once, and the first of an epoch is any of them: χ² of 4 cells, 99.9%
+    quantile 16.3."""
     words = Vocab({"a": 1, "b": 1, "c": 1, "d": 1}, 9)
     binarize([([word], [word]) for word in "abcd"], words, words, tmp_path, 3, "s")
     stream = BatchStream(open_corpus(tmp_path), batch_size=1, pool=2, seed=5)

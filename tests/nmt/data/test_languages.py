@@ -10,7 +10,9 @@ from nmt.data.text import SideConfig, TextPipeline
 from nmt.errors import ConfigError
 
 
-@pytest.mark.parametrize("language", ["zz", "../../etc/passwd", "", "EN", "english", "eng", "x" * 5000, "en\n"])
+@pytest.mark.parametrize(
+    "language", ["zz", "../../etc/passwd", "", "EN", "english", "eng", "x" * 5000, "en\n"]
+)
 def test_what_is_no_code_is_refused(language: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="expected an ISO 639 code") as refused:
         languages.check(language)

@@ -13,7 +13,10 @@ def test_parts_are_the_line() -> None:
     rng = random.Random(1)
     for _ in range(300):
         limit = rng.randint(1, 12)
-        words = ["x" * rng.randint(1, 6) + rng.choice(["", "", "", ".", ",", '."', "!)"]) for _ in range(rng.randint(1, 60))]
+        words = [
+            "x" * rng.randint(1, 6) + rng.choice(["", "", "", ".", ",", '."', "!)"])
+            for _ in range(rng.randint(1, 60))
+        ]
         for size in (lambda word: 1, len):
             found = parts(words, limit, size)
             assert "".join(word for part in found for word in part) == "".join(words)
@@ -25,7 +28,9 @@ def test_cut_at_sentences_then_clauses_then_anywhere() -> None:
     assert parts("a b . c d . e f .".split(), 4) == [["a", "b", "."], ["c", "d", "."], ["e", "f", "."]]
     assert parts("a b , c d e f g .".split(), 5) == [["a", "b", ","], ["c", "d", "e", "f", "g"], ["."]]
     assert parts("a b c d e".split(), 2) == [["a", "b"], ["c", "d"], ["e"]]
-    assert parts("Mr. A b c d e f g h i! B".split(), 20)[0] == "Mr. A b c d e f g h i!".split()  # no part of one word
+    assert (
+        parts("Mr. A b c d e f g h i! B".split(), 20)[0] == "Mr. A b c d e f g h i!".split()
+    )  # no part of one word
     assert parts(["short", "y" * 10], 4, len) == [["shor"], ["t"], ["yyyy"], ["yyyy"], ["yy"]]
 
 
@@ -37,7 +42,10 @@ def test_raw_text_without_blanks() -> None:
 
 def test_refused_by_number() -> None:
     Limit(3, "in.en").refuse([1, 3, 0], "a score")
-    with pytest.raises(DataError, match=r"^in\.en:12: 1,004 words, more than --max-line-words 3: too long for a score; split the line"):
+    with pytest.raises(
+        DataError,
+        match=r"^in\.en:12: 1,004 words, more than --max-line-words 3: too long for a score; split the line",
+    ):
         Limit(3, "in.en", 10).refuse([1, 1004], "a score")
     with pytest.raises(DataError, match=r"^line 1: 4 words"):
         Limit(3).refuse([4], "a score")

@@ -14,7 +14,8 @@ from nmt.errors import DataError
 
 
 def test_dropped_merges_keep_the_text_and_follow_their_key() -> None:
-    """All cuts join to the same words; the same key cuts alike, others differ; rate 0 is the plain cut; what was dropped is not remembered."""
+    """All cuts join to the same words; the same key cuts alike, others differ; rate 0 is the plain cut; what
+    was dropped is not remembered."""
     counts = Counter({"lower": 9, "lowest": 7, "newer": 5, "wide": 3})
     lines = subword.learn(counts, 12)
     plain = subword.Subwords(lines)
@@ -34,12 +35,24 @@ def test_dropped_merges_keep_the_text_and_follow_their_key() -> None:
     assert random.getstate() == state
 
 
-ODD = ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u2028", "\u2029", "\u3000", "\ufeff"]  # str.split() or splitlines() part words here
+ODD = [
+    "\r",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2028",
+    "\u2029",
+    "\u3000",
+    "\ufeff",
+]  # str.split() or splitlines() part words here
 
 
 @pytest.mark.parametrize("odd", ODD, ids=ascii)
 def test_only_blanks_and_tabs_part_words(odd: str, tmp_path: Path) -> None:
-    """A word with such a character in it, at its begin, at its end or alone is a word; codes that were learned with it survive their file."""
+    """A word with such a character in it, at its begin, at its end or alone is a word; codes that were
+    learned with it survive their file."""
     words = [odd, f"a{odd}", f"{odd}a", f"a{odd}b", f"{odd}{odd}", f"ab{odd}ab{odd}", "ab", "abab"]
     counts = Counter(dict.fromkeys(words, 5))
     lines = subword.learn(counts, 20)

@@ -19,7 +19,19 @@ def test_tokenize_lower_and_back() -> None:
 
 
 def test_no_escapes_are_written() -> None:
-    assert Tokenizer("en").words('a & b\'s [c] | "d"') == ["a", "&", "b", "'s", "[", "c", "]", "|", '"', "d", '"']
+    assert Tokenizer("en").words('a & b\'s [c] | "d"') == [
+        "a",
+        "&",
+        "b",
+        "'s",
+        "[",
+        "c",
+        "]",
+        "|",
+        '"',
+        "d",
+        '"',
+    ]
 
 
 @pytest.mark.parametrize("line", ["", "   ", "\u2028", "\xa0 \x85", "a\u2028b", "c\x0cd\re"])
@@ -69,7 +81,8 @@ def test_bpe_there_and_back() -> None:
 
 
 def test_first_merges_are_the_most_frequent_pairs() -> None:
-    """`e s` and `s t` stand in newest (6) and widest (3): 9 times; of equals the larger pair comes first. The last letter holds the end."""
+    """`e s` and `s t` stand in newest (6) and widest (3): 9 times; of equals the larger pair comes first. The
+    last letter holds the end."""
     counts = subword.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
     assert subword.learn(counts, 2)[1:] == ["s t</w>", "e st</w>"]
 
@@ -84,10 +97,14 @@ def test_a_saved_pipeline_is_the_same(tmp_path: Path) -> None:
     config = SideConfig(language="fr", case="truecase")
     tokenizer = Tokenizer("fr", case="truecase")
     tokenizer.truecaser = {"les": "les"}
-    pipeline = TextPipeline(tokenizer, subword.Subwords(subword.learn(subword.count_words([["les", "les", "lesté"]]), 2)))
+    pipeline = TextPipeline(
+        tokenizer, subword.Subwords(subword.learn(subword.count_words([["les", "les", "lesté"]]), 2))
+    )
     pipeline.save(tmp_path, "source")
     again = TextPipeline.load(tmp_path, "source", config)
-    assert again.units("Les lestés.") == pipeline.units("Les lestés.") == ["les", *pipeline.cut(["lestés"]), "."]
+    assert (
+        again.units("Les lestés.") == pipeline.units("Les lestés.") == ["les", *pipeline.cut(["lestés"]), "."]
+    )
     assert again.text(again.units("Les lestés.")) == "Les lestés."
 
 
@@ -100,12 +117,19 @@ def test_tokenized_skips_all_but_subwords() -> None:
 def test_unit_counts_are_those_of_the_text() -> None:
     pipeline = TextPipeline(Tokenizer("en"), subword.Subwords(["#version: 0.2", "a b</w>"]))
     lines = [["ab", "b"], ["cab", "ab"]]
-    assert pipeline.unit_counts(subword.count_words(lines)) == subword.count_words(pipeline.cut(words) for words in lines)
+    assert pipeline.unit_counts(subword.count_words(lines)) == subword.count_words(
+        pipeline.cut(words) for words in lines
+    )
 
 
 def test_escapes_of_moses_are_undone_and_put_back() -> None:
     pipeline = TextPipeline.of(SideConfig(tokenize=False, normalize=False, case="keep", escaped=True))
     line = "l&apos; homme &quot; &amp; &#124; a"
-    assert pipeline.words(line) == ["l'", "homme", '"', "&", "|", "a"] and pipeline.text(pipeline.units(line)) == line
+    assert (
+        pipeline.words(line) == ["l'", "homme", '"', "&", "|", "a"]
+        and pipeline.text(pipeline.units(line)) == line
+    )
     assert pipeline.text(pipeline.units(line), tokenized=True) == line
-    assert TextPipeline.of(SideConfig(tokenize=False, normalize=False, case="keep")).words(line)[0] == "l&apos;"
+    assert (
+        TextPipeline.of(SideConfig(tokenize=False, normalize=False, case="keep")).words(line)[0] == "l&apos;"
+    )

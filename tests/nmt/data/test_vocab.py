@@ -16,7 +16,11 @@ def test_order_is_by_count_then_word() -> None:
 
 
 def test_ties_do_not_hang_on_the_order_of_the_text() -> None:
-    assert Vocab.count([["z", "y", "x"]], 2).words[3:] == Vocab.count([["y", "x", "z"]], 2).words[3:] == ["x", "y"]
+    assert (
+        Vocab.count([["z", "y", "x"]], 2).words[3:]
+        == Vocab.count([["y", "x", "z"]], 2).words[3:]
+        == ["x", "y"]
+    )
 
 
 def test_text_never_produces_a_special() -> None:
@@ -31,7 +35,9 @@ def test_coverage() -> None:
 def test_file_keeps_all_counts(tmp_path: Path) -> None:
     vocab = Vocab.count(LINES, size=2)
     vocab.save(tmp_path / "v")
-    assert (tmp_path / "v").read_text(encoding="utf-8") == "#version: 1 vocabulary size=2\nb\t3\na\t2\nc\t1\nd\xa0x\t1\n"
+    assert (tmp_path / "v").read_text(
+        encoding="utf-8"
+    ) == "#version: 1 vocabulary size=2\nb\t3\na\t2\nc\t1\nd\xa0x\t1\n"
     assert Vocab.load(tmp_path / "v") == vocab
 
 

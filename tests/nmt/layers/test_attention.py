@@ -1,4 +1,5 @@
-"""Additive attention against its equation word by word; the fused unit against attention and cell called in turn."""
+"""Additive attention against its equation word by word; the fused unit against attention and cell called in
+turn."""
 
 import numpy as np
 import pytest
@@ -29,15 +30,26 @@ def test_weights_and_mean_by_the_equation() -> None:
     attention, values, memory = make()
     hidden = torch.randn(3, H, dtype=torch.float64)
     mean, weights = attention(hidden, memory)
-    K, Q, v = (parameter.detach().numpy() for parameter in (attention.keys, attention.query, attention.energy))
+    K, Q, v = (
+        parameter.detach().numpy() for parameter in (attention.keys, attention.query, attention.energy)
+    )
     for row, length in enumerate(LENGTHS):
-        energies = np.array([float(v[0] @ np.tanh(K @ values[row, j].numpy() + Q @ hidden[row].numpy())) for j in range(length)])
+        energies = np.array(
+            [
+                float(v[0] @ np.tanh(K @ values[row, j].numpy() + Q @ hidden[row].numpy()))
+                for j in range(length)
+            ]
+        )
         a = np.exp(energies) / np.exp(energies).sum()
         assert np.allclose(weights[row, :length].detach(), a, atol=1e-12) and not weights[row, length:].any()
-        assert np.allclose(mean[row].detach(), sum(a[j] * values[row, j].numpy() for j in range(length)), atol=1e-12)
+        assert np.allclose(
+            mean[row].detach(), sum(a[j] * values[row, j].numpy() for j in range(length)), atol=1e-12
+        )
 
 
-@pytest.mark.parametrize("sentence", [[0, 0, 1, 1, 2, 2], [2, 0, 0, 0, 0, 1, 2], [1, 1], [0, 1, 1, 1, 1, 1, 1, 1, 2]], ids=str)
+@pytest.mark.parametrize(
+    "sentence", [[0, 0, 1, 1, 2, 2], [2, 0, 0, 0, 0, 1, 2], [1, 1], [0, 1, 1, 1, 1, 1, 1, 1, 2]], ids=str
+)
 def test_rows_of_sentences_in_any_order(sentence: list[int]) -> None:
     """Side by side, or a copy for each row where that would waste places: the same."""
     attention, _, memory = make()
@@ -45,9 +57,13 @@ def test_rows_of_sentences_in_any_order(sentence: list[int]) -> None:
     hidden = torch.randn(len(sentence), H, dtype=torch.float64)
     expected, expected_weights = attention(hidden, memory.rows(index))
     mean, weights = attention(hidden, memory, index)
-    assert torch.allclose(mean, expected, atol=1e-12) and torch.allclose(weights, expected_weights, atol=1e-12)
+    assert torch.allclose(mean, expected, atol=1e-12) and torch.allclose(
+        weights, expected_weights, atol=1e-12
+    )
     counts = np.unique(sentence, return_counts=True)[1]
-    assert (len(counts) * counts.max() > DENSE * len(sentence)) == (len(sentence) == 9 or len(sentence) == 7)  # both ways are taken
+    assert (len(counts) * counts.max() > DENSE * len(sentence)) == (
+        len(sentence) == 9 or len(sentence) == 7
+    )  # both ways are taken
 
 
 def test_memories_side_by_side() -> None:
@@ -56,7 +72,9 @@ def test_memories_side_by_side() -> None:
     joined = Memory.join([short, memory])
     hidden = torch.randn(5, H, dtype=torch.float64)
     together = attention(hidden, joined)[0]
-    assert torch.allclose(together[:2], attention(hidden[:2], short)[0]) and torch.allclose(together[2:], attention(hidden[2:], memory)[0])
+    assert torch.allclose(together[:2], attention(hidden[:2], short)[0]) and torch.allclose(
+        together[2:], attention(hidden[2:], memory)[0]
+    )
 
 
 def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
@@ -69,20 +87,35 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
     start = torch.randn(3, H, dtype=torch.float64, requires_grad=True)
     values.requires_grad_()
     weights = torch.randn(10, H + D, dtype=torch.float64)
-    parameters = [*attention.parameters(), cell.recurrent, cell.recurrent_gates, cell.context, x, start, values]
+    parameters = [
+        *attention.parameters(),
+        cell.recurrent,
+        cell.recurrent_gates,
+        cell.context,
+        x,
+        start,
+        values,
+    ]
 
     def in_turn() -> Tensor:
         memory, h, end, rows_of = attention.memory(values, torch.tensor(LENGTHS)), start, 0, []
         for rows in layout.sizes:
-            mean, _ = attention(h[:rows], Memory(memory.keys[:rows], memory.values[:rows], memory.mask[:rows]))
+            mean, _ = attention(
+                h[:rows], Memory(memory.keys[:rows], memory.values[:rows], memory.mask[:rows])
+            )
             h = cell.advance(x[end : end + rows], h[:rows], cell.project_context(mean))
             rows_of.append(torch.cat([h, mean], 1))
             end += rows
         return torch.cat(rows_of)
 
     def fused() -> Tensor:
-        return torch.cat(attend(attention, cell, x, start, attention.memory(values, torch.tensor(LENGTHS)), layout.sizes), 1)
+        return torch.cat(
+            attend(attention, cell, x, start, attention.memory(values, torch.tensor(LENGTHS)), layout.sizes),
+            1,
+        )
 
     assert torch.allclose(in_turn(), fused(), atol=1e-12)
-    for one, other in zip(*(torch.autograd.grad((form() * weights).sum(), parameters) for form in (in_turn, fused)), strict=True):  # type: ignore[arg-type]
+    for one, other in zip(
+        *(torch.autograd.grad((form() * weights).sum(), parameters) for form in (in_turn, fused)), strict=True
+    ):  # type: ignore[arg-type]
         assert torch.allclose(one, other, atol=1e-11)

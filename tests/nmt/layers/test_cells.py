@@ -1,4 +1,5 @@
-"""The cells against plain NumPy loops over the equations of the papers, one word of one sentence at a time."""
+"""The cells against plain NumPy loops over the equations of the papers, one word of one sentence at a
+time."""
 
 from collections.abc import Callable
 
@@ -41,7 +42,17 @@ def gru_step(cell: GRU, x: Array, h: Array, c: Array) -> Array:
 
 def lstm_step(cell: LSTM, x: Array, state: Array, c: Array) -> Array:
     h, memory = state[:H], state[H:]
-    i, f, o, g = np.split((cell.inputs @ torch.tensor(x) + cell.recurrent @ torch.tensor(h) + cell.context @ torch.tensor(c) + cell.bias).detach().numpy(), 4)  # type: ignore[operator]
+    i, f, o, g = np.split(
+        (
+            cell.inputs @ torch.tensor(x)
+            + cell.recurrent @ torch.tensor(h)
+            + cell.context @ torch.tensor(c)
+            + cell.bias
+        )
+        .detach()
+        .numpy(),
+        4,
+    )  # type: ignore[operator]
     memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
     return np.concatenate([sigmoid(o) * np.tanh(memory), memory])
 
@@ -50,7 +61,10 @@ VARIANTS: dict[str, tuple[Callable[[], Cell], Callable[..., Array]]] = {
     "gru": (lambda: GRU(E, H, C, bias=True), gru_step),
     "gru take_new": (lambda: GRU(E, H, C, bias=True, gate="take_new"), gru_step),
     "gru reset after": (lambda: GRU(E, H, C, bias=True, reset="after"), gru_step),
-    "gru reset after_with_context take_new": (lambda: GRU(E, H, C, bias=True, reset="after_with_context", gate="take_new"), gru_step),
+    "gru reset after_with_context take_new": (
+        lambda: GRU(E, H, C, bias=True, reset="after_with_context", gate="take_new"),
+        gru_step,
+    ),
     "lstm": (lambda: LSTM(E, H, C), lstm_step),
 }
 
@@ -72,7 +86,9 @@ def test_unroll_and_step_equal_the_loop(variant: str) -> None:
     contexts = torch.randn(len(SENTENCES), C, dtype=torch.float64)
     starts = torch.randn(len(SENTENCES), cell.state_size, dtype=torch.float64)
     projected = cell.project_context(contexts)
-    states = cell.unroll(words[packed.ids], packed.sizes, starts[packed.order], projected[packed.order][packed.rows])
+    states = cell.unroll(
+        words[packed.ids], packed.sizes, starts[packed.order], projected[packed.order][packed.rows]
+    )
     for number, (sentence, found) in enumerate(zip(SENTENCES, packed.split(states), strict=True)):
         state, row = starts[number].numpy(), starts[number : number + 1]
         for word, vector in zip(sentence, found, strict=True):
@@ -107,7 +123,9 @@ def test_custom_function_equals_plain_autograd() -> None:
     results = []
     for states in (
         cell.unroll(x, packed.sizes, start),
-        cell._unroll_by_steps(torch.nn.functional.linear(x, cell.inputs, cell.bias), packed.sizes, start, None),  # type: ignore[attr-defined]
+        cell._unroll_by_steps(
+            torch.nn.functional.linear(x, cell.inputs, cell.bias), packed.sizes, start, None
+        ),  # type: ignore[attr-defined]
     ):
         cell.zero_grad()
         states.square().sum().backward()
@@ -146,7 +164,8 @@ def test_closed_gates_leave_the_input_alone() -> None:
 
 
 def test_it_is_not_the_gru_of_torch() -> None:
-    """nn.GRU resets after the matrix: with the same weights it equals reset='after', not the document's cell."""
+    """nn.GRU resets after the matrix: with the same weights it equals reset='after', not the document's
+    cell."""
     ours = {reset: fill(GRU(E, H, reset=reset)) for reset in ("before", "after")}
     theirs = torch.nn.GRUCell(E, H, bias=False).double()
     cell = ours["after"]

@@ -20,7 +20,9 @@ def make() -> CharacterWords:
 
 def test_sizes_of_the_thesis() -> None:
     layer = make()
-    assert [len(matrix) for matrix in layer.filters] == [25 * width for width in WIDTHS] and sum(len(matrix) for matrix in layer.filters) == 525
+    assert [len(matrix) for matrix in layer.filters] == [25 * width for width in WIDTHS] and sum(
+        len(matrix) for matrix in layer.filters
+    ) == 525
     assert layer.transform_bias.tolist() == [-2.0] * 525
 
 
@@ -43,7 +45,10 @@ def test_vectors_equal_the_loop() -> None:
             y = []
             for width, H, b in zip(WIDTHS, layer.filters, layer.filter_biases, strict=True):
                 padded = letters + [Q[PAD]] * max(0, width - len(letters))
-                windows = [np.stack(padded[start : start + width], 1).ravel() for start in range(len(padded) - width + 1)]
+                windows = [
+                    np.stack(padded[start : start + width], 1).ravel()
+                    for start in range(len(padded) - width + 1)
+                ]
                 y.append(np.max([np.tanh(H.numpy() @ window + b.numpy()) for window in windows], axis=0))
             y = np.concatenate(y)
             t = 1 / (1 + np.exp(-(layer.transform.numpy() @ y + layer.transform_bias.numpy())))
@@ -82,7 +87,9 @@ def test_other_words_of_the_vocabulary_change_nothing() -> None:
         rows = torch.tensor([layer.symbols[symbol] for symbol in short.symbols])
         theirs = dict(layer.named_parameters())
         for name, parameter in short.named_parameters():
-            parameter.copy_(theirs[name][torch.tensor([0, 1, 2, 3, *rows])] if name == "characters" else theirs[name])
+            parameter.copy_(
+                theirs[name][torch.tensor([0, 1, 2, 3, *rows])] if name == "characters" else theirs[name]
+            )
         assert torch.allclose(short(torch.arange(7)), layer(torch.arange(7)), atol=1e-14)
 
 

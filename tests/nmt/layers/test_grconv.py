@@ -80,7 +80,9 @@ def test_gradients_equal_those_of_the_recursion() -> None:
     (layer(words, sizes) * weights[order]).sum().backward()
     found = [parameter.grad.clone() for parameter in layer.parameters()]
     layer.zero_grad()
-    sum((naive(layer, text)[0] * weight).sum() for text, weight in zip(texts, weights, strict=True)).backward()  # type: ignore[union-attr]
+    sum(
+        (naive(layer, text)[0] * weight).sum() for text, weight in zip(texts, weights, strict=True)
+    ).backward()  # type: ignore[union-attr]
     for (name, parameter), grad in zip(layer.named_parameters(), found, strict=True):
         assert torch.allclose(grad, parameter.grad, atol=1e-10), name
     assert torch.autograd.gradcheck(lambda words: layer(words, sizes), (words,))
@@ -103,9 +105,16 @@ def test_gates_that_always_take_one_child_lead_to_the_first_or_last_word(gate: i
 
 
 def test_levels_by_hand() -> None:
-    """Sentences of 3, 3 and 1 words: sizes 3 2 2. Level 1 has positions 0 and 1 of the first two, level 2 position 0 of both."""
-    found = [(level.left.tolist(), level.right, level.done) for level in levels([3, 2, 2], torch.device("cpu"))]
-    assert found == [([0, 1, 3, 4], slice(3, 7), slice(2, 3)), ([0, 1], slice(2, 4), slice(2, 2)), ([], slice(2, 2), slice(0, 2))]
+    """Sentences of 3, 3 and 1 words: sizes 3 2 2. Level 1 has positions 0 and 1 of the first two, level 2
+    position 0 of both."""
+    found = [
+        (level.left.tolist(), level.right, level.done) for level in levels([3, 2, 2], torch.device("cpu"))
+    ]
+    assert found == [
+        ([0, 1, 3, 4], slice(3, 7), slice(2, 3)),
+        ([0, 1], slice(2, 4), slice(2, 2)),
+        ([], slice(2, 2), slice(0, 2)),
+    ]
 
 
 def test_recurrent_matrices_start_orthogonal_at_the_papers_radius() -> None:
@@ -113,4 +122,6 @@ def test_recurrent_matrices_start_orthogonal_at_the_papers_radius() -> None:
     with torch.no_grad():
         initialize(layer, "paper", 0.01)
     for matrix in (layer.recurrent_left, layer.recurrent_right):
-        assert torch.allclose(torch.linalg.svdvals(matrix), torch.full((30,), 0.4), atol=1e-5)  # section 6.3.2
+        assert torch.allclose(
+            torch.linalg.svdvals(matrix), torch.full((30,), 0.4), atol=1e-5
+        )  # section 6.3.2

@@ -20,7 +20,9 @@ def make(**options: object) -> DeepOutput:
 
 
 @pytest.mark.parametrize("options", [{}, {"bias": True}, {"rank": 2}, {"rank": 2, "bias": True}])
-def test_cross_entropy_is_torchs_with_its_gradients(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cross_entropy_is_torchs_with_its_gradients(
+    options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(output, "BLOCK", 4)  # several blocks, the last one shorter
     layer = make(**options)
     features = torch.randn(10, layer.words.shape[1], dtype=torch.float64, requires_grad=True)
@@ -33,7 +35,13 @@ def test_cross_entropy_is_torchs_with_its_gradients(options: dict[str, object], 
         layer.zero_grad()
         features.grad = None
         loss.backward()
-        results.append([loss.detach(), features.grad, *(p.grad.clone() for p in layer.parameters() if p.grad is not None)])
+        results.append(
+            [
+                loss.detach(),
+                features.grad,
+                *(p.grad.clone() for p in layer.parameters() if p.grad is not None),
+            ]
+        )
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(*results, strict=True))
     assert torch.allclose(-layer.log_probs_of(features, targets).sum() * 2, results[0][0])
 
@@ -54,14 +62,17 @@ def test_probabilities_sum_to_one() -> None:
 def test_low_rank_has_the_rank_and_the_parameters_it_says() -> None:
     full, low = make(), make(rank=2)
     assert low.right is not None
-    assert sum(p.numel() for p in full.parameters()) - sum(p.numel() for p in low.parameters()) == V * M - 2 * (V + M)
+    assert sum(p.numel() for p in full.parameters()) - sum(
+        p.numel() for p in low.parameters()
+    ) == V * M - 2 * (V + M)
     assert int(torch.linalg.matrix_rank(low.words @ low.right)) == 2
 
 
 @pytest.mark.parametrize("words", [13, 16])
 @pytest.mark.parametrize("bias", [True, False])
 def test_label_smoothing_equals_torchs(words: int, bias: bool) -> None:
-    """(1 - ε) -log p(y) + ε / V Σ -log p(v), value and gradients, whether or not rows of scores are filled up to 16."""
+    """(1 - ε) -log p(y) + ε / V Σ -log p(v), value and gradients, whether or not rows of scores are filled up
+    to 16."""
     torch.manual_seed(0)
     layer = DeepOutput(4, 3, 0, 5, words, bias=bias).double()
     for parameter in layer.parameters():
@@ -72,5 +83,7 @@ def test_label_smoothing_equals_torchs(words: int, bias: bool) -> None:
     scores = torch.nn.functional.linear(features, layer.words, layer.words_bias)
     theirs = torch.nn.functional.cross_entropy(scores, targets, reduction="sum", label_smoothing=0.1)
     assert float(ours.detach()) == pytest.approx(float(theirs.detach()), abs=1e-10)
-    for one, other in zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True):  # type: ignore[arg-type]
+    for one, other in zip(
+        torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True
+    ):  # type: ignore[arg-type]
         assert torch.allclose(one, other, atol=1e-12)

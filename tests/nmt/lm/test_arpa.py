@@ -1,4 +1,5 @@
-"""ARPA files: read = what was written, scores = the rule of the format, what is damaged is told in one line."""
+"""ARPA files: read = what was written, scores = the rule of the format, what is damaged is told in one
+line."""
 
 import gzip
 import math
@@ -51,9 +52,13 @@ def some_model(order: int = 4) -> tuple[NgramModel, list[list[str]]]:
 
 
 def one_by_one(model: NgramModel, words: list[str], whole: bool) -> list[float]:
-    """By the rule of the format, with dictionaries: the longest n-gram that is there, and the back-offs of longer contexts."""
+    """By the rule of the format, with dictionaries: the longest n-gram that is there, and the back-offs of
+    longer contexts."""
     known = [
-        {tuple(model.words[w] for w in gram): (p, b) for gram, p, b in zip(model.grams(n).tolist(), level.log10, level.backoff, strict=True)}
+        {
+            tuple(model.words[w] for w in gram): (p, b)
+            for gram, p, b in zip(model.grams(n).tolist(), level.log10, level.backoff, strict=True)
+        }
         for n, level in enumerate(model.levels, 1)
     ]
     grams = {gram: numbers for level in known for gram, numbers in level.items()}
@@ -65,11 +70,15 @@ def one_by_one(model: NgramModel, words: list[str], whole: bool) -> list[float]:
             return float(grams[(*context, word)][0])
         return float(grams.get(context, (0, 0.0))[1]) + score(context[1:], word)
 
-    return [LN10 * score(tuple(line[max(0, at - model.order + 1) : at]), line[at]) for at in range(int(whole), len(line))]
+    return [
+        LN10 * score(tuple(line[max(0, at - model.order + 1) : at]), line[at])
+        for at in range(int(whole), len(line))
+    ]
 
 
 def test_by_hand(tmp_path: Path) -> None:
-    """<s> the dog </s>: -0.2, -0.125, then `the dog </s>` is not there: back-off of `the dog` -0.05, dog </s> -0.6."""
+    """<s> the dog </s>: -0.2, -0.125, then `the dog </s>` is not there: back-off of `the dog` -0.05, dog </s>
+    -0.6."""
     model = arpa.read(write(tmp_path))
     (scores,) = model.scores([["the", "dog"]])
     assert scores.tolist() == pytest.approx([LN10 * -0.2, LN10 * -0.125, LN10 * (-0.05 - 0.6)], abs=1e-12)
@@ -78,8 +87,13 @@ def test_by_hand(tmp_path: Path) -> None:
     assert scores.tolist() == pytest.approx([LN10 * -0.2, LN10 * (-0.1 - 0.5 - 1.5), LN10 * -0.9], abs=1e-12)
     (scores,) = model.scores([["the", "dog"]], whole=False)
     assert scores.tolist() == pytest.approx([LN10 * -0.7, LN10 * -0.4], abs=1e-12)
-    assert [part.tolist() for part in model.scores([[], ["the"]], whole=False)] == [[], pytest.approx([LN10 * -0.7])]
-    assert model.scores([]) == [] and model.knows("dog") and not model.knows("cat") and not model.knows("<unk>")
+    assert [part.tolist() for part in model.scores([[], ["the"]], whole=False)] == [
+        [],
+        pytest.approx([LN10 * -0.7]),
+    ]
+    assert (
+        model.scores([]) == [] and model.knows("dog") and not model.knows("cat") and not model.knows("<unk>")
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -87,7 +101,13 @@ def test_by_hand(tmp_path: Path) -> None:
 def test_scores_of_many_sentences_are_those_word_by_word(order: int, whole: bool) -> None:
     model, text = some_model(order)
     rng = random.Random(3)
-    texts = [*text[:40], [], ["w1"], ["new"], *([rng.choice(["w1", "w2", "w3", "w17", "new"]) for _ in range(9)] for _ in range(40))]
+    texts = [
+        *text[:40],
+        [],
+        ["w1"],
+        ["new"],
+        *([rng.choice(["w1", "w2", "w3", "w17", "new"]) for _ in range(9)] for _ in range(40)),
+    ]
     for words, scores in zip(texts, model.scores(texts, whole), strict=True):
         assert scores.tolist() == pytest.approx(one_by_one(model, words, whole), abs=1e-9)
 
@@ -100,8 +120,12 @@ def test_read_is_what_was_written(tmp_path: Path) -> None:
         assert again.words == model.words
         for level, other in zip(model.levels, again.levels, strict=True):
             assert (level.keys == other.keys).all()
-            assert np.allclose(level.log10, other.log10, atol=1e-6) and np.allclose(level.backoff, other.backoff, atol=1e-6)
-    assert "".join(f"{line}\n" for line in arpa.lines(arpa.read(tmp_path / "a"))) == (tmp_path / "a").read_text(encoding="utf-8")
+            assert np.allclose(level.log10, other.log10, atol=1e-6) and np.allclose(
+                level.backoff, other.backoff, atol=1e-6
+            )
+    assert "".join(f"{line}\n" for line in arpa.lines(arpa.read(tmp_path / "a"))) == (
+        tmp_path / "a"
+    ).read_text(encoding="utf-8")
     assert gzip.decompress((tmp_path / "b.gz").read_bytes()) == (tmp_path / "a").read_bytes()
 
 
@@ -126,21 +150,32 @@ def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None
         (("ngram 2=3", "ngram 3=3"), "lm:3: expected 'ngram 2=COUNT', found 'ngram 3=3'"),
         (("ngram 2=3", "ngram 2=x"), "lm:3: expected 'ngram 2=COUNT'"),
         (("ngram 2=3", "ngram 2=2"), "lm:16: expected \\3-grams:, found '-0.6\\tdog </s>'"),
-        (("ngram 2=3", "ngram 2=4"), "lm:17: expected log10 p, 2 words and a back-off weight, a tab between them, found ''"),
+        (
+            ("ngram 2=3", "ngram 2=4"),
+            "lm:17: expected log10 p, 2 words and a back-off weight, a tab between them, found ''",
+        ),
         (("-0.4\tthe dog", "0.4\tthe dog"), "lm:15: expected log10 p, 2 words"),
         (("-0.4\tthe dog", "-0.4\tthe"), "lm:15: expected log10 p, 2 words"),
         (("-0.4\tthe dog\t-0.05", "-0.4\tthe dog\tnan"), "lm:15: expected log10 p, 2 words"),
         (("-0.4\tthe dog", "-0.4\tthe cat"), "lm:15: 'cat' is no unigram of this file"),
-        (("-0.2\t<s> the\t-0.1", "-0.2\tdog the\t-0.1"), "3-gram 1 ('<s> the dog'): its first 2 words are no 2-gram of this file; KenLM refuses this too"),
+        (
+            ("-0.2\t<s> the\t-0.1", "-0.2\tdog the\t-0.1"),
+            "3-gram 1 ('<s> the dog'): its first 2 words are no 2-gram of this file; KenLM refuses this too",
+        ),
         (("-0.6\tdog </s>", "-0.4\tthe dog\t-0.05"), "a 2-gram stands twice"),
         (("-1.0\tdog", "-1.0\tthe"), "lm:11: the unigram 'the' stands twice"),
         (("</s>\n", "</S>\n"), "no unigram </s>"),
-        (("\\end\\\n", ""), "lm:21: the file ends here, expected more n-grams or \\end\\; was it copied whole?"),
+        (
+            ("\\end\\\n", ""),
+            "lm:21: the file ends here, expected more n-grams or \\end\\; was it copied whole?",
+        ),
         (("\\end\\", "-1\tx"), "lm:21: expected \\end\\, found '-1\\tx'"),
     ],
 )
 def test_damaged_files(tmp_path: Path, change: tuple[str, str], message: str) -> None:
-    path = write(tmp_path, TEXT.replace(*change, 1) if change[0] != "</s>\n" else TEXT.replace("</s>", "</S>"))
+    path = write(
+        tmp_path, TEXT.replace(*change, 1) if change[0] != "</s>\n" else TEXT.replace("</s>", "</S>")
+    )
     with pytest.raises(DataError) as error:
         arpa.read(path)
     assert message in str(error.value) and "\n" not in str(error.value)
@@ -170,7 +205,10 @@ def test_equal_to_kenlm(nmt_data: Path) -> None:
     path = nmt_data / "moses-multi30k" / "lm.fr.arpa.gz"
     theirs, ours = count.KenLM(str(path)), arpa.read(path)
     assert kenlm and theirs.order == ours.order == 5
-    texts = [files.split_words(line) for line in files.read_lines(nmt_data / "moses-multi30k" / "corpus" / "test_2016_flickr.tok.fr")]
+    texts = [
+        files.split_words(line)
+        for line in files.read_lines(nmt_data / "moses-multi30k" / "corpus" / "test_2016_flickr.tok.fr")
+    ]
     for whole in (True, False):
         for one, other in zip(ours.scores(texts, whole), theirs.scores(texts, whole), strict=True):
             assert np.allclose(one, other, atol=1e-5)
@@ -183,7 +221,9 @@ def test_a_broken_gzip_file_is_one_error_wherever_it_breaks(tmp_path: Path) -> N
     for place in range(2, len(whole) - 1):
         for data in (whole[:place], whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :]):
             path.write_bytes(data)
-            with suppress(DataError):  # all else is an error of the test; a changed date in the header of the file is none
+            with suppress(
+                DataError
+            ):  # all else is an error of the test; a changed date in the header of the file is none
                 count.load(path)
 
 

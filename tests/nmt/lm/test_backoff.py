@@ -29,20 +29,31 @@ def test_masses_are_sums_over_words(order: int, prune: tuple[int, ...]) -> None:
     for n, found in enumerate(masses(model, inside)):
         contexts = model.grams(n).tolist() if n else [[]]
         for context, mass in list(zip(contexts, found, strict=True))[:200]:
-            texts = [[*(model.words[word] for word in context), model.words[word]] for word in np.flatnonzero(inside)]
-            assert mass == pytest.approx(sum(np.exp(scores[-1]) for scores in model.scores(texts, whole=False)), abs=1e-9)
+            texts = [
+                [*(model.words[word] for word in context), model.words[word]]
+                for word in np.flatnonzero(inside)
+            ]
+            assert mass == pytest.approx(
+                sum(np.exp(scores[-1]) for scores in model.scores(texts, whole=False)), abs=1e-9
+            )
 
 
 def test_probabilities_of_all_words_sum_to_one() -> None:
     model, text = some_model(3)
     vocab = Vocab.count(text, 6)
     torch.manual_seed(1)
-    network = CSLM(LMConfig(type="cslm", order=3, embedding=4, layers=[5], init_scale=1.0), len(vocab)).double().eval()
+    network = (
+        CSLM(LMConfig(type="cslm", order=3, embedding=4, layers=[5], init_scale=1.0), len(vocab))
+        .double()
+        .eval()
+    )
     shares = Shares(model, vocab.ids)
     words = [*(word for word in model.words if word not in ("<s>", "</s>")), "never-seen"]
     for before in ([], ["w1"], ["w1", "w19"], ["never-seen", "w2"], ["w19", "w19"]):
         total = float(np.exp(word_scores(network, [((), vocab.encode(before))])[0][-1]))  # of the end symbol
-        total += float(np.exp(word_scores(network, [((), [*vocab.encode(before), BOS])])[0][len(before)]))  # training makes that 0
+        total += float(
+            np.exp(word_scores(network, [((), [*vocab.encode(before), BOS])])[0][len(before)])
+        )  # training makes that 0
         for word in words[:-1]:  # <unk> stands for all that are in neither
             line = [*before, word]
             scores, share = word_scores(network, [((), vocab.encode(line))])[0], shares.logs([line])[0]
@@ -50,4 +61,8 @@ def test_probabilities_of_all_words_sum_to_one() -> None:
             total += float(np.exp(scores[len(before)] + share[len(before)]))
             assert (share[len(before)] == 0) == (word in vocab.ids)
         assert total == pytest.approx(1, abs=1e-9)
-    assert shares.logs([["never-seen"]])[0].tolist() == shares.logs([["<unk>"]])[0].tolist() and shares.logs([]) == [] and EOS == 1
+    assert (
+        shares.logs([["never-seen"]])[0].tolist() == shares.logs([["<unk>"]])[0].tolist()
+        and shares.logs([]) == []
+        and EOS == 1
+    )

@@ -1,4 +1,5 @@
-"""Adapted byte-pair encoding against a naive recount, plain byte-pair encoding, and the document's own example."""
+"""Adapted byte-pair encoding against a naive recount, plain byte-pair encoding, and the document's own
+example."""
 
 import random
 from collections import Counter
@@ -41,7 +42,9 @@ def naive(lines: list[str], size: int, removals: str) -> list[Token]:
         counts = pair_counts()
         if not counts:
             break
-        left, right = min(counts, key=lambda pair: (-counts[pair], order.index(pair[0]), order.index(pair[1])))
+        left, right = min(
+            counts, key=lambda pair: (-counts[pair], order.index(pair[0]), order.index(pair[1]))
+        )
         if counts[left, right] < 2:
             break
         new = left + right
@@ -61,7 +64,13 @@ def naive(lines: list[str], size: int, removals: str) -> list[Token]:
             text[number] = [token[1:] if token[0] == "" else token for token in merged]
         if removals != "none":
             found = Counter(token for line in text for token in line)
-            rare = {token for token in alive if len(token) > 1 and found[token] < found[new] and (removals == "all" or token in (left, right))}
+            rare = {
+                token
+                for token in alive
+                if len(token) > 1
+                and found[token] < found[new]
+                and (removals == "all" or token in (left, right))
+            }
             alive -= rare
             text = [[piece for token in line for piece in apart(token)] for line in text]
         stalled = 0 if len(alive) > largest else stalled + 1
@@ -86,7 +95,9 @@ def test_equal_to_a_naive_recount(letters: str, removals: str) -> None:
 
 
 def check_abc(found: Dictionary) -> None:
-    assert ["".join(token) for token in found.tokens][:4] == ["a", "b", "c", "abc"] and "ab" not in map("".join, found.tokens)
+    assert ["".join(token) for token in found.tokens][:4] == ["a", "b", "c", "abc"] and "ab" not in map(
+        "".join, found.tokens
+    )
 
 
 def test_of_abcabc_the_whole_stays_and_its_beginning_goes() -> None:
@@ -127,7 +138,10 @@ def test_files(tmp_path: Path) -> None:
     text = (tmp_path / "d").read_text()
     for changed, message in [
         (text.replace("#version: 1", "#version: 2"), "is this a dictionary of this version?"),
-        ("\n".join(text.split("\n")[:-2]) + "\n", f"but its first line promises {len(found)}; was it copied whole?"),
+        (
+            "\n".join(text.split("\n")[:-2]) + "\n",
+            f"but its first line promises {len(found)}; was it copied whole?",
+        ),
         (text.replace("\t", " ", 1), "d:2: expected symbols with a blank between them"),
         (text.replace("t\t", "q\t", 1), "a symbol that is no token of its own"),
         ("", "d:1: expected"),

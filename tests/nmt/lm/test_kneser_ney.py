@@ -21,7 +21,9 @@ def of(model: NgramModel) -> Model:
     """log10 p and log10 back-off of every n-gram."""
     found: Model = {}
     for n, level in enumerate(model.levels, 1):
-        for gram, log10, backoff in zip(model.grams(n).tolist(), level.log10.tolist(), level.backoff.tolist(), strict=True):
+        for gram, log10, backoff in zip(
+            model.grams(n).tolist(), level.log10.tolist(), level.backoff.tolist(), strict=True
+        ):
             found[tuple(model.words[word] for word in gram)] = log10, backoff
     return found
 
@@ -43,7 +45,10 @@ def some_text(seed: int = 1, count: int = 200) -> list[list[str]]:
 def naive(sentences: list[list[str]], order: int) -> Model:
     """Chen and Goodman's equations with dictionaries, n-gram by n-gram."""
     lines = [("<s>", *words, "</s>") for words in sentences]
-    raw = [Counter(line[at : at + n] for line in lines for at in range(len(line) - n + 1)) for n in range(1, order + 1)]
+    raw = [
+        Counter(line[at : at + n] for line in lines for at in range(len(line) - n + 1))
+        for n in range(1, order + 1)
+    ]
     del raw[0][("<s>",)]
     lower: dict[Gram, float] = {}
     found: Model = {("<s>",): (0.0, 0.0)}
@@ -52,7 +57,9 @@ def naive(sentences: list[list[str]], order: int) -> Model:
         left: dict[Gram, set[str]] = defaultdict(set)
         for gram in raw[n] if n < order else ():
             left[gram[1:]].add(gram[0])
-        counts = {gram: count if n == order or gram[0] == "<s>" else len(left[gram]) for gram, count in here.items()}
+        counts = {
+            gram: count if n == order or gram[0] == "<s>" else len(left[gram]) for gram, count in here.items()
+        }
         t = Counter(counts.values())
         y = t[1] / (t[1] + 2 * t[2])
         discount = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
@@ -81,12 +88,23 @@ def test_equal_to_the_equations_written_out(order: int) -> None:
         assert ours[gram] == pytest.approx(numbers, abs=1e-9), gram
 
 
-OPTIONS: list[dict[str, object]] = [{}, {"prune": (0, 1)}, {"prune": (0, 0, 2)}, {"interpolate_unigrams": False}, {"discount_fallback": FALLBACK}]
+OPTIONS: list[dict[str, object]] = [
+    {},
+    {"prune": (0, 1)},
+    {"prune": (0, 0, 2)},
+    {"interpolate_unigrams": False},
+    {"discount_fallback": FALLBACK},
+]
 
 
 @pytest.mark.parametrize(
     ("order", "options"),
-    [(order, options) for order in (1, 2, 3) for options in OPTIONS if order >= len(options.get("prune", ()))],
+    [
+        (order, options)
+        for order in (1, 2, 3)
+        for options in OPTIONS
+        if order >= len(options.get("prune", ()))
+    ],
     ids=str,  # type: ignore[arg-type]
 )
 def test_probabilities_sum_to_one_after_every_context(order: int, options: dict[str, object]) -> None:
@@ -100,7 +118,13 @@ def test_probabilities_sum_to_one_after_every_context(order: int, options: dict[
 def test_pruning_leaves_out_what_is_rare_and_nothing_else() -> None:
     text = some_text()
     whole, pruned = (of(kneser_ney.estimate(text, KneserNeyConfig(3, prune))) for prune in ((0,), (0, 1, 2)))
-    counts = Counter(line[at : at + n] for words in text for line in [("<s>", *words, "</s>")] for n in (2, 3) for at in range(len(line) - n + 1))
+    counts = Counter(
+        line[at : at + n]
+        for words in text
+        for line in [("<s>", *words, "</s>")]
+        for n in (2, 3)
+        for at in range(len(line) - n + 1)
+    )
     expected = {gram for gram in whole if len(gram) == 1 or counts[gram] > len(gram) - 1}
     assert set(pruned) == expected and len(pruned) < len(whole)
     assert all(gram[:-1] in pruned and gram[1:] in pruned for gram in pruned if len(gram) > 1)
@@ -124,11 +148,16 @@ def test_unknown_words_of_the_text_are_counted() -> None:
 def test_bad_text_and_options() -> None:
     with pytest.raises(DataError, match="no words"):
         kneser_ney.estimate([], KneserNeyConfig(2))
-    with pytest.raises(DataError, match=r"too little text: no 1-gram occurs twice.*--discount-fallback takes 0.5, 1.0, 1.5"):
+    with pytest.raises(
+        DataError, match=r"too little text: no 1-gram occurs twice.*--discount-fallback takes 0.5, 1.0, 1.5"
+    ):
         kneser_ney.estimate([["a"]], KneserNeyConfig(2))
     with pytest.raises(DataError, match="line 2: the text contains </s>"):
         kneser_ney.estimate([["a"], ["</s>"]], KneserNeyConfig(2))
-    one, two = (of(kneser_ney.estimate(text, KneserNeyConfig(2, skip_symbols=True))) for text in (some_text(), [["<s>", *line] for line in some_text()]))
+    one, two = (
+        of(kneser_ney.estimate(text, KneserNeyConfig(2, skip_symbols=True)))
+        for text in (some_text(), [["<s>", *line] for line in some_text()])
+    )
     assert one == two
     for prune in ((1,), (0, 2, 1), (0, 0, 0)):
         with pytest.raises(ConfigError, match="--prune"):
@@ -140,7 +169,11 @@ def test_equal_to_lmplz(nmt_data: Path) -> None:
     from nmt.lm import arpa
 
     folder = nmt_data / "moses-multi30k"
-    ours = of(kneser_ney.estimate(map(files.split_words, files.read_lines(folder / "corpus" / "train.tok.fr")), KneserNeyConfig(5)))
+    ours = of(
+        kneser_ney.estimate(
+            map(files.split_words, files.read_lines(folder / "corpus" / "train.tok.fr")), KneserNeyConfig(5)
+        )
+    )
     theirs = of(arpa.read(folder / "lm.fr.arpa.gz"))
     assert ours.keys() == theirs.keys() and len(ours) == 778387
     for gram, numbers in theirs.items():
@@ -148,21 +181,34 @@ def test_equal_to_lmplz(nmt_data: Path) -> None:
 
 
 def test_an_order_beyond_the_longest_sentence(tmp_path: Path) -> None:
-    """Orders of no n-gram are left out; so are those of which all are pruned, and those that a file gives as 0."""
+    """Orders of no n-gram are left out; so are those of which all are pruned, and those that a file gives as
+    0."""
     text = [["a", "b"], ["a", "c"]]
     long, short, pruned = (
-        kneser_ney.estimate(text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK)) for order, prune in ((9, (0,)), (4, (0,)), (4, (0, 9)))
+        kneser_ney.estimate(text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK))
+        for order, prune in ((9, (0,)), (4, (0,)), (4, (0, 9)))
     )
     assert (long.order, short.order, pruned.order) == (4, 4, 1)
-    assert [scores.tolist() for scores in long.scores(text)] == [scores.tolist() for scores in short.scores(text)]
+    assert [scores.tolist() for scores in long.scores(text)] == [
+        scores.tolist() for scores in short.scores(text)
+    ]
     arpa.write(short, tmp_path / "lm")
     whole = (tmp_path / "lm").read_text()
-    (tmp_path / "lm").write_text(whole.replace("\n\n\\1-grams:", "\nngram 5=0\n\n\\1-grams:").replace("\\end", "\\5-grams:\n\n\\end"))
+    (tmp_path / "lm").write_text(
+        whole.replace("\n\n\\1-grams:", "\nngram 5=0\n\n\\1-grams:").replace("\\end", "\\5-grams:\n\n\\end")
+    )
     assert arpa.read(tmp_path / "lm").order == 4
 
 
 @pytest.mark.parametrize(
-    "options", [{"order": 40}, {"order": 0}, {"prune": (0, -1)}, {"discount_fallback": (0.5, 1.0, float("nan"))}, {"discount_fallback": (9.0, 1.0, 1.0)}]
+    "options",
+    [
+        {"order": 40},
+        {"order": 0},
+        {"prune": (0, -1)},
+        {"discount_fallback": (0.5, 1.0, float("nan"))},
+        {"discount_fallback": (9.0, 1.0, 1.0)},
+    ],
 )
 def test_values_out_of_range(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=f"--{next(iter(options))}: .* is out of range, expected"):

@@ -44,7 +44,11 @@ def segmentations(tokens: Tokens, text: list[int]) -> list[list[int]]:
     if not text:
         return [[]]
     first = [token for token, spelling in enumerate(tokens.spelling) if text[: len(spelling)] == spelling]
-    return [[token, *rest] for token in first for rest in segmentations(tokens, text[len(tokens.spelling[token]) :])]
+    return [
+        [token, *rest]
+        for token in first
+        for rest in segmentations(tokens, text[len(tokens.spelling[token]) :])
+    ]
 
 
 def naive(model: MultiscaleLM, text: list[int]) -> float:
@@ -59,7 +63,9 @@ def naive(model: MultiscaleLM, text: list[int]) -> float:
             begin = end - len(spelling)
             if begin >= 0 and line[begin:end] == spelling:
                 h, c = states[begin]
-                f, i, o, g = (model.recurrent @ h + model.inputs @ model.embedding.weight[token] + model.bias).split(H)
+                f, i, o, g = (
+                    model.recurrent @ h + model.inputs @ model.embedding.weight[token] + model.bias
+                ).split(H)
                 cells.append(torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g))
                 opened.append(o)
         c = torch.stack(cells).mean(0)
@@ -76,13 +82,19 @@ def naive(model: MultiscaleLM, text: list[int]) -> float:
 
 def test_the_likelihood_is_the_sum_over_all_segmentations() -> None:
     model = model_of()
-    assert len(segmentations(model.tokens, TEXTS[0])) == 8, "a b c a b: a|b|c, ab|c, a|bc, abc, each with a|b or ab"
+    assert len(segmentations(model.tokens, TEXTS[0])) == 8, (
+        "a b c a b: a|b|c, ab|c, a|bc, abc, each with a|b or ab"
+    )
     with torch.no_grad():
         expected = [naive(model, text) for text in TEXTS]
         together = [sum(scores) for scores in word_scores(model, [((), text) for text in TEXTS])]
         assert together == pytest.approx(expected, abs=1e-9)
-        assert float(model.cost(make_batch([()] * len(TEXTS), TEXTS), 0.0, None)[0]) == pytest.approx(-sum(expected), abs=1e-9)
-        assert [float(-model.loss(make_batch([()], [text]))) for text in TEXTS] == pytest.approx(expected, abs=1e-9), "neighbours change nothing"
+        assert float(model.cost(make_batch([()] * len(TEXTS), TEXTS), 0.0, None)[0]) == pytest.approx(
+            -sum(expected), abs=1e-9
+        )
+        assert [float(-model.loss(make_batch([()], [text]))) for text in TEXTS] == pytest.approx(
+            expected, abs=1e-9
+        ), "neighbours change nothing"
         assert text_scores(model, TEXTS).tolist() == pytest.approx(expected, abs=1e-9)
 
 
@@ -100,7 +112,9 @@ def test_with_single_symbols_it_is_the_lstm() -> None:
         assert lstm.output.words_bias is not None and model.output.words_bias is not None
         lstm.output.words_bias.copy_(model.output.words_bias)
     ours, theirs = (word_scores(each, [((), text) for text in TEXTS]) for each in (model, lstm))
-    assert [score for line in ours for score in line] == pytest.approx([score for line in theirs for score in line], abs=1e-10)
+    assert [score for line in ours for score in line] == pytest.approx(
+        [score for line in theirs for score in line], abs=1e-10
+    )
     losses = [each.loss(make_batch([()] * len(TEXTS), TEXTS)) for each in (model, lstm)]
     for loss in losses:
         loss.backward()  # type: ignore[no-untyped-call]
@@ -114,7 +128,9 @@ def test_probabilities_of_all_short_lines_stay_below_one_and_approach_it() -> No
     with torch.no_grad():
         model.output.words_bias[EOS] = 4.0  # type: ignore[index]  # so that lines are short
     for length in range(6):
-        lines = [list(text) for n in range(length + 1) for text in itertools.product((0, 2, 3, 4, 5), repeat=n)]
+        lines = [
+            list(text) for n in range(length + 1) for text in itertools.product((0, 2, 3, 4, 5), repeat=n)
+        ]
         sums.append(float(np.exp(text_scores(model, lines)).sum()))
     assert all(low < high for low, high in itertools.pairwise(sums)) and 0.97 < sums[-1] < 1
     assert 1 - sums[-1] < 0.5 * (1 - sums[2])
@@ -134,7 +150,10 @@ def test_gradients_and_dropout() -> None:
 
     cost = Cost()
     names = [name for name, _ in cost.named_parameters()]
-    assert torch.autograd.gradcheck(lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()), list(cost.parameters()))
+    assert torch.autograd.gradcheck(
+        lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()),
+        list(cost.parameters()),
+    )
 
 
 def test_text_in_chunks_is_the_text_at_once() -> None:
@@ -159,7 +178,9 @@ def test_arcs_are_the_tokens_that_end_at_each_symbol() -> None:
     tokens, rng = tokens_of(), np.random.default_rng(1)
     symbols = rng.integers(-1, 6, (4, 40))
     arcs = tokens.arcs(symbols, 33)
-    found = set(zip(arcs.rows.tolist(), arcs.ends.tolist(), arcs.lengths.tolist(), arcs.tokens.tolist(), strict=True))
+    found = set(
+        zip(arcs.rows.tolist(), arcs.ends.tolist(), arcs.lengths.tolist(), arcs.tokens.tolist(), strict=True)
+    )
     expected = {
         (row, end + 1, len(spelling), token)
         for row in range(4)
@@ -173,7 +194,9 @@ def test_arcs_are_the_tokens_that_end_at_each_symbol() -> None:
 
 def test_arc_scores_are_a_softmax() -> None:
     torch.manual_seed(1)
-    features, matrix, bias = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((600, 4), (20, 4), (20,)))
+    features, matrix, bias = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((600, 4), (20, 4), (20,))
+    )
     states = torch.sort(torch.randint(0, 600, (900,))).values
     tokens = torch.randint(0, 20, (900,))
     weights = torch.randn(900, dtype=torch.float64)
@@ -181,7 +204,9 @@ def test_arc_scores_are_a_softmax() -> None:
     theirs = torch.log_softmax(features @ matrix.t() + bias, 1)[states, tokens]
     assert torch.allclose(ours, theirs, atol=1e-12)
     for a, b in zip(
-        torch.autograd.grad(ours @ weights, (features, matrix, bias)), torch.autograd.grad(theirs @ weights, (features, matrix, bias)), strict=True
+        torch.autograd.grad(ours @ weights, (features, matrix, bias)),
+        torch.autograd.grad(theirs @ weights, (features, matrix, bias)),
+        strict=True,
     ):
         assert torch.allclose(a, b, atol=1e-10)
 
@@ -196,7 +221,11 @@ def test_the_marginal_and_its_gradient() -> None:
     def plain(values: Tensor) -> Tensor:
         alpha = list(before)
         for t in range(5):
-            alpha.append(torch.logsumexp(torch.stack([values[t, :, length] + alpha[-1 - length] for length in range(3)]), 0))
+            alpha.append(
+                torch.logsumexp(
+                    torch.stack([values[t, :, length] + alpha[-1 - length] for length in range(3)]), 0
+                )
+            )
         return torch.stack(alpha[3:])
 
     assert torch.allclose(marginal(scores, before), plain(scores))
@@ -214,7 +243,9 @@ def test_samples_are_tokens_and_make_text() -> None:
     model = model_of(seed=4)
     lines = model.sample(40, longest=12, seed=1)
     assert lines == model.sample(40, longest=12, seed=1) != model.sample(40, longest=12, seed=2)
-    assert {token for line in lines for token in line} <= set(model.tokens.texts) and any(len(token) > 1 for line in lines for token in line)
+    assert {token for line in lines for token in line} <= set(model.tokens.texts) and any(
+        len(token) > 1 for line in lines for token in line
+    )
     # Drawn tokens are as frequent as the model says: the first of a line.
     first = [line[0] if line else "\n" for line in model.sample(800, longest=1, seed=3)]
     with torch.no_grad():

@@ -59,7 +59,9 @@ def test_probabilities_of_every_next_word_sum_to_one_and_steps_are_the_whole(kin
             found.append(float(log_probs[0, next_word]))
             word = torch.tensor([next_word])
         assert found == pytest.approx(scores, abs=1e-9)
-    assert word_scores(model, [((), TEXTS[1])])[0] == pytest.approx(whole[1], abs=1e-12), "neighbours change nothing"
+    assert word_scores(model, [((), TEXTS[1])])[0] == pytest.approx(whole[1], abs=1e-12), (
+        "neighbours change nothing"
+    )
     with torch.no_grad():
         loss = float(model.loss(make_batch([()] * len(TEXTS), TEXTS)))
     assert loss == pytest.approx(-sum(map(sum, whole)), abs=1e-9)
@@ -68,12 +70,15 @@ def test_probabilities_of_every_next_word_sum_to_one_and_steps_are_the_whole(kin
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_scores_of_sentences_with_shared_work_are_those_word_by_word(kind: str) -> None:
     model = model_of(kind)
-    assert text_scores(model, TEXTS).tolist() == pytest.approx([sum(scores) for scores in word_scores(model, [((), text) for text in TEXTS])], abs=1e-9)
+    assert text_scores(model, TEXTS).tolist() == pytest.approx(
+        [sum(scores) for scores in word_scores(model, [((), text) for text in TEXTS])], abs=1e-9
+    )
     assert text_scores(model, []).tolist() == []
 
 
 def test_the_feed_forward_model_is_what_its_equations_say() -> None:
-    """h1 = relu(W1 [e(w-3); e(w-2); e(w-1)] + b1), h2 = relu(W2 h1 + b2), p = softmax(G h2 + b); <s> before the beginning."""
+    """h1 = relu(W1 [e(w-3); e(w-2); e(w-1)] + b1), h2 = relu(W2 h1 + b2), p = softmax(G h2 + b); <s> before
+    the beginning."""
     model = model_of("cslm")
     assert isinstance(model, CSLM)
     weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
@@ -83,7 +88,9 @@ def test_the_feed_forward_model_is_what_its_equations_say() -> None:
         hidden = np.maximum(weights["layers.0.weight"] @ hidden + weights["layers.0.bias"], 0)
         scores = weights["output.words"] @ hidden + weights["output.words_bias"]
         expected = scores[word] - math.log(np.exp(scores).sum())
-        assert word_scores(model, [((), [3, 4, 5])])[0][0 if word == 3 else 2] == pytest.approx(expected, abs=1e-12)
+        assert word_scores(model, [((), [3, 4, 5])])[0][0 if word == 3 else 2] == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 def test_ngrams_of_sentences_and_their_distinct_contexts() -> None:
@@ -113,7 +120,9 @@ def test_first_layer_tables_change_nothing(tables: bool, monkeypatch: pytest.Mon
     contexts, words = rng.integers(0, V, (3000, 3)), rng.integers(0, V, 3000)
     with torch.no_grad():
         assert (FirstLayer(model, contexts).table is not None) == tables
-        one_by_one = model.output.log_probs(model.features(torch.from_numpy(contexts))).numpy()[np.arange(3000), words]
+        one_by_one = model.output.log_probs(model.features(torch.from_numpy(contexts))).numpy()[
+            np.arange(3000), words
+        ]
     assert ngram_scores(model, contexts, words).tolist() == pytest.approx(one_by_one.tolist(), abs=1e-9)
 
 
@@ -124,8 +133,12 @@ def test_assuming_normalized_scores_is_leaving_log_z_out() -> None:
     with torch.no_grad():
         scores = model.features(torch.from_numpy(contexts)) @ model.output.words.t() + model.output.words_bias
     expected = scores.numpy()[np.arange(len(words)), words]
-    assert ngram_scores(model, contexts, words, normalized=True).tolist() == pytest.approx(expected.tolist(), abs=1e-9)
-    assert ngram_scores(model, contexts, words).tolist() == pytest.approx((expected - scores.logsumexp(1).numpy()).tolist(), abs=1e-9)
+    assert ngram_scores(model, contexts, words, normalized=True).tolist() == pytest.approx(
+        expected.tolist(), abs=1e-9
+    )
+    assert ngram_scores(model, contexts, words).tolist() == pytest.approx(
+        (expected - scores.logsumexp(1).numpy()).tolist(), abs=1e-9
+    )
 
 
 def test_the_penalty_is_on_log_z_and_has_its_gradient() -> None:
@@ -153,7 +166,10 @@ def check_gradients(model: LanguageModel, batch: Batch) -> None:
 
     cost = Cost()
     names = [name for name, _ in cost.named_parameters()]
-    assert torch.autograd.gradcheck(lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()), list(cost.parameters()))
+    assert torch.autograd.gradcheck(
+        lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()),
+        list(cost.parameters()),
+    )
 
 
 def test_training_with_the_penalty_brings_log_z_to_zero() -> None:
@@ -169,7 +185,9 @@ def test_training_with_the_penalty_brings_log_z_to_zero() -> None:
             optimizer.step()
         with torch.no_grad():
             features = model.features(model.contexts(batch.target))
-            means.append(float((features @ model.output.words.t() + model.output.words_bias).logsumexp(1).abs().mean()))
+            means.append(
+                float((features @ model.output.words.t() + model.output.words_bias).logsumexp(1).abs().mean())
+            )
     assert means[1] < 0.1 < 0.5 < means[0], means
 
 
@@ -178,8 +196,14 @@ def test_chunks_of_running_text() -> None:
     text = running(sentences([[3, 4], [5, 6, 7, 8], [9], [10]]))
     assert text.tolist() == [3, 4, EOS, 5, 6, 7, 8, EOS, 9, EOS, 10, EOS]
     chunks = list(ChunkStream(text, 2, 4).batches(0))
-    assert [chunk.ids.view(-1, 2).t().tolist() for chunk in chunks] == [[[3, 4, EOS, 5], [8, EOS, 9, EOS]], [[6, 7], [10, EOS]]]
-    assert [chunk.previous.view(-1, 2).t().tolist() for chunk in chunks] == [[[EOS, 3, 4, EOS], [EOS, 8, EOS, 9]], [[5, 6], [EOS, 10]]]
+    assert [chunk.ids.view(-1, 2).t().tolist() for chunk in chunks] == [
+        [[3, 4, EOS, 5], [8, EOS, 9, EOS]],
+        [[6, 7], [10, EOS]],
+    ]
+    assert [chunk.previous.view(-1, 2).t().tolist() for chunk in chunks] == [
+        [[EOS, 3, 4, EOS], [EOS, 8, EOS, 9]],
+        [[5, 6], [EOS, 10]],
+    ]
     assert [chunk.fresh for chunk in chunks] == [True, False] and len(ChunkStream(text, 2, 4)) == 2
     later = next(ChunkStream(text, 2, 4).batches(3, start=1))
     assert later.ids.tolist() == chunks[1].ids.tolist(), "going on in the middle of an epoch"
@@ -201,7 +225,9 @@ def test_text_in_chunks_is_the_text_at_once(kind: str) -> None:
     assert costs[0] == pytest.approx(costs[2], abs=1e-9) and costs[1] == pytest.approx(costs[2], abs=1e-9)
     assert running_cost(model, sentences(TEXTS), tracks=1) == pytest.approx(costs[2] / len(text), abs=1e-9)
     joined = [id for text in TEXTS for id in [*text, EOS]][:-1]
-    assert costs[2] == pytest.approx(-sum(word_scores(model, [((), joined)])[0]), abs=1e-9), "the state goes on through ends of sentences"
+    assert costs[2] == pytest.approx(-sum(word_scores(model, [((), joined)])[0]), abs=1e-9), (
+        "the state goes on through ends of sentences"
+    )
 
 
 def test_a_normalized_layer_is_what_its_equations_say() -> None:
@@ -215,11 +241,19 @@ def test_a_normalized_layer_is_what_its_equations_say() -> None:
     def norm(a: Tensor) -> Tensor:
         return (a - a.mean(1, keepdim=True)) / (a.var(1, unbiased=False, keepdim=True) + 1e-5).sqrt()
 
-    a = norm(x @ layer.inputs.t()) * layer.gain_inputs + norm(h @ layer.recurrent.t()) * layer.gain_recurrent + layer.bias
+    a = (
+        norm(x @ layer.inputs.t()) * layer.gain_inputs
+        + norm(h @ layer.recurrent.t()) * layer.gain_recurrent
+        + layer.bias
+    )
     i, f, o, g = a.chunk(4, 1)
     cell = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     assert torch.allclose(state[:, 4:], cell, atol=1e-12)
-    assert torch.allclose(state[:, :4], torch.sigmoid(o) * torch.tanh(norm(cell) * layer.gain_cell + layer.cell_bias), atol=1e-12)
+    assert torch.allclose(
+        state[:, :4],
+        torch.sigmoid(o) * torch.tanh(norm(cell) * layer.gain_cell + layer.cell_bias),
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -244,7 +278,10 @@ def test_search_works_on_language_models_too(kind: str) -> None:
         ({"type": "ngram"}, "lm.type: 'ngram' is unknown, expected one of '', 'cslm', 'recurrent'"),
         ({"order": 1}, "lm.order: 1 is out of range, expected 2 to 1000"),
         ({"layers": []}, "lm.layers: expected one size or more"),
-        ({"type": "recurrent", "tied": True, "embedding": 4}, "lm.tied: needs embedding = hidden, found 4 and 512"),
+        (
+            {"type": "recurrent", "tied": True, "embedding": 4},
+            "lm.tied: needs embedding = hidden, found 4 and 512",
+        ),
         ({"type": "recurrent", "cell": "gru", "layer_norm": True}, "lm.layer_norm: only cell: lstm has it"),
         ({"normalizer": -1}, "lm.normalizer: -1 is out of range, expected 0 or more"),
     ],

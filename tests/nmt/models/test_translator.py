@@ -82,10 +82,15 @@ def test_loss_is_minus_the_score_and_neighbours_change_nothing(options: dict[str
 def test_gradients(options: dict[str, object]) -> None:
     model = make(**options)
     batch = make_batch(*zip(*PAIRS, strict=True))
-    # The target embedding's row of <s> is frozen at zero, so its numerical and true gradient differ: it is checked below.
+    # The target embedding's row of <s> is frozen at zero, so its numerical and true gradient differ: it is
+    # checked below.
     # The 525 filters of a character encoder are checked in a smaller layer of their own.
     own = {"decoder.embedding.weight"} if not options.get("tied") else set()
-    parameters = [p for name, p in model.named_parameters() if name not in own and not (options.get("source_words") and "embedding" in name)]
+    parameters = [
+        p
+        for name, p in model.named_parameters()
+        if name not in own and not (options.get("source_words") and "embedding" in name)
+    ]
     assert torch.autograd.gradcheck(lambda *_: model.loss(batch), parameters, fast_mode=True)
 
 
@@ -99,12 +104,15 @@ def test_no_previous_word_is_a_zero_vector_that_stays() -> None:
 
 @torch.no_grad()
 def test_options_change_the_function() -> None:
-    values = [round(float(make(**options).loss(make_batch(*zip(*PAIRS, strict=True)))), 9) for options in VARIANTS]
+    values = [
+        round(float(make(**options).loss(make_batch(*zip(*PAIRS, strict=True)))), 9) for options in VARIANTS
+    ]
     assert len(set(values)) == len(VARIANTS)
 
 
 def test_probabilities_of_all_sentences_sum_to_one() -> None:
-    """Σ p(y | x) over all y of up to 4 words, and over all beginnings of 5 words, is 1; ids 0, 2, 3 can follow, 1 ends."""
+    """Σ p(y | x) over all y of up to 4 words, and over all beginnings of 5 words, is 1; ids 0, 2, 3 can
+    follow, 1 ends."""
     torch.manual_seed(0)
     model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 5, 4).double().eval()
     texts: list[list[int]] = [[]]
@@ -119,9 +127,17 @@ def test_probabilities_of_all_sentences_sum_to_one() -> None:
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_overfits_twenty_pairs(cell: str) -> None:
     rng = random.Random(0)
-    pairs = [([rng.randint(3, 20) for _ in range(rng.randint(1, 6))], [rng.randint(3, 20) for _ in range(rng.randint(1, 6))]) for _ in range(20)]
+    pairs = [
+        (
+            [rng.randint(3, 20) for _ in range(rng.randint(1, 6))],
+            [rng.randint(3, 20) for _ in range(rng.randint(1, 6))],
+        )
+        for _ in range(20)
+    ]
     torch.manual_seed(0)
-    model = Translator(ModelConfig(cell=cell, embedding=16, hidden=48, maxout=24, init="glorot", bias=True), 21, 21)
+    model = Translator(
+        ModelConfig(cell=cell, embedding=16, hidden=48, maxout=24, init="glorot", bias=True), 21, 21
+    )
     optimizer = make_optimizer("adam", model.parameters(), 0.01, 0, 0)
     batch = make_batch(*zip(*pairs, strict=True))
     for _ in range(250):

@@ -32,22 +32,32 @@ def make(words: int = WORDS, seed: int = 0, **options: object) -> Translator:
 
 def exhaustive(model: Translator, source: Ids, longest: int, normalize: str) -> list[tuple[float, list[int]]]:
     """Every sentence of up to `longest` words, the best first: the slow twin."""
-    texts = [list(text) for length in range(longest + 1) for text in itertools.product(range(3, 3 + WORDS), repeat=length)]
+    texts = [
+        list(text)
+        for length in range(longest + 1)
+        for text in itertools.product(range(3, 3 + WORDS), repeat=length)
+    ]
     rank = penalties.by_name(normalize)
     totals = [sum(scores) for scores in word_scores(model, [(source, text) for text in texts])]
-    return sorted(((rank(total, len(text) + 1), text) for total, text in zip(totals, texts, strict=True)), reverse=True)
+    return sorted(
+        ((rank(total, len(text) + 1), text) for total, text in zip(totals, texts, strict=True)), reverse=True
+    )
 
 
 @pytest.mark.parametrize("normalize", list(penalties.NORMALIZE))
 @pytest.mark.parametrize("options", [{}, {"cell": "lstm"}, {"first_word": "initial"}], ids=str)
 def test_a_wide_beam_is_exhaustive(normalize: str, options: dict[str, object]) -> None:
     model = make(**options)
-    config = BeamConfig(beam_size=500, normalize=normalize, max_length_factor=2)  # more than all 4-word beginnings times 4
+    config = BeamConfig(
+        beam_size=500, normalize=normalize, max_length_factor=2
+    )  # more than all 4-word beginnings times 4
     for source, found in zip(SOURCES[:2], search(model, SOURCES[:2], config), strict=True):
         expected = exhaustive(model, source, 2 * len(source), normalize)
         assert len(found) == len(expected) == sum(WORDS**n for n in range(2 * len(source) + 1))
         assert [candidate.words for candidate in found] == [words for _, words in expected]
-        assert [candidate.score for candidate in found] == pytest.approx([score for score, _ in expected], abs=1e-10)
+        assert [candidate.score for candidate in found] == pytest.approx(
+            [score for score, _ in expected], abs=1e-10
+        )
 
 
 @torch.no_grad()
@@ -67,7 +77,9 @@ def greedy(model: Translator, source: Ids, limit: int) -> list[int]:
 def test_beam_of_one_is_greedy() -> None:
     model = make(words=20)
     found = search(model, SOURCES, BeamConfig(beam_size=1))
-    assert [candidates[0].words for candidates in found] == [greedy(model, source, 3 * len(source)) for source in SOURCES]
+    assert [candidates[0].words for candidates in found] == [
+        greedy(model, source, 3 * len(source)) for source in SOURCES
+    ]
     assert any(candidates[0].words for candidates in found)
 
 
@@ -78,7 +90,9 @@ def test_batches_equal_one_by_one(beam: int, rows: int) -> None:
     config = BeamConfig(beam_size=beam, rows=rows)
     together = search(model, SOURCES, config)
     alone = [search(model, [source], config)[0] for source in SOURCES]
-    assert [[c.words for c in candidates] for candidates in together] == [[c.words for c in candidates] for candidates in alone]
+    assert [[c.words for c in candidates] for candidates in together] == [
+        [c.words for c in candidates] for candidates in alone
+    ]
     for a, b in zip(itertools.chain(*together), itertools.chain(*alone), strict=True):
         assert a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
 
@@ -86,9 +100,13 @@ def test_batches_equal_one_by_one(beam: int, rows: int) -> None:
 @pytest.mark.parametrize("normalize", list(penalties.NORMALIZE))
 def test_log_probs_are_the_scorers(normalize: str) -> None:
     model = make(words=20, seed=5)
-    for source, candidates in zip(SOURCES, search(model, SOURCES, BeamConfig(beam_size=6, normalize=normalize)), strict=True):
+    for source, candidates in zip(
+        SOURCES, search(model, SOURCES, BeamConfig(beam_size=6, normalize=normalize)), strict=True
+    ):
         scores = word_scores(model, [(source, candidate.words) for candidate in candidates])
-        assert [candidate.log_prob for candidate in candidates] == pytest.approx([sum(row) for row in scores], abs=1e-10)
+        assert [candidate.log_prob for candidate in candidates] == pytest.approx(
+            [sum(row) for row in scores], abs=1e-10
+        )
         ranks = [penalties.by_name(normalize)(c.log_prob, len(c.words) + 1) for c in candidates]
         assert [candidate.score for candidate in candidates] == ranks == sorted(ranks, reverse=True)
 
@@ -111,7 +129,9 @@ class Scripted:
     def start(self, sources: Sequence[Ids]) -> list[tuple[int, ...]]:
         return [()] * len(sources)
 
-    def step(self, state: list[tuple[int, ...]], words: Tensor | None) -> tuple[Tensor, list[tuple[int, ...]]]:
+    def step(
+        self, state: list[tuple[int, ...]], words: Tensor | None
+    ) -> tuple[Tensor, list[tuple[int, ...]]]:
         if words is not None:
             state = [(*text, word) for text, word in zip(state, words.tolist(), strict=True)]
         rows = torch.full((len(state), 6), -math.inf)
@@ -131,35 +151,54 @@ class Scripted:
 
 
 def test_the_beam_shrinks_by_one_with_each_end() -> None:
-    """Beam 2: the empty sentence ends at once, so ONE continuation of [3] survives; a beam that did not shrink would keep [3, 5]."""
+    """Beam 2: the empty sentence ends at once, so ONE continuation of [3] survives; a beam that did not
+    shrink would keep [3, 5]."""
     model = Scripted({(): {EOS: 0.5, 3: 0.3, 4: 0.2}, (3,): {4: 0.6, 5: 0.4}})
     found = search(model, [[3]], BeamConfig(beam_size=2, normalize="none"))[0]
-    assert [(candidate.words, round(math.exp(candidate.log_prob), 6)) for candidate in found] == [([], 0.5), ([3, 4], 0.18)]
+    assert [(candidate.words, round(math.exp(candidate.log_prob), 6)) for candidate in found] == [
+        ([], 0.5),
+        ([3, 4], 0.18),
+    ]
 
 
 def test_length_normalization_prefers_the_longer() -> None:
     """log .4 / 1 = -.92 for the empty sentence, log .36 / 3 = -.34 for two words."""
     model = Scripted({(): {EOS: 0.4, 3: 0.6}, (3,): {3: 0.6, 4: 0.4}, (3, 3): {EOS: 1.0}})
-    by = {name: search(model, [[3]], BeamConfig(beam_size=4, normalize=name))[0][0].words for name in ("length", "none")}
+    by = {
+        name: search(model, [[3]], BeamConfig(beam_size=4, normalize=name))[0][0].words
+        for name in ("length", "none")
+    }
     assert by == {"length": [3, 3], "none": []}
 
 
 def test_nothing_finished_ends_where_the_limit_stands() -> None:
     endless = {tuple([3] * n): {3: 0.9, EOS: 0.1} for n in range(50)}
     found = search(Scripted(endless), [[3, 3], [3]], BeamConfig(beam_size=1))
-    assert [(c.words, c.complete) for candidates in found for c in candidates] == [([3] * 6, False), ([3] * 3, False)]
+    assert [(c.words, c.complete) for candidates in found for c in candidates] == [
+        ([3] * 6, False),
+        ([3] * 3, False),
+    ]
     assert found[0][0].log_prob == pytest.approx(6 * math.log(0.9) + math.log(0.1), abs=1e-6)
 
 
 def test_minimum_length() -> None:
     found = search(make(words=20), SOURCES, BeamConfig(beam_size=4, min_length_factor=1.0))
-    assert all(len(candidate.words) >= len(source) for source, candidates in zip(SOURCES, found, strict=True) for candidate in candidates)
+    assert all(
+        len(candidate.words) >= len(source)
+        for source, candidates in zip(SOURCES, found, strict=True)
+        for candidate in candidates
+    )
 
 
 def test_expand_by_hand() -> None:
     """Two sentences; the first has two rows and room for two, the second one row and room for one."""
     log_probs = torch.tensor([[-9.0, -1.0, -2.0], [-0.5, -3.0, -9.0], [-1.0, -2.0, -3.0]])
-    best = expand(log_probs, torch.tensor([-1.0, -2.0, 0.0], dtype=torch.float64), torch.tensor([0, 0, 1]), torch.tensor([2, 1]))
+    best = expand(
+        log_probs,
+        torch.tensor([-1.0, -2.0, 0.0], dtype=torch.float64),
+        torch.tensor([0, 0, 1]),
+        torch.tensor([2, 1]),
+    )
     assert best.parent.tolist() == [0, 1, 2] and best.word.tolist() == [1, 0, 0]
     assert best.total.tolist() == [-2.0, -2.5, -1.0] and best.ends.tolist() == [True, False, False]
 
@@ -172,7 +211,12 @@ def test_scores_that_are_no_numbers_do_not_hang() -> None:
 
 
 def test_bad_options_are_refused() -> None:
-    for config in (BeamConfig(beam_size=0), BeamConfig(normalize="wu"), BeamConfig(max_length_factor=0), BeamConfig(min_length_factor=4)):
+    for config in (
+        BeamConfig(beam_size=0),
+        BeamConfig(normalize="wu"),
+        BeamConfig(max_length_factor=0),
+        BeamConfig(min_length_factor=4),
+    ):
         with pytest.raises(ConfigError):
             config.check()
 
@@ -180,22 +224,37 @@ def test_bad_options_are_refused() -> None:
 ATTENTIVE: dict[str, object] = {"encoder": "birnn", "attention": 5, "bias": True}
 
 
-@pytest.mark.parametrize("options", [ATTENTIVE, {"encoder": "grconv"}, {"decoder_layers": 2, "attention": 4}, {"cell": "lstm", "encoder": "birnn"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ATTENTIVE,
+        {"encoder": "grconv"},
+        {"decoder_layers": 2, "attention": 4},
+        {"cell": "lstm", "encoder": "birnn"},
+    ],
+    ids=str,
+)
 def test_every_model_searches_as_it_scores(options: dict[str, object]) -> None:
-    """In a batch whose sentences finish and are replaced, each is found as alone, with the scorer's probability."""
+    """In a batch whose sentences finish and are replaced, each is found as alone, with the scorer's
+    probability."""
     model = make(words=20, seed=3, **options)
     sources = [*SOURCES, [3], [4, 5, 6, 3, 3, 3], [5, 6], [6]]
     together = search(model, sources, BeamConfig(beam_size=3, rows=9))
     for source, candidates in zip(sources, together, strict=True):
         alone = search(model, [source], BeamConfig(beam_size=3))[0]
         assert [candidate.words for candidate in candidates] == [candidate.words for candidate in alone]
-        assert [candidate.looked_at for candidate in candidates] == [candidate.looked_at for candidate in alone]
+        assert [candidate.looked_at for candidate in candidates] == [
+            candidate.looked_at for candidate in alone
+        ]
         scores = word_scores(model, [(source, candidate.words) for candidate in candidates])
-        assert [candidate.log_prob for candidate in candidates] == pytest.approx([sum(row) for row in scores], abs=1e-10)
+        assert [candidate.log_prob for candidate in candidates] == pytest.approx(
+            [sum(row) for row in scores], abs=1e-10
+        )
 
 
 def test_rows_are_refilled() -> None:
-    """12 sentences of one word, room for three: with refilling no step has one sentence alone while others wait."""
+    """12 sentences of one word, room for three: with refilling no step has one sentence alone while others
+    wait."""
     model = make(words=20, seed=4)
     sizes = []
     step = model.step
@@ -207,13 +266,16 @@ def test_rows_are_refilled() -> None:
     model.step = counted  # type: ignore[method-assign]
     search(model, [[3 + n % 4] * (1 + n % 3) for n in range(12)], BeamConfig(beam_size=2, rows=6))
     first = [size for size, begins in sizes if begins]
-    assert sum(first) == 12 and len(first) > 4  # more often, and fewer at a time, than four whole batches of three
+    assert (
+        sum(first) == 12 and len(first) > 4
+    )  # more often, and fewer at a time, than four whole batches of three
     assert max(size for size, _ in sizes) <= 6
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_looks_are_positions_of_the_source(reverse: bool) -> None:
-    """The weights that the search reads off are those of the model's own steps; a reversed source gives unreversed positions."""
+    """The weights that the search reads off are those of the model's own steps; a reversed source gives
+    unreversed positions."""
     model = make(words=20, seed=5, reverse=reverse, **ATTENTIVE)
     source = [3, 4, 5, 6]
     candidate = search(model, [source, [4]], BeamConfig(beam_size=2))[0][0]
@@ -230,7 +292,11 @@ def test_looks_are_positions_of_the_source(reverse: bool) -> None:
 
 def test_lengths() -> None:
     model = make(words=20)
-    for config, least, most in ((BeamConfig(3, min_length=4), 4, 99), (BeamConfig(3, max_length=2), 0, 2), (BeamConfig(3, min_length=2, max_length=2), 2, 2)):
+    for config, least, most in (
+        (BeamConfig(3, min_length=4), 4, 99),
+        (BeamConfig(3, max_length=2), 0, 2),
+        (BeamConfig(3, min_length=2, max_length=2), 2, 2),
+    ):
         for candidates in search(model, SOURCES, config):
             assert all(least <= len(candidate.words) <= most for candidate in candidates)
     with pytest.raises(ConfigError, match="minimum"):
@@ -238,16 +304,21 @@ def test_lengths() -> None:
 
 
 def test_a_forced_prefix() -> None:
-    """Every translation begins with its prefix, an unknown word included, and has the scorer's probability; no prefix, no change."""
+    """Every translation begins with its prefix, an unknown word included, and has the scorer's probability;
+    no prefix, no change."""
     model = make(words=20)
     prefixes = [[4, 5], [], [UNK, 3], [7] * 8, []]
     free = search(model, SOURCES, BeamConfig(4))
     for row, candidates in enumerate(search(model, SOURCES, BeamConfig(4), prefixes)):
         assert all(candidate.words[: len(prefixes[row])] == prefixes[row] for candidate in candidates)
         scores = word_scores(model, [(SOURCES[row], candidate.words) for candidate in candidates])
-        assert [candidate.log_prob for candidate in candidates] == pytest.approx([sum(values) for values in scores], abs=1e-10)
+        assert [candidate.log_prob for candidate in candidates] == pytest.approx(
+            [sum(values) for values in scores], abs=1e-10
+        )
         if not prefixes[row]:
-            assert [candidate.words for candidate in candidates] == [candidate.words for candidate in free[row]]
+            assert [candidate.words for candidate in candidates] == [
+                candidate.words for candidate in free[row]
+            ]
     best = free[0][0].words
     assert search(model, SOURCES[:1], BeamConfig(4), [best[:2]])[0][0].words == best
 
@@ -255,15 +326,25 @@ def test_a_forced_prefix() -> None:
 def test_unknown_words_where_they_are_allowed() -> None:
     model = Scripted({(): {UNK: 0.9, 3: 0.1}})
     assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2))[0]] == [[3]]
-    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2, allow_unknown=True))[0]] == [[UNK], [3]]
+    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2, allow_unknown=True))[0]] == [
+        [UNK],
+        [3],
+    ]
 
 
 def test_an_ensemble_of_one_model_is_that_model() -> None:
     model = make(words=20, seed=6, **ATTENTIVE)
     readings = [Reading((source, source, source)) for source in SOURCES]
-    alone, three = search(model, SOURCES, BeamConfig(4)), search(Ensemble([model] * 3), readings, BeamConfig(4))
+    alone, three = (
+        search(model, SOURCES, BeamConfig(4)),
+        search(Ensemble([model] * 3), readings, BeamConfig(4)),
+    )
     for a, b in zip(itertools.chain(*alone), itertools.chain(*three), strict=True):
-        assert a.words == b.words and a.looked_at == b.looked_at and a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
+        assert (
+            a.words == b.words
+            and a.looked_at == b.looked_at
+            and a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
+        )
 
 
 def test_an_ensemble_is_the_mean_of_probabilities() -> None:
@@ -272,8 +353,13 @@ def test_an_ensemble_is_the_mean_of_probabilities() -> None:
     readings = [Reading((source, source[::-1])) for source in SOURCES]
     for reading, candidates in zip(readings, search(Ensemble(models), readings, BeamConfig(4)), strict=True):
         for candidate in candidates:
-            first, second = (word_scores(model, [(ids, candidate.words)])[0] for model, ids in zip(models, reading.ids, strict=True))
-            expected = sum(math.log((math.exp(a) + math.exp(b)) / 2) for a, b in zip(first, second, strict=True))
+            first, second = (
+                word_scores(model, [(ids, candidate.words)])[0]
+                for model, ids in zip(models, reading.ids, strict=True)
+            )
+            expected = sum(
+                math.log((math.exp(a) + math.exp(b)) / 2) for a, b in zip(first, second, strict=True)
+            )
             assert candidate.log_prob == pytest.approx(expected, abs=1e-10)
 
 
@@ -305,6 +391,9 @@ def test_settings_out_of_range_are_refused_before_any_work(name: str, value: Any
 
 
 def test_contradictions_of_lengths_are_refused() -> None:
-    for config in (BeamConfig(max_length=2, min_length=3), BeamConfig(max_length_factor=1, min_length_factor=2)):
+    for config in (
+        BeamConfig(max_length=2, min_length=3),
+        BeamConfig(max_length_factor=1, min_length_factor=2),
+    ):
         with pytest.raises(ConfigError, match="is above the maximum"):
             config.check()

@@ -17,16 +17,27 @@ from nmt.search.sampling import SamplingConfig, distinct, draw, sample
 
 def make(seed: int = 0) -> Translator:
     torch.manual_seed(seed)
-    return Translator(ModelConfig(encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.0), 7, 6).double().eval()
+    return (
+        Translator(
+            ModelConfig(encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.0), 7, 6
+        )
+        .double()
+        .eval()
+    )
 
 
 def test_frequencies_are_probabilities() -> None:
-    """4,000 draws of a sentence: each sentence that can be expected 20 times or more comes as often as p says, within 5 deviations."""
+    """4,000 draws of a sentence: each sentence that can be expected 20 times or more comes as often as p
+    says, within 5 deviations."""
     model, count = make(), 4000
-    drawn = sample(model, [[3, 4]], SamplingConfig(samples=count, allow_unknown=True, max_length_factor=20, rows=count))[0]
+    drawn = sample(
+        model, [[3, 4]], SamplingConfig(samples=count, allow_unknown=True, max_length_factor=20, rows=count)
+    )[0]
     for words, found in Counter(tuple(candidate.words) for candidate in drawn).most_common(8):
         # <s> is never drawn: what it would have had is shared out at each step.
-        p = math.exp(sum(math.log(math.exp(v) / (1 - b)) for v, b in zip(*with_bos(model, list(words)), strict=True)))
+        p = math.exp(
+            sum(math.log(math.exp(v) / (1 - b)) for v, b in zip(*with_bos(model, list(words)), strict=True))
+        )
         assert abs(found - count * p) < 5 * math.sqrt(count * p * (1 - p)) + 1
 
 
@@ -53,9 +64,13 @@ def test_draw_by_hand() -> None:
 def test_neighbours_and_the_size_of_a_batch_change_nothing() -> None:
     model, sources = make(), [[3], [4, 5], [6, 3, 4]]
     together = sample(model, sources, SamplingConfig(samples=3, seed=7))
-    assert [[c.words for c in row] for row in together] == [[c.words for c in row] for row in sample(model, sources, SamplingConfig(samples=3, seed=7, rows=3))]
+    assert [[c.words for c in row] for row in together] == [
+        [c.words for c in row] for row in sample(model, sources, SamplingConfig(samples=3, seed=7, rows=3))
+    ]
     for number, source in enumerate(sources):
-        assert [c.words for c in sample(model, [source], SamplingConfig(samples=3, seed=7), first=number)[0]] == [c.words for c in together[number]]
+        assert [
+            c.words for c in sample(model, [source], SamplingConfig(samples=3, seed=7), first=number)[0]
+        ] == [c.words for c in together[number]]
     other = sample(model, sources, SamplingConfig(samples=3, seed=8))
     assert [[c.words for c in row] for row in together] != [[c.words for c in row] for row in other]
 
@@ -65,7 +80,9 @@ def test_log_probs_are_the_scorers_at_any_temperature() -> None:
     for temperature in (0.5, 1.0, 2.0):
         drawn = sample(model, [[3, 4, 5]], SamplingConfig(samples=20, temperature=temperature))[0]
         scores = word_scores(model, [([3, 4, 5], candidate.words) for candidate in drawn])
-        assert [candidate.log_prob for candidate in drawn] == pytest.approx([sum(row) for row in scores], abs=1e-10)
+        assert [candidate.log_prob for candidate in drawn] == pytest.approx(
+            [sum(row) for row in scores], abs=1e-10
+        )
         assert not any(UNK in candidate.words for candidate in drawn)
 
 
@@ -73,11 +90,17 @@ def test_distinct_draws_with_counts() -> None:
     model = make(1)
     drawn = sample(model, [[3]], SamplingConfig(samples=200))[0]
     found = distinct(drawn)
-    assert sum(count for _, count in found) == 200 and len(found) == len({tuple(candidate.words) for candidate in drawn})
+    assert sum(count for _, count in found) == 200 and len(found) == len(
+        {tuple(candidate.words) for candidate in drawn}
+    )
     assert np.all(np.diff([candidate.log_prob for candidate, _ in found]) <= 0)
 
 
 def test_bad_options_are_refused() -> None:
-    for config in (SamplingConfig(samples=0), SamplingConfig(temperature=0), SamplingConfig(temperature=math.nan)):
+    for config in (
+        SamplingConfig(samples=0),
+        SamplingConfig(temperature=0),
+        SamplingConfig(temperature=math.nan),
+    ):
         with pytest.raises(ConfigError):
             config.check()

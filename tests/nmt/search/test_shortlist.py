@@ -18,25 +18,45 @@ SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
 
 def make() -> Translator:
     torch.manual_seed(2)
-    return Translator(ModelConfig(encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.5, bias=True), 7, 20).double().eval()
+    return (
+        Translator(
+            ModelConfig(
+                encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.5, bias=True
+            ),
+            7,
+            20,
+        )
+        .double()
+        .eval()
+    )
 
 
 def test_all_words_change_nothing() -> None:
     model, config = make(), BeamConfig(3, rows=6)
-    for a, b in zip(search(model, SOURCES, config), search(Shortlisted(model, lambda source: set(range(20))), SOURCES, config), strict=True):
+    for a, b in zip(
+        search(model, SOURCES, config),
+        search(Shortlisted(model, lambda source: set(range(20))), SOURCES, config),
+        strict=True,
+    ):
         assert [candidate.words for candidate in a] == [candidate.words for candidate in b]
-        assert [candidate.log_prob for candidate in a] == pytest.approx([candidate.log_prob for candidate in b], abs=1e-10)
+        assert [candidate.log_prob for candidate in a] == pytest.approx(
+            [candidate.log_prob for candidate in b], abs=1e-10
+        )
 
 
 def test_some_words_for_each_sentence() -> None:
     """Only listed words are used, whatever the neighbours may; log p is that of the softmax over the list."""
     model = make()
-    short = Shortlisted(model, lambda source: {0, 1, 2, *(word + 4 for word in source), *(word + 9 for word in source)})
+    short = Shortlisted(
+        model, lambda source: {0, 1, 2, *(word + 4 for word in source), *(word + 9 for word in source)}
+    )
     together = search(short, SOURCES, BeamConfig(3, rows=6))
     for source, candidates in zip(SOURCES, together, strict=True):
         allowed = sorted(short.words_of(source))
         assert {word for candidate in candidates for word in candidate.words} <= set(allowed)
-        assert [candidate.words for candidate in candidates] == [candidate.words for candidate in search(short, [source], BeamConfig(3))[0]]
+        assert [candidate.words for candidate in candidates] == [
+            candidate.words for candidate in search(short, [source], BeamConfig(3))[0]
+        ]
         best, total, words = candidates[0], 0.0, None
         with torch.no_grad():
             state = model.start([source])
@@ -50,15 +70,28 @@ def test_some_words_for_each_sentence() -> None:
 
 
 def test_lexicon_reads_both_kinds_of_tables(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    (tmp_path / "lex.f2e").write_text("un a 0.5\nune a 0.25\nune one 1\nNULL a 0.9\nchien dog 0.75\n", encoding="utf-8")
+    (tmp_path / "lex.f2e").write_text(
+        "un a 0.5\nune a 0.25\nune one 1\nNULL a 0.9\nchien dog 0.75\n", encoding="utf-8"
+    )
     lexicon = Lexicon.load(tmp_path / "lex.f2e")
     assert lexicon.words == {"a": ["un", "une"], "one": ["une"], "dog": ["chien"]}
-    assert lexicon.best("a") == "un" and lexicon.best("cat") == "cat" and lexicon.candidates(["a", "dog", "cat"]) == {"un", "une", "chien"}
+    assert (
+        lexicon.best("a") == "un"
+        and lexicon.best("cat") == "cat"
+        and lexicon.candidates(["a", "dog", "cat"]) == {"un", "une", "chien"}
+    )
     assert Lexicon.load(tmp_path / "lex.f2e", most=1).words["a"] == ["un"]
     (tmp_path / "dictionary").write_text("a un\na une\n", encoding="utf-8")
     assert Lexicon.load(tmp_path / "dictionary").words == {"a": ["un", "une"]}
     vocab = Vocab({"de": 9, "la": 8, "un": 3, "chien": 2, "chat": 1}, 10)
-    assert sorted(shortlist(lexicon, ["a", "dog"], vocab, frequent=1)) == [0, 1, 2, 3, vocab.ids["un"], vocab.ids["chien"]]
+    assert sorted(shortlist(lexicon, ["a", "dog"], vocab, frequent=1)) == [
+        0,
+        1,
+        2,
+        3,
+        vocab.ids["un"],
+        vocab.ids["chien"],
+    ]
     for text, line in (("a b c d\n", 1), ("un a 0.5\nun a x\n", 2), ("", 0)):
         (tmp_path / "bad").write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=f"bad:{line}" if line else "no entry"):

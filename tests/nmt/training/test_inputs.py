@@ -15,7 +15,11 @@ from nmt.training import inputs
 def config(tmp_path: Path) -> DataConfig:
     for name in ("s", "t", "d", "e"):
         (tmp_path / name).write_text(f"{name}\n")
-    config = DataConfig(*(str(tmp_path / name) for name in "st"), dev_source=str(tmp_path / "d"), dev_target=str(tmp_path / "e"))
+    config = DataConfig(
+        *(str(tmp_path / name) for name in "st"),
+        dev_source=str(tmp_path / "d"),
+        dev_target=str(tmp_path / "e"),
+    )
     with run_directory.writing(tmp_path / "run") as new:
         inputs.save(inputs.take(config), new)
     return config
@@ -27,7 +31,10 @@ def test_another_text_is_refused(name: str, config: DataConfig, tmp_path: Path) 
     os.utime(tmp_path / name, ns=(5, 5))
     inputs.check(config, tmp_path / "run")  # copied or touched: the text is the same
     (tmp_path / name).write_text("X\n")
-    with pytest.raises(DataError, match=rf"/{name}: has changed since .*run was started with it \(data\.(train|dev)_(source|target)\)"):
+    with pytest.raises(
+        DataError,
+        match=rf"/{name}: has changed since .*run was started with it \(data\.(train|dev)_(source|target)\)",
+    ):
         inputs.check(config, tmp_path / "run")
     (tmp_path / name).unlink()
     with pytest.raises(DataError, match=f"/{name}: cannot read"):

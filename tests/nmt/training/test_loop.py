@@ -24,7 +24,9 @@ def test_limits() -> None:
 
 def job(model: Translator, **options: object) -> Job:
     config = TrainingConfig(optimizer="sgd", learning_rate=1.0, clip=0, **options)  # type: ignore[arg-type]
-    return Job(Path(), config, model, make_optimizer("sgd", model.parameters(), 1.0, 0, 0), None, None, lambda: False)  # type: ignore[arg-type]
+    return Job(
+        Path(), config, model, make_optimizer("sgd", model.parameters(), 1.0, 0, 0), None, None, lambda: False
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
@@ -36,7 +38,10 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
         torch.manual_seed(0)
         model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
         words = model.decoder.output.words
-        mean = model.loss(make_batch(*zip(*pairs, strict=True))) / {"sentence": 3, "word": 2 + 5 + 3, "sum": 1}[cost]
+        mean = (
+            model.loss(make_batch(*zip(*pairs, strict=True)))
+            / {"sentence": 3, "word": 2 + 5 + 3, "sum": 1}[cost]
+        )
         expected = words.detach() - torch.autograd.grad(mean, words)[0]
         total, norm = update(job(model, cost=cost), [make_batch(*zip(*cut, strict=True)) for cut in cuts])
         assert torch.allclose(words, expected, atol=1e-12)

@@ -12,7 +12,17 @@ from nmt.training.parallel import Team
 
 
 def torchrun(count: int, *args: object) -> subprocess.CompletedProcess[str]:
-    given = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "-m", "nmt.cli.train", *map(str, args)]
+    given = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(count),
+        "-m",
+        "nmt.cli.train",
+        *map(str, args),
+    ]
     return subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
 
 
@@ -22,7 +32,8 @@ def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> None:
-    """gloo on the CPU, 21 updates over 200 pairs in batches of 16: the last update of an epoch has fewer batches than processes."""
+    """gloo on the CPU, 21 updates over 200 pairs in batches of 16: the last update of an epoch has fewer
+    batches than processes."""
     given = [tiny / "train.yaml", "training.max_steps=21", "model.dropout=0", "training.validate_every=7"]
     one = torchrun(1, *given, f"run={tmp_path}/one", f"training.accumulate={2 * accumulate}")
     two = torchrun(2, *given, f"run={tmp_path}/two", f"training.accumulate={accumulate}")
@@ -34,7 +45,9 @@ def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> N
         torch.testing.assert_close(found[name], value, atol=1e-5, rtol=1e-5)
 
     def costs(name: str) -> list[list[str]]:
-        return [line.split("\t")[:5] for line in (tmp_path / name / "train.tsv").read_text().split("\n")[1:-1]]
+        return [
+            line.split("\t")[:5] for line in (tmp_path / name / "train.tsv").read_text().split("\n")[1:-1]
+        ]
 
     assert [row[:3] for row in costs("one")] == [row[:3] for row in costs("two")] and len(costs("one")) == 2
     for ours, theirs in zip(costs("one"), costs("two"), strict=True):

@@ -25,14 +25,27 @@ def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
 def corpus(folder: Path, text: str, **options: object) -> DataConfig:
     (folder / "text").write_bytes(text.encode())
     side = {"tokenize": False, "normalize": False, "case": "keep"}
-    return DataConfig(str(folder / "text"), str(folder / "text"), source=SideConfig(**side), target=SideConfig(**side), **options)  # type: ignore[arg-type]
+    return DataConfig(
+        str(folder / "text"),
+        str(folder / "text"),
+        source=SideConfig(**side),
+        target=SideConfig(**side),
+        **options,
+    )  # type: ignore[arg-type]
 
 
 def test_a_carriage_return_inside_words_is_data(tmp_path: Path) -> None:
     """From the text to the ids of a training with BPE and dropout, and back."""
     config = corpus(tmp_path, "a\rb \r c\r d\ne\x85f\u2028 g\r\n" * 3, bpe_merges=9, bpe_dropout=0.3)
     source, target, *counts = make_pipelines(config)
-    assert set(counts[0]) == {"a\rb", "\r", "c\r", "d", "e\x85f\u2028", "g"}  # one at the end of a line belongs to the line
+    assert set(counts[0]) == {
+        "a\rb",
+        "\r",
+        "c\r",
+        "d",
+        "e\x85f\u2028",
+        "g",
+    }  # one at the end of a line belongs to the line
     vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
     cut = make_cut(config, (source, target), vocabs)
     made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
@@ -47,7 +60,9 @@ def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> Non
     source, target, *counts = make_pipelines(config)
     vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
     sizes: list[int] = []
-    work = threading.Thread(target=lambda: sizes.append(len(make_corpus(config, tmp_path / "cache", (source, target), vocabs))))
+    work = threading.Thread(
+        target=lambda: sizes.append(len(make_corpus(config, tmp_path / "cache", (source, target), vocabs)))
+    )
     with locks.locked(tmp_path / "cache", "nmt-other"):
         work.start()
         work.join(0.3)

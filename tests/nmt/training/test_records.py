@@ -9,7 +9,8 @@ from nmt.training import records
 
 
 def test_the_rate_after_a_resume_leaves_out_earlier_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """900 of 1,000 words since the last line were read by an earlier start: 100 in 10 seconds; then 500 in 5."""
+    """900 of 1,000 words since the last line were read by an earlier start: 100 in 10 seconds; then 500 in
+    5."""
     now = [100.0]
     monkeypatch.setattr(records.time, "monotonic", lambda: now[0])
     clock = records.Clock(before=40.0, words=900)
@@ -19,13 +20,17 @@ def test_the_rate_after_a_resume_leaves_out_earlier_words(monkeypatch: pytest.Mo
     assert clock.rate(500) == 100
 
 
-def test_a_log_that_is_shorter_than_it_was_is_not_filled_with_zeros(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_is_shorter_than_it_was_is_not_filled_with_zeros(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     logging.getLogger("nmt").propagate = True
     (tmp_path / "train.tsv").write_text("step\n1\n2\n")
     records.Table(tmp_path / "train.tsv", ["step"], 7).file.close()
     assert (tmp_path / "train.tsv").read_text() == "step\n1\n" and not caplog.records
     records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
-    assert (tmp_path / "train.tsv").read_text() == "step\n1\n" and "7 bytes, but 99 when it was saved" in caplog.text
+    assert (
+        tmp_path / "train.tsv"
+    ).read_text() == "step\n1\n" and "7 bytes, but 99 when it was saved" in caplog.text
     (tmp_path / "train.tsv").unlink()
     records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
     assert (tmp_path / "train.tsv").read_text() == "step\n"

@@ -29,7 +29,16 @@ def make(vocabs: tuple[Vocab, Vocab], seed: int, **options: object) -> Translato
 
 def parent(**options: object) -> SavedRun:
     text = TextPipeline.of(SideConfig())
-    return SavedRun(Path("parent"), make((WORDS[0], WORDS[1]), 1, **options), text, text, WORDS[0], WORDS[1], DataConfig(), 1)
+    return SavedRun(
+        Path("parent"),
+        make((WORDS[0], WORDS[1]), 1, **options),
+        text,
+        text,
+        WORDS[0],
+        WORDS[1],
+        DataConfig(),
+        1,
+    )
 
 
 def test_words_of_both_vocabularies_keep_their_vectors() -> None:
@@ -38,18 +47,29 @@ def test_words_of_both_vocabularies_keep_their_vectors() -> None:
     done = transfer(child, OTHER, old)
     assert (done.source_words, done.target_words, done.left) == (3 + 2, 3 + 1, [])
     for word in ("a", "b"):
-        assert torch.equal(child.encoder.embedding.weight[OTHER[0].ids[word]], old.model.encoder.embedding.weight[WORDS[0].ids[word]])
+        assert torch.equal(
+            child.encoder.embedding.weight[OTHER[0].ids[word]],
+            old.model.encoder.embedding.weight[WORDS[0].ids[word]],
+        )
     for name in ("words", "words_bias"):
         ours, theirs = getattr(child.decoder.output, name), getattr(old.model.decoder.output, name)
-        assert torch.equal(ours[OTHER[1].ids["z"]], theirs[WORDS[1].ids["z"]]) and torch.equal(ours[:3], theirs[:3])
-    assert torch.equal(child.decoder.output.words[OTHER[1].ids["w"]], before[OTHER[1].ids["w"]])  # a new word starts afresh
+        assert torch.equal(ours[OTHER[1].ids["z"]], theirs[WORDS[1].ids["z"]]) and torch.equal(
+            ours[:3], theirs[:3]
+        )
+    assert torch.equal(
+        child.decoder.output.words[OTHER[1].ids["w"]], before[OTHER[1].ids["w"]]
+    )  # a new word starts afresh
     assert torch.equal(child.decoder.cell.recurrent, old.model.decoder.cell.recurrent)
 
 
 def test_what_does_not_fit_is_named_and_nothing_in_common_is_refused() -> None:
     child = make(OTHER, 2, hidden=6)
     done = transfer(child, OTHER, parent())
-    assert "decoder.cell.recurrent" in done.left and "encoder.embedding.weight" not in done.left and 0 < done.copied < done.total
+    assert (
+        "decoder.cell.recurrent" in done.left
+        and "encoder.embedding.weight" not in done.left
+        and 0 < done.copied < done.total
+    )
     with pytest.raises(ConfigError, match="no parameter of parent fits"):
         transfer(make(OTHER, 2, embedding=8, hidden=16, maxout=11, bias=False), OTHER, parent(cell="lstm"))
 

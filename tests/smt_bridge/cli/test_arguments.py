@@ -1,4 +1,5 @@
-"""No command of smt_bridge writes over what it reads, or two of its outputs into one file; numbers out of range are refused."""
+"""No command of smt_bridge writes over what it reads, or two of its outputs into one file; numbers out of
+range are refused."""
 
 import os
 from collections.abc import Callable
@@ -9,15 +10,35 @@ import pytest
 
 # Command lines as words: `<name` is a file that is read, `>name` one that is written.
 LINES = {
-    "align": ["--source <a --target <b --forward <f --reverse <r --output >out --forward-output >one --reverse-output >two"],
-    "extract": ["--source <a --target <b --alignment <links --output >table --reordering >other --lexical stem"],
+    "align": [
+        (
+            "--source <a --target <b --forward <f --reverse <r --output >out --forward-output >one "
+            "--reverse-output >two"
+        )
+    ],
+    "extract": [
+        "--source <a --target <b --alignment <links --output >table --reordering >other --lexical stem"
+    ],
     "filter_table": ["<table --input <a <b --output >out --reordering <other --reordering-output >rows"],
     "select": ["--in-domain <a <b --general <c <d --output >one >two --scores >scores --dev <dev"],
-    "rescore": ["<list <more --source <a --weights <w --decoder-weights <old --feature lm=lm --backoff <arpa --output >out --best >best"],
+    "rescore": [
+        (
+            "<list <more --source <a --weights <w --decoder-weights <old --feature lm=lm --backoff <arpa "
+            "--output >out --best >best"
+        )
+    ],
     "score_table": ["<table --feature lm=lm --backoff <arpa --reuse <old --output >out --report >report"],
-    "propose": ["<table <run --inverse <back --lexical stem --input <a <b --output >out --reordering <other --reordering-output >rows"],
+    "propose": [
+        (
+            "<table <run --inverse <back --lexical stem --input <a <b --output >out --reordering <other "
+            "--reordering-output >rows"
+        )
+    ],
     "tune": ["<ini --source <a --reference <r <r2 --output >out --work >work"],
-    "tune_nbest": ["--nbest <list <more --reference <r <r2 --init <w --output >out", "--features <f --scores <s --export-features >f2 --export-scores >s2"],
+    "tune_nbest": [
+        "--nbest <list <more --reference <r <r2 --init <w --output >out",
+        "--features <f --scores <s --export-features >f2 --export-scores >s2",
+    ],
     "train": [">model --source <a --target <b --alignment <links --lm-text <text"],
     "decode": ["<ini --input <a --weights <w --output >out --n-best-list >list"],
     "ini": [
@@ -44,7 +65,9 @@ def status_of(name: str, argv: list[str]) -> int:
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """The one line with which a command refuses; no file is touched."""
     monkeypatch.chdir(tmp_path)
 
@@ -87,8 +110,16 @@ def test_no_output_is_another_output(name: str, line: str, told: Callable[..., s
 
 
 DERIVED = [
-    ("extract", "--source stem.e2f --target <b --alignment <links --output >table --lexical stem", "is read too"),
-    ("extract", "--source <a --target <b --alignment <links --output stem.f2e --lexical ./stem", "is written too"),
+    (
+        "extract",
+        "--source stem.e2f --target <b --alignment <links --output >table --lexical stem",
+        "is read too",
+    ),
+    (
+        "extract",
+        "--source <a --target <b --alignment <links --output stem.f2e --lexical ./stem",
+        "is written too",
+    ),
     ("score_table", "<table --feature lm=model --output model", "is read too"),
     ("score_table", "out.scores.json --feature lm=model --output out", "is read too"),
     ("propose", "<table <run --lexical stem --input <a --output stem.f2e", "is read too"),
@@ -97,7 +128,9 @@ DERIVED = [
 
 
 @pytest.mark.parametrize(("name", "line", "message"), DERIVED)
-def test_names_that_a_command_makes_itself(name: str, line: str, message: str, told: Callable[..., str], tmp_path: Path) -> None:
+def test_names_that_a_command_makes_itself(
+    name: str, line: str, message: str, told: Callable[..., str], tmp_path: Path
+) -> None:
     for made in ("stem.e2f", "stem.f2e", "model", "out.scores.json", "out.minphr"):
         (tmp_path / made).write_text("x\n")
     (tmp_path / "moses" / "bin").mkdir(parents=True)

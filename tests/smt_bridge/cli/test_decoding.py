@@ -1,4 +1,5 @@
-"""smt-decode and smt-tune: no output is a file that the ini names, and numbers have the ranges of the configuration."""
+"""smt-decode and smt-tune: no output is a file that the ini names, and numbers have the ranges of the
+configuration."""
 
 from pathlib import Path
 
@@ -20,24 +21,43 @@ LM0= 1
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A folder whose table is called table.gz, as Moses finds it too."""
-    for name, text in (("moses.ini", INI), ("table.gz", "a"), ("lm.arpa", "b"), ("in", "c\n"), ("ref", "d\n")):
+    for name, text in (
+        ("moses.ini", INI),
+        ("table.gz", "a"),
+        ("lm.arpa", "b"),
+        ("in", "c\n"),
+        ("ref", "d\n"),
+    ):
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
 @pytest.mark.parametrize("name", ["moses.ini", "table.gz", "lm.arpa"])
 @pytest.mark.parametrize("option", ["--output", "--n-best-list", "smt-tune --output"])
-def test_files_of_the_model_are_no_outputs(model: Path, name: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_the_model_are_no_outputs(
+    model: Path, name: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = {path.name: path.read_bytes() for path in model.iterdir()}
     if option.startswith("smt-tune"):
-        status = tune.main([str(model), "-s", str(model / "in"), "-r", str(model / "ref"), "-o", str(model / name)])
+        status = tune.main(
+            [str(model), "-s", str(model / "in"), "-r", str(model / "ref"), "-o", str(model / name)]
+        )
     else:
         status = decode.main([str(model), "-i", str(model / "in"), option, str(model / name)])
     assert status == 2 and f"{name}: is read too (MODEL " in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
 
 
-@pytest.mark.parametrize("given", [["--stack", "-1"], ["--stack", "\u00b2"], ["--beam-threshold", "nan"], ["--distortion-limit", "-2"], ["--buffer", "0"]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--stack", "-1"],
+        ["--stack", "\u00b2"],
+        ["--beam-threshold", "nan"],
+        ["--distortion-limit", "-2"],
+        ["--buffer", "0"],
+    ],
+)
 def test_numbers_out_of_range(model: Path, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         decode.main([str(model), *given])

@@ -9,7 +9,15 @@ SOURCE = ["a", "b", "c", "d", "e"]
 TARGET = ["p", "q", "r", "s", "t&apos;", "u"]
 
 
-def write_model(folder: Path, seed: int, options: int = 3, longest: int = 3, reordering: bool = True, columns: int = 4, lms: int = 1) -> Path:
+def write_model(
+    folder: Path,
+    seed: int,
+    options: int = 3,
+    longest: int = 3,
+    reordering: bool = True,
+    columns: int = 4,
+    lms: int = 1,
+) -> Path:
     """A random system over five source words; not every phrase has options."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,19 +35,39 @@ def write_model(folder: Path, seed: int, options: int = 3, longest: int = 3, reo
     (folder / "reordering").write_text("".join(line + "\n" for line in sorted(extra)), encoding="utf-8")
     features = ["UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"]
     weights = ["WordPenalty0= -0.3", "PhrasePenalty0= 0.1", "Distortion0= 0.2"]
-    features.append(f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path=table input-factor=0 output-factor=0")
+    features.append(
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path=table input-factor=0 "
+        "output-factor=0"
+    )
     weights.append(f"TranslationModel0= {' '.join(f'{rng.uniform(0.05, 0.4):.3f}' for _ in range(columns))}")
     if reordering:
         features.append(
-            "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff input-factor=0 output-factor=0 path=reordering"
+            "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
+            "input-factor=0 output-factor=0 path=reordering"
         )
         weights.append(f"LexicalReordering0= {' '.join(f'{rng.uniform(0, 0.4):.3f}' for _ in range(6))}")
     for number in range(lms):
         sentences = [[rng.choice(TARGET[:5]) for _ in range(rng.randint(1, 8))] for _ in range(40)]
-        arpa.write(kneser_ney.estimate(sentences, kneser_ney.KneserNeyConfig(3, discount_fallback=kneser_ney.FALLBACK)), folder / f"lm{number}")
+        arpa.write(
+            kneser_ney.estimate(
+                sentences, kneser_ney.KneserNeyConfig(3, discount_fallback=kneser_ney.FALLBACK)
+            ),
+            folder / f"lm{number}",
+        )
         features.append(f"KENLM name=LM{number} factor=0 path=lm{number} order=3")
         weights.append(f"LM{number}= {rng.uniform(0.2, 0.6):.3f}")
-    lines = ["[input-factors]", "0", "[mapping]", "0 T 0", "[distortion-limit]", "3", "[feature]", *features, "[weight]", *weights]
+    lines = [
+        "[input-factors]",
+        "0",
+        "[mapping]",
+        "0 T 0",
+        "[distortion-limit]",
+        "3",
+        "[feature]",
+        *features,
+        "[weight]",
+        *weights,
+    ]
     (folder / "moses.ini").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 

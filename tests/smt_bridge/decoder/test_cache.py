@@ -38,7 +38,8 @@ def test_what_was_kept_is_what_was_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["flip", "cut"])
 def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A flipped byte or a missing end gives the same translations, after one line; the file is whole again."""
+    """A flipped byte or a missing end gives the same translations, after one line; the file is whole
+    again."""
     folder, store = write_model(tmp_path / "model", 2), Cache(tmp_path / "cache")
     lines = [sentence(number, 5) for number in range(3)]
 
@@ -50,12 +51,20 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
     for entry in store.entries():
         whole = entry.path.read_bytes()
         for place in np.linspace(0, len(whole) - 1, 12, dtype=int).tolist():
-            damaged = whole[:place] if kind == "cut" else whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :]
+            damaged = (
+                whole[:place]
+                if kind == "cut"
+                else whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :]
+            )
             entry.path.write_bytes(damaged)
             caplog.clear()
             with caplog.at_level(logging.WARNING, logger="nmt"):
                 assert outputs() == expected
-            assert [record.getMessage() for record in caplog.records if "damaged; made again from" in record.getMessage()] != []
+            assert [
+                record.getMessage()
+                for record in caplog.records
+                if "damaged; made again from" in record.getMessage()
+            ] != []
             assert len(caplog.records) == 1 and entry.path.read_bytes() == whole
 
 
@@ -66,7 +75,9 @@ def wrong(made: Any, name: str, value: Any) -> Any:
     return made._replace(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["starts", "target", "cut", "words", "alignment_cut", "reordering", "scores", "vocabulary"])
+@pytest.mark.parametrize(
+    "name", ["starts", "target", "cut", "words", "alignment_cut", "reordering", "scores", "vocabulary"]
+)
 def test_no_index_leaves_a_table(name: str, tmp_path: Path) -> None:
     """Even where the checksum is right."""
     table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
@@ -80,7 +91,9 @@ def test_no_index_leaves_a_table(name: str, tmp_path: Path) -> None:
     assert not wrong(table, name, value[:-1]).is_sound()
 
 
-@pytest.mark.parametrize("name", ["keys", "values", "shorter", "state", "log_prob", "backoff", "most", "vocabulary"])
+@pytest.mark.parametrize(
+    "name", ["keys", "values", "shorter", "state", "log_prob", "backoff", "most", "vocabulary"]
+)
 def test_no_index_leaves_a_language_model(name: str, tmp_path: Path) -> None:
     model: CountLM = system.load(str(write_model(tmp_path, 1)), use_cache=False).lms[0]
     assert model.is_sound()
@@ -106,18 +119,25 @@ def test_wrong_indices_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with open(tmp_path / "made.npz", "wb") as stream:
         np.savez(stream, **content)
     entry.path.unlink()
-    place = entry.path.with_name(f"{entry.path.name.split('.')[0]}.{manifest.digest(tmp_path / 'made.npz')}.npz")
+    place = entry.path.with_name(
+        f"{entry.path.name.split('.')[0]}.{manifest.digest(tmp_path / 'made.npz')}.npz"
+    )
     (tmp_path / "made.npz").rename(place)
     assert system.load(str(folder), store).table.is_sound()
     assert not place.exists() and len(store.entries()) == 1
 
 
 def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Who finds another process writing goes on without the cache; what a killed one left is swept by the next."""
+    """Who finds another process writing goes on without the cache; what a killed one left is swept by the
+    next."""
     folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
     with locked(store.folder, "another"), caplog.at_level(logging.INFO, logger="nmt"):
         assert system.load(str(folder), store).table.is_sound()
-        assert not store.entries() and "not kept in the cache" in caplog.text and "in use by another" in caplog.text
+        assert (
+            not store.entries()
+            and "not kept in the cache" in caplog.text
+            and "in use by another" in caplog.text
+        )
         with pytest.raises(UserError, match="in use by another"):
             store.clear()
     store.folder.mkdir(exist_ok=True)
@@ -140,13 +160,17 @@ def test_the_least_recently_used_goes(tmp_path: Path) -> None:
     system.load(str(models[3]), small)
     left = {entry.sources()[0].split("/")[-2] for entry in small.entries()}
     assert left == {"model0", "model1", "model3"}
-    system.load(str(models[2]), Cache(tmp_path / "tiny", 100))  # larger than all: not kept, and nothing else goes for it
+    system.load(
+        str(models[2]), Cache(tmp_path / "tiny", 100)
+    )  # larger than all: not kept, and nothing else goes for it
     assert not Cache(tmp_path / "tiny").entries()
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert system.load(str(write_model(tmp_path / "model", 1)), Cache(tmp_path / "file" / "cache")).table.is_sound()
+    assert system.load(
+        str(write_model(tmp_path / "model", 1)), Cache(tmp_path / "file" / "cache")
+    ).table.is_sound()
 
 
 def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +194,10 @@ def test_list_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     system.load(str(folder), Cache(place))
     assert command.main(["list", "--cache", place]) == 0
     lines = capsys.readouterr().out.split("\n")
-    assert any(f"{folder}/table {folder}/reordering" in line for line in lines) and f"{place}: 2 files" in lines[2]
+    assert (
+        any(f"{folder}/table {folder}/reordering" in line for line in lines)
+        and f"{place}: 2 files" in lines[2]
+    )
     assert command.main(["clear", "--cache", place]) == 0
     assert "2 files" in capsys.readouterr().out and not Cache(place).entries()
     assert command.main(["list", "--cache", place]) == 0

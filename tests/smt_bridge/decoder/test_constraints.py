@@ -1,4 +1,5 @@
-"""Walls and zones: the compiled rules are those of the plain search and of a naive reading; derivations keep to them."""
+"""Walls and zones: the compiled rules are those of the plain search and of a naive reading; derivations keep
+to them."""
 
 import random
 
@@ -20,7 +21,9 @@ def test_compiled_is_plain() -> None:
     refused = 0
     for _ in range(4000):
         words = rng.randint(2, 12)
-        zones = [tuple(sorted((rng.randrange(words), rng.randrange(words)))) for _ in range(rng.randint(0, 3))]
+        zones = [
+            tuple(sorted((rng.randrange(words), rng.randrange(words)))) for _ in range(rng.randint(0, 3))
+        ]
         held = constraints(words, rng.sample(range(words), rng.randint(0, 2)), zones)
         begin = rng.randrange(words)
         last = rng.randint(begin, min(words - 1, begin + 3))
@@ -44,17 +47,21 @@ def orders(words: int, walls: list[int], zones: list[tuple[int, int]]) -> set[tu
             (*path, word)
             for path in found
             for word in range(words)
-            if word not in path and (not held.active or permits(held, *coverage(set(path), words), word, word, -1))
+            if word not in path
+            and (not held.active or permits(held, *coverage(set(path), words), word, word, -1))
         }
     return found
 
 
 def test_walls_and_zones() -> None:
-    """No word behind a wall before all words in front of it; a zone's words side by side; a wall in a zone is its own matter."""
+    """No word behind a wall before all words in front of it; a zone's words side by side; a wall in a zone is
+    its own matter."""
     every = orders(5, [], [])
     assert len(every) == 120 and not none().active
     assert orders(5, [1], []) == {path for path in every if {*path[:2]} == {0, 1}}
-    assert orders(5, [], [(1, 3)]) == {path for path in every if max(map(path.index, (1, 2, 3))) - min(map(path.index, (1, 2, 3))) == 2}
+    assert orders(5, [], [(1, 3)]) == {
+        path for path in every if max(map(path.index, (1, 2, 3))) - min(map(path.index, (1, 2, 3))) == 2
+    }
     inside = {path for path in orders(5, [], [(1, 3)]) if path.index(1) < min(path.index(2), path.index(3))}
     assert orders(5, [1], [(1, 3)]) == inside
 

@@ -1,4 +1,5 @@
-"""Search: unlimited = exhaustive, compiled = plain, totals = features x weights; the automaton = the model; real Moses line by line."""
+"""Search: unlimited = exhaustive, compiled = plain, totals = features x weights; the automaton = the model;
+real Moses line by line."""
 
 import itertools
 import math
@@ -40,7 +41,8 @@ def all_weights(made: Decoder) -> Any:
 
 
 def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
-    """The total of every derivation, from its features alone: any order of phrases that the distortion limit allows."""
+    """The total of every derivation, from its features alone: any order of phrases that the distortion limit
+    allows."""
     part = made.options(Marked(line.split(" ")))
     n, limit = len(part.words), made.settings.distortion_limit
     found: dict[tuple[int, ...], float] = {}
@@ -48,13 +50,17 @@ def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     def extend(path: tuple[int, ...], covered: frozenset[int], end: int) -> None:
         if len(covered) == n:
             unknown = sum(part.rows[option] < 0 for option in path)
-            found[path] = float(made.features(part, [np.array(path, np.int32)])[0] @ all_weights(made)) - 100 * unknown
+            found[path] = (
+                float(made.features(part, [np.array(path, np.int32)])[0] @ all_weights(made)) - 100 * unknown
+            )
             return
         gap = min(set(range(n)) - covered)
         for option in range(len(part.rows)):
             begin, last = int(part.begin[option]), int(part.last[option])
             span = set(range(begin, last + 1))
-            if span & covered or (limit >= 0 and (abs(begin - end - 1) > limit or (begin != gap and last + 1 - gap > limit))):
+            if span & covered or (
+                limit >= 0 and (abs(begin - end - 1) > limit or (begin != gap and last + 1 - gap > limit))
+            ):
                 continue
             extend((*path, option), covered | span, last)
 
@@ -65,7 +71,9 @@ def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize("seed", range(6))
 def test_unlimited_stacks_are_exhaustive(seed: int, tmp_path: Path) -> None:
     """The best total of all derivations, and the hundred best ones, in order."""
-    folder = write_model(tmp_path, seed, options=2, reordering=seed % 2 == 0, columns=4 + seed % 3, lms=1 + seed % 2)
+    folder = write_model(
+        tmp_path, seed, options=2, reordering=seed % 2 == 0, columns=4 + seed % 3, lms=1 + seed % 2
+    )
     made = decoder(folder, nbest=100, distortion_limit=-1 if seed == 5 else 2, **UNLIMITED)
     for words in (1, 3, 4):
         line = sentence(seed, words)
@@ -77,18 +85,22 @@ def test_unlimited_stacks_are_exhaustive(seed: int, tmp_path: Path) -> None:
 
 
 def same_lists(ours: Any, theirs: Any, line: str, close: float = 1e-9) -> None:
-    """The same totals; the same texts too, unless a total stands twice (whose order is nobody's business) or ends the list."""
+    """The same totals; the same texts too, unless a total stands twice (whose order is nobody's business) or
+    ends the list."""
     totals = [derivation.total for derivation in ours.derivations]
     np.testing.assert_allclose(totals, [derivation.total for derivation in theirs.derivations], atol=close)
     for place, (one, other) in enumerate(zip(ours.derivations, theirs.derivations, strict=True)):
         near = [totals[other] for other in (place - 1, place + 1) if 0 <= other < len(totals)]
-        if not any(abs(total - one.total) < 10 * close for total in near) and (place + 1 < len(totals) or place == 0):
+        if not any(abs(total - one.total) < 10 * close for total in near) and (
+            place + 1 < len(totals) or place == 0
+        ):
             assert one.text == other.text, line
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
-    """100 sentences a model: the same text, total and list of ten; with stacks so small that pruning decides."""
+    """100 sentences a model: the same text, total and list of ten; with stacks so small that pruning
+    decides."""
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
     folder = write_model(tmp_path, seed, reordering=seed != 1, lms=2 if seed == 2 else 1)
@@ -102,9 +114,12 @@ def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
-    """So many hypotheses that a stack is cut, again and again, while it fills: what the cut drops would not have been extended anyway."""
+    """So many hypotheses that a stack is cut, again and again, while it fills: what the cut drops would not
+    have been extended anyway."""
     folder = write_model(tmp_path, seed, options=25, longest=2)
-    one, other = (decoder(folder, plain, stack=12, table_limit=0, distortion_limit=4) for plain in (False, True))
+    one, other = (
+        decoder(folder, plain, stack=12, table_limit=0, distortion_limit=4) for plain in (False, True)
+    )
     dropped = 0  # by a cut
     for number in range(8):
         line = sentence(number, 9)
@@ -128,7 +143,8 @@ def test_negative_weights(tmp_path: Path) -> None:
 
 
 def test_future_cost_is_admissible(tmp_path: Path) -> None:
-    """Without reordering and with a language model of weight 0 nothing does better than the future cost, and the best does as well."""
+    """Without reordering and with a language model of weight 0 nothing does better than the future cost, and
+    the best does as well."""
     folder = write_model(tmp_path, 3, reordering=False)
     made = decoder(folder, nbest=50, **UNLIMITED)
     made.weights.update({"LM0": [0.0], "Distortion0": [0.0]})
@@ -152,14 +168,20 @@ def test_features_make_up_the_total(tmp_path: Path) -> None:
         for derivation in translation.derivations:
             assert translation.sentence
             unknown = sum(translation.sentence.rows[option] < 0 for option in derivation.options)
-            assert math.isclose(derivation.features @ all_weights(made) - 100 * unknown, derivation.total, abs_tol=1e-9)
+            assert math.isclose(
+                derivation.features @ all_weights(made) - 100 * unknown, derivation.total, abs_tol=1e-9
+            )
 
 
 def test_any_number_of_workers(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 2), nbest=5)
     lines = [sentence(number, 1 + number % 9) for number in range(60)] + [""]
-    alone = [made.entry(n, t, d) for n, t in enumerate(made.translate_all(iter(lines))) for d in t.derivations]
-    together = [made.entry(n, t, d) for n, t in enumerate(made.translate_all(iter(lines), 3)) for d in t.derivations]
+    alone = [
+        made.entry(n, t, d) for n, t in enumerate(made.translate_all(iter(lines))) for d in t.derivations
+    ]
+    together = [
+        made.entry(n, t, d) for n, t in enumerate(made.translate_all(iter(lines), 3)) for d in t.derivations
+    ]
     assert alone == together and len(alone) > 200
 
 
@@ -170,20 +192,25 @@ def test_sentences_of_any_length(limit: int, tmp_path: Path) -> None:
     translation = made.translate(sentence(1, 150))
     part = translation.sentence
     assert part
-    spans = sorted((int(part.begin[option]), int(part.last[option])) for option in translation.derivations[0].options)
+    spans = sorted(
+        (int(part.begin[option]), int(part.last[option])) for option in translation.derivations[0].options
+    )
     assert [word for begin, last in spans for word in range(begin, last + 1)] == list(range(150))
 
 
 @pytest.mark.parametrize("nbest", [0, 4])
 def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
-    """Compiled search returns to Python again and again, where signals are seen, and finds the same; no call does more than two slices."""
+    """Compiled search returns to Python again and again, where signals are seen, and finds the same; no call
+    does more than two slices."""
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
     one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=nbest) for _ in range(2))
     other.slice = 40
     for words in (1, 7, 100):
         ours, theirs = (made.translate(sentence(words, words)) for made in (one, other))
-        assert [(d.text, d.total) for d in ours.derivations] == [(d.text, d.total) for d in theirs.derivations]
+        assert [(d.text, d.total) for d in ours.derivations] == [
+            (d.text, d.total) for d in theirs.derivations
+        ]
     part = one.options(one.marked(sentence(5, 100)))
     limits, calls, place = one.limits(part), 0, (0, 0)
     state = one.memory(limits)
@@ -212,10 +239,13 @@ def test_nobody_waits_for_a_stopped_search(plain: bool, tmp_path: Path) -> None:
 
 
 def test_compiled_code_holds_signals() -> None:
-    """In the main thread, the only one that sees them: an exception while numba unpacks arguments is a segmentation fault."""
+    """In the main thread, the only one that sees them: an exception while numba unpacks arguments is a
+    segmentation fault."""
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
-    call = Compiled(type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.held.depth})())
+    call = Compiled(
+        type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.held.depth})()
+    )
     call.ready = True
     assert call() == 1 and signals.held.depth == 0
     with ThreadPoolExecutor(1) as crew:
@@ -232,16 +262,20 @@ def test_unknown_words_and_empty_lines(tmp_path: Path) -> None:
 
 
 def test_automaton_is_the_model(tmp_path: Path) -> None:
-    """log p of every sentence as the arrays have it, by the compiled steps and by the plain ones; orders 1 to 4."""
+    """log p of every sentence as the arrays have it, by the compiled steps and by the plain ones; orders 1 to
+    4."""
     rng = random.Random(3)
     texts = [[rng.choice("abcdef") for _ in range(rng.randint(1, 9))] for _ in range(80)]
     for order in (1, 2, 4):
-        model = kneser_ney.estimate(texts, kneser_ney.KneserNeyConfig(order, discount_fallback=kneser_ney.FALLBACK))
+        model = kneser_ney.estimate(
+            texts, kneser_ney.KneserNeyConfig(order, discount_fallback=kneser_ney.FALLBACK)
+        )
         check_automaton(model, [[*text[:4], "zz", *text[4:]] for text in texts[:40]] + [[]])
 
 
 def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
-    """A pruned model in which `b c a` is not there although `a b c a` is, and contexts have back-off weights but no longer n-gram."""
+    """A pruned model in which `b c a` is not there although `a b c a` is, and contexts have back-off weights
+    but no longer n-gram."""
     text = (
         "\\data\\\nngram 1=6\nngram 2=4\nngram 3=1\nngram 4=1\n\n"
         "\\1-grams:\n-1\t<unk>\t0\n-99\t<s>\t-0.3\n-0.9\t</s>\t0\n-0.7\ta\t-0.2\n-0.8\tb\t-0.4\n-0.6\tc\t-0.5\n\n"
@@ -250,7 +284,9 @@ def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
     )
     (tmp_path / "lm").write_text(text)
     model = arpa.read(tmp_path / "lm")
-    check_automaton(model, [list(words) for size in range(6) for words in itertools.product("abcx", repeat=size)])
+    check_automaton(
+        model, [list(words) for size in range(6) for words in itertools.product("abcx", repeat=size)]
+    )
 
 
 def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
@@ -268,7 +304,9 @@ def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
 
 def test_equal_futures_recombine(tmp_path: Path) -> None:
     """Two histories that no n-gram tells apart lead to one state, as in KenLM."""
-    model = kneser_ney.estimate([list("abc"), list("xbc")], kneser_ney.KneserNeyConfig(2, discount_fallback=kneser_ney.FALLBACK))
+    model = kneser_ney.estimate(
+        [list("abc"), list("xbc")], kneser_ney.KneserNeyConfig(2, discount_fallback=kneser_ney.FALLBACK)
+    )
     built = automaton.build(model)
     states = set()
     for first in "ax":
@@ -293,7 +331,8 @@ def test_kenlm_through_the_package(tmp_path: Path) -> None:
 
 
 def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Unsorted tables whose rows do not match line by line are the same model; a missing reordering row costs nothing, and is told."""
+    """Unsorted tables whose rows do not match line by line are the same model; a missing reordering row costs
+    nothing, and is told."""
     folder = write_model(tmp_path, 2)
     lines = [sentence(number, 4) for number in range(20)]
     expected = [decoder(folder, stack=10).translate(line).derivations[0].total for line in lines]
@@ -311,7 +350,7 @@ def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert (table.reordering[row] == 0).all() and (np.delete(table.reordering, row, 0) < 0).all()
 
 
-# ---- the real system --------------------------------------------------------------------------------------------------------
+# ---- the real system ---------------------------------------------------------------------------------------
 
 
 def real(nmt_data: Path, folder: Path) -> Path:
@@ -323,7 +362,8 @@ def real(nmt_data: Path, folder: Path) -> Path:
 
 
 def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
-    """Stack 200, tables, model and weights of the real system: 997 of its 1,000 outputs; here the first 150 lines, all of them.
+    """Stack 200, tables, model and weights of the real system: 997 of its 1,000 outputs; here the first 150
+    lines, all of them.
 
     And the feature values of its own lists, to the digits they are printed with.
     """
@@ -332,7 +372,10 @@ def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
     folder = real(nmt_data, tmp_path)
     loaded = system.load(str(folder), use_cache=False)
     lines = list(itertools.islice(files.read_lines(folder / "corpus/test_2016_flickr.tok.en"), 150))
-    theirs = [line.strip(" ") for line in itertools.islice(files.read_lines(folder / "out/test_2016_flickr.tuned.fr"), 150)]
+    theirs = [
+        line.strip(" ")
+        for line in itertools.islice(files.read_lines(folder / "out/test_2016_flickr.tuned.fr"), 150)
+    ]
     made = Decoder(loaded, DecoderConfig(stack=200))
     ours = [" ".join(made.translate(line).text) for line in lines]
     assert ours == theirs
@@ -369,7 +412,9 @@ def test_real_moses_whole(nmt_data: Path, tmp_path: Path) -> None:
         best.setdefault(hypothesis.sentence, hypothesis.total)
     theirs = [line.strip(" ") for line in files.read_lines(folder / "out/test_2016_flickr.tuned.fr")]
     different = []
-    for number, translation in enumerate(made.translate_all(files.read_lines(folder / "corpus/test_2016_flickr.tok.en"), 2)):
+    for number, translation in enumerate(
+        made.translate_all(files.read_lines(folder / "corpus/test_2016_flickr.tok.en"), 2)
+    ):
         if " ".join(translation.text) != theirs[number]:
             different.append(number)
             assert translation.derivations[0].total >= best[number] - 2e-3 * abs(best[number]), number
@@ -384,10 +429,12 @@ def test_compiled_is_plain_on_500_real_sentences(nmt_data: Path, tmp_path: Path)
     other.compiled = False
     for line in itertools.islice(files.read_lines(folder / "corpus/val.tok.en"), 500):
         ours, theirs = one.translate(line), other.translate(line)
-        assert ours.text == theirs.text and math.isclose(ours.derivations[0].total, theirs.derivations[0].total, abs_tol=1e-9)
+        assert ours.text == theirs.text and math.isclose(
+            ours.derivations[0].total, theirs.derivations[0].total, abs_tol=1e-9
+        )
 
 
-# ---- long lines -------------------------------------------------------------------------------------------------------------
+# ---- long lines --------------------------------------------------------------------------------------------
 
 
 def test_long_lines_are_translated_in_parts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -400,12 +447,17 @@ def test_long_lines_are_translated_in_parts(tmp_path: Path, caplog: pytest.LogCa
         caplog.clear()
         with caplog.at_level("WARNING", logger="nmt"):
             found = list(made.translate_all(iter(lines), workers, "in.en"))
-        assert [" ".join(one.text) for one in found] == [" ".join(word for part in group for word in part.text) for group in (alone[:1], alone, [], alone[1:2])]
+        assert [" ".join(one.text) for one in found] == [
+            " ".join(word for part in group for word in part.text)
+            for group in (alone[:1], alone, [], alone[1:2])
+        ]
         assert [record.getMessage()[:20] for record in caplog.records] == ["in.en:2: 48 words, m"]
     np.testing.assert_allclose(found[1].derivations[0].total, sum(one.derivations[0].total for one in alone))
     assert found[1].derivations[0].features.shape == alone[0].derivations[0].features.shape
     lister = decoder(folder, stack=5, nbest=3, max_line_words=6)
-    with pytest.raises(DataError, match=r"^in\.en:2: 48 words, more than --max-line-words 6: too long for an n-best list"):
+    with pytest.raises(
+        DataError, match=r"^in\.en:2: 48 words, more than --max-line-words 6: too long for an n-best list"
+    ):
         list(lister.translate_all(iter(lines), 1, "in.en"))
     tagged = decoder(folder, stack=5, max_line_words=6, xml_input="exclusive")
     with pytest.raises(DataError, match="too long for tags"):

@@ -1,4 +1,5 @@
-"""Moses' own regression tests of its decoder: each case gives the expected output, or is refused with one line."""
+"""Moses' own regression tests of its decoder: each case gives the expected output, or is refused with one
+line."""
 
 import subprocess
 from collections.abc import Callable
@@ -26,7 +27,11 @@ def case(nmt_data: Path, name: str, folder: Path) -> Path:
     root = nmt_data / "moses-regression"
     text = (root / "tests" / name / "moses.ini").read_text()
     ini = folder / "moses.ini"
-    ini.write_text(text.replace("${TEST_PATH}", str(root / "tests" / name)).replace("${MODEL_PATH}", str(root / "models")))
+    ini.write_text(
+        text.replace("${TEST_PATH}", str(root / "tests" / name)).replace(
+            "${MODEL_PATH}", str(root / "models")
+        )
+    )
     return ini
 
 
@@ -47,21 +52,32 @@ def expected(path: Path) -> tuple[list[str], list[float], dict[int, list[Hypothe
 
 
 def test_all_cases_are_listed(nmt_data: Path) -> None:
-    assert sorted(path.parent.name for path in (nmt_data / "moses-regression" / "tests").glob("*/moses.ini")) == sorted(CASES)
+    assert sorted(
+        path.parent.name for path in (nmt_data / "moses-regression" / "tests").glob("*/moses.ini")
+    ) == sorted(CASES)
 
 
 @pytest.mark.parametrize("name", [name for name, reason in CASES.items() if not reason])
 def test_decoded(name: str, nmt_data: Path, tmp_path: Path) -> None:
-    """Outputs, totals, and every entry of the lists with its values; entries that share their total with the last may be others."""
+    """Outputs, totals, and every entry of the lists with its values; entries that share their total with the
+    last may be others."""
     folder = nmt_data / "moses-regression" / "tests" / name
     outputs, totals, lists = expected(folder / "truth" / "results.txt")
-    made = Decoder(system.load(str(case(nmt_data, name, tmp_path)), use_cache=False), DecoderConfig(nbest=max(map(len, lists.values()))))
+    made = Decoder(
+        system.load(str(case(nmt_data, name, tmp_path)), use_cache=False),
+        DecoderConfig(nbest=max(map(len, lists.values()))),
+    )
     for number, translation in enumerate(made.translate_all(files.read_lines(folder / "to-translate.txt"))):
         assert " ".join(translation.text) == outputs[number]
         assert abs(translation.derivations[0].total - totals[number]) < 1.1e-3
         theirs = lists[number]
-        entries = [nbest.parse(made.entry(number, translation, derivation), "ours") for derivation in translation.derivations]
-        np.testing.assert_allclose([entry.total for entry in entries], [entry.total for entry in theirs], atol=1.1e-3)
+        entries = [
+            nbest.parse(made.entry(number, translation, derivation), "ours")
+            for derivation in translation.derivations
+        ]
+        np.testing.assert_allclose(
+            [entry.total for entry in entries], [entry.total for entry in theirs], atol=1.1e-3
+        )
         ours = {(tuple(entry.text), entry.rest[0]): entry for entry in entries}
         for other in theirs:
             mine = ours.get((tuple(other.text), other.rest[0]))
@@ -74,9 +90,19 @@ def test_decoded(name: str, nmt_data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, reason in CASES.items() if reason])
-def test_refused(name: str, nmt_data: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_refused(
+    name: str, nmt_data: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
     ini = case(nmt_data, name, tmp_path)
     message = refused(
-        command("smt-decode", ini, "-i", nmt_data / "moses-regression" / "tests" / name / "to-translate.txt", "-o", tmp_path / "out", "--no-cache")
+        command(
+            "smt-decode",
+            ini,
+            "-i",
+            nmt_data / "moses-regression" / "tests" / name / "to-translate.txt",
+            "-o",
+            tmp_path / "out",
+            "--no-cache",
+        )
     )
     assert CASES[name] in message and not (tmp_path / "out").exists()

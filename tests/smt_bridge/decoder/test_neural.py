@@ -1,4 +1,5 @@
-"""A CSLM inside the search: two stages with nothing pruned = scoring at once; buffers and threads change nothing; what cannot be used is refused."""
+"""A CSLM inside the search: two stages with nothing pruned = scoring at once; buffers and threads change
+nothing; what cannot be used is refused."""
 
 import math
 from collections.abc import Callable
@@ -23,13 +24,22 @@ TEXT = ["p q r", "q t ' s", "r r p u", "s q", "t ' u p q r", "u u s"] * 4
 
 @pytest.fixture(scope="module")
 def cslm(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
-    """A CSLM of 4-grams over the target words of models.py, without their escapes; r is rare enough to be unknown."""
+    """A CSLM of 4-grams over the target words of models.py, without their escapes; r is rare enough to be
+    unknown."""
     folder = tmp_path_factory.mktemp("cslm")
     (folder / "text").write_text("".join(line.replace("t '", "t'") + "\n" for line in TEXT), encoding="utf-8")
-    given = [f"run={folder}/run", f"data.train_text={folder}/text", "data.target.tokenize=false", "data.target.normalize=false", "data.target.vocabulary=6"]
+    given = [
+        f"run={folder}/run",
+        f"data.train_text={folder}/text",
+        "data.target.tokenize=false",
+        "data.target.normalize=false",
+        "data.target.vocabulary=6",
+    ]
     (folder / "train.yaml").write_text(
-        "lm: {type: cslm, order: 4, embedding: 6, layers: [8], normalizer: 0.1, init: uniform, init_scale: 0.8}\n"
-        "training: {optimizer: adam, learning_rate: 0.02, cost: word, batch_size: 8, max_steps: 30, dev_beam: 0, metric: cost, tensorboard: false}\n"
+        "lm: {type: cslm, order: 4, embedding: 6, layers: [8], normalizer: 0.1, init: uniform, init_scale: "
+        "0.8}\n"
+        "training: {optimizer: adam, learning_rate: 0.02, cost: word, batch_size: 8, max_steps: 30, "
+        "dev_beam: 0, metric: cost, tensorboard: false}\n"
     )
     done = command("nmt-train", folder / "train.yaml", *given)
     assert done.returncode == 0, done.stderr
@@ -40,7 +50,11 @@ def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: 
     write_model(folder, seed)
     ini = (folder / "moses.ini").read_text(encoding="utf-8")
     line = f"CSLM name=CSLM0 factor=0 path={run} normalized={str(normalized).lower()}"
-    (folder / "moses.ini").write_text(ini.replace("Distortion\n", f"Distortion\n{line}\n").replace("[weight]\n", f"[weight]\nCSLM0= {weight}\n"))
+    (folder / "moses.ini").write_text(
+        ini.replace("Distortion\n", f"Distortion\n{line}\n").replace(
+            "[weight]\n", f"[weight]\nCSLM0= {weight}\n"
+        )
+    )
     return folder
 
 
@@ -52,8 +66,12 @@ def decoder(folder: Path, plain: bool = False, **config: Any) -> Decoder:
     return made
 
 
-@pytest.mark.parametrize(("seed", "buffer", "normalized"), [(0, 8192, False), (1, 1, False), (2, 7, True), (3, 64, True)])
-def test_nothing_pruned_is_immediate(seed: int, buffer: int, normalized: bool, cslm: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "buffer", "normalized"), [(0, 8192, False), (1, 1, False), (2, 7, True), (3, 64, True)]
+)
+def test_nothing_pruned_is_immediate(
+    seed: int, buffer: int, normalized: bool, cslm: Path, tmp_path: Path
+) -> None:
     folder = model(tmp_path, cslm, seed, normalized)
     one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
     other = decoder(folder, plain=True, stack=6, nbest=5)
@@ -64,8 +82,11 @@ def test_nothing_pruned_is_immediate(seed: int, buffer: int, normalized: bool, c
 
 
 def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> None:
-    """With everything unlimited no derivation of the list is better than the first, and features x weights are the totals."""
-    made = decoder(model(tmp_path, cslm, 4), stack=0, neural_beam=0, beam_threshold=0.0, table_limit=0, nbest=200)
+    """With everything unlimited no derivation of the list is better than the first, and features x weights
+    are the totals."""
+    made = decoder(
+        model(tmp_path, cslm, 4), stack=0, neural_beam=0, beam_threshold=0.0, table_limit=0, nbest=200
+    )
     weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
     for number in range(6):
         translation = made.translate(sentence(number, 4))
@@ -94,9 +115,13 @@ def test_threads_change_nothing(cslm: Path, tmp_path: Path) -> None:
     assert alone == [(t.text, t.derivations[0].total) for t in made.translate_all(iter(lines), 3)]
 
 
-def test_refused(cslm: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_refused(
+    cslm: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
     folder = model(tmp_path, tiny / "run", 0)
     assert "language model" in refused(command("smt-decode", folder, "--quiet", input="a\n"))
     ini = (folder / "moses.ini").read_text()
     (folder / "moses.ini").write_text(ini.replace(str(tiny / "run"), "nowhere"))
-    assert "nowhere is there neither from here nor beside the ini" in refused(command("smt-decode", folder, input="a\n"))
+    assert "nowhere is there neither from here nor beside the ini" in refused(
+        command("smt-decode", folder, input="a\n")
+    )

@@ -1,4 +1,5 @@
-"""What a moses.ini can say: honored as real Moses does, the same in both decoders, or refused with its line."""
+"""What a moses.ini can say: honored as real Moses does, the same in both decoders, or refused with its
+line."""
 
 import itertools
 import math
@@ -51,11 +52,13 @@ def values(made: Decoder, translation: Translation, place: int = 0) -> dict[str,
     return {name: [next(row) for _ in range(size)] for name, size in made.system.sizes.items()}
 
 
-# ---- real Moses -------------------------------------------------------------------------------------------------------------
+# ---- real Moses --------------------------------------------------------------------------------------------
 
 SETTINGS = [
-    "baseline", "default-scores", "distortion-0", "drop-unknown", "early-distortion-cost", "mark-unknown", "max-phrase-length", "msd-bidirectional-fe",
-    "no-reordering", "oov-feature", "stack-beam", "ttable-limit", "tuneable-components", "two-language-models", "unknown-weight",
+    "baseline", "default-scores", "distortion-0", "drop-unknown", "early-distortion-cost", "mark-unknown",
+    "max-phrase-length", "msd-bidirectional-fe",
+    "no-reordering", "oov-feature", "stack-beam", "ttable-limit", "tuneable-components",
+    "two-language-models", "unknown-weight",
 ]  # fmt: skip
 
 
@@ -76,8 +79,9 @@ def moses(nmt_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_as_real_moses(name: str, count: int, moses: Path) -> None:
     """The output, and the 5-best list with segmentation, alignment, features and totals.
 
-    Numbers agree to one unit of the sixth digit, which is the last one printed: Moses adds up in single precision, we in double. For
-    the same reason neighbors whose totals are printed alike may change places; lists are compared without their order.
+    Numbers agree to one unit of the sixth digit, which is the last one printed: Moses adds up in single
+    precision, we in double. For the same reason neighbors whose totals are printed alike may change places;
+    lists are compared without their order.
     """
     made = Decoder(system.load(str(moses / f"{name}.ini")), DecoderConfig(nbest=5))
     outputs = [line.rstrip(" ") for line in files.read_lines(moses / f"{name}.out")]
@@ -85,24 +89,34 @@ def test_as_real_moses(name: str, count: int, moses: Path) -> None:
     for number, line in enumerate(itertools.islice(files.read_lines(moses / "in.en"), count)):
         translation = made.translate(line)
         assert " ".join(translation.text) == outputs[number]
-        mine = [nbest.parse(made.entry(number, translation, derivation), "mine") for derivation in translation.derivations]
-        ours, theirs = ({(tuple(entry.words), *entry.rest): entry for entry in entries} for entries in (mine, lists[number]))
+        mine = [
+            nbest.parse(made.entry(number, translation, derivation), "mine")
+            for derivation in translation.derivations
+        ]
+        ours, theirs = (
+            {(tuple(entry.words), *entry.rest): entry for entry in entries}
+            for entries in (mine, lists[number])
+        )
         assert ours.keys() == theirs.keys() and len(mine) == len(lists[number])
         for key, entry in theirs.items():
             assert list(ours[key].features) == list(entry.features)
             for feature, expected in entry.features.items():
-                np.testing.assert_allclose(ours[key].features[feature], expected, rtol=1.1e-5, atol=1.1e-5, err_msg=feature)
+                np.testing.assert_allclose(
+                    ours[key].features[feature], expected, rtol=1.1e-5, atol=1.1e-5, err_msg=feature
+                )
             assert math.isclose(ours[key].total, entry.total, rel_tol=1.1e-5, abs_tol=1.1e-5)
 
 
-# ---- each setting, on small models ------------------------------------------------------------------------------------------
+# ---- each setting, on small models -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("section", "value", "option"),
     [
-        ("stack", "2", {"stack": 2}), ("beam_threshold", "0.5", {"beam_threshold": 0.5}), ("distortion_limit", "0", {"distortion_limit": 0}),
-        ("max_phrase_length", "1", {"max_phrase_length": 1}), ("early_distortion_cost", "true", {"early_distortion_cost": True}),
+        ("stack", "2", {"stack": 2}), ("beam_threshold", "0.5", {"beam_threshold": 0.5}),
+        ("distortion_limit", "0", {"distortion_limit": 0}),
+        ("max_phrase_length", "1", {"max_phrase_length": 1}),
+        ("early_distortion_cost", "true", {"early_distortion_cost": True}),
         ("drop_unknown", "YES", {"drop_unknown": True}), ("mark_unknown", "1", {"mark_unknown": True}),
     ],
 )  # fmt: skip
@@ -132,25 +146,40 @@ def test_table_limits(tmp_path: Path) -> None:
     edit(tmp_path, (" table-limit=2", ""), max_trans_opt_per_coverage="2")
     limited.append(decoder(tmp_path, table_limit=0).gathered(Marked(["a", "b"]), 2).rows)
     assert all(len(rows) == 2 for found in limited for rows in found)
-    assert all((one == other).all() for found in limited[1:] for one, other in zip(limited[0], found, strict=True))
+    assert all(
+        (one == other).all() for found in limited[1:] for one, other in zip(limited[0], found, strict=True)
+    )
 
 
 def test_unknown_words(tmp_path: Path) -> None:
-    """Copied, marked, or dropped unless they have digits; what is dropped has no word, no alignment, and still pays the penalty."""
+    """Copied, marked, or dropped unless they have digits; what is dropped has no word, no alignment, and
+    still pays the penalty."""
     write_model(tmp_path, 0)
     copied = decoder(tmp_path, distortion_limit=0).translate("zz a z7")
-    marked = decoder(edit(tmp_path, mark_unknown="true", unknown_word_prefix="<<", unknown_word_suffix=">>"), distortion_limit=0, nbest=1)
+    marked = decoder(
+        edit(tmp_path, mark_unknown="true", unknown_word_prefix="<<", unknown_word_suffix=">>"),
+        distortion_limit=0,
+        nbest=1,
+    )
     found = marked.translate("zz a z7")
     assert [word.strip("<>") for word in found.text] == copied.text
-    assert found.text[0] == "<<zz>>" and found.text[-1] == "<<z7>>" and math.isclose(found.derivations[0].total, copied.derivations[0].total)
+    assert (
+        found.text[0] == "<<zz>>"
+        and found.text[-1] == "<<z7>>"
+        and math.isclose(found.derivations[0].total, copied.derivations[0].total)
+    )
     assert "<<zz>>" in marked.entry(0, found, found.derivations[0])
     dropper = decoder(tmp_path, distortion_limit=0, drop_unknown=True, mark_unknown=False, nbest=1)
     dropped = dropper.translate("zz a z7")
     assert dropped.text == copied.text[1:]
     entry = nbest.parse(dropper.entry(0, dropped, dropped.derivations[0]), "entry")
-    assert entry.rest[0].startswith("0=0 1=0") and entry.rest[1].startswith("1-0")  # as Moses writes a phrase without words
+    assert entry.rest[0].startswith("0=0 1=0") and entry.rest[1].startswith(
+        "1-0"
+    )  # as Moses writes a phrase without words
     assert entry.features["WordPenalty0"] == [-len(dropped.text)] and entry.features["PhrasePenalty0"] == [3]
-    assert dropper.translate("zz zz").text == [] and dropper.translate("zz zz").derivations[0].features[1] == 0  # not even an end of sentence
+    assert (
+        dropper.translate("zz zz").text == [] and dropper.translate("zz zz").derivations[0].features[1] == 0
+    )  # not even an end of sentence
 
 
 def test_end_behind_a_dropped_word(tmp_path: Path) -> None:
@@ -168,17 +197,29 @@ def test_unknown_word_penalty(tmp_path: Path) -> None:
     line = "zz a zz b"
     before = decoder(write_model(tmp_path, 1), distortion_limit=0).translate(line).derivations[0].total
     edit(tmp_path, ("[weight]\n", "[weight]\nUnknownWordPenalty0= 0.1\n"))
-    assert math.isclose(decoder(tmp_path, distortion_limit=0).translate(line).derivations[0].total, before + 180, abs_tol=1e-9)
-    made = decoder(edit(tmp_path, ("UnknownWordPenalty\n", "UnknownWordPenalty tuneable=true\n")), distortion_limit=0)
+    assert math.isclose(
+        decoder(tmp_path, distortion_limit=0).translate(line).derivations[0].total, before + 180, abs_tol=1e-9
+    )
+    made = decoder(
+        edit(tmp_path, ("UnknownWordPenalty\n", "UnknownWordPenalty tuneable=true\n")), distortion_limit=0
+    )
     assert values(made, made.translate(line))["UnknownWordPenalty0"] == [-200]
-    assert list(made.system.sizes)[-4:] == ["UnknownWordPenalty0", "WordPenalty0", "PhrasePenalty0", "TranslationModel0"]
+    assert list(made.system.sizes)[-4:] == [
+        "UnknownWordPenalty0",
+        "WordPenalty0",
+        "PhrasePenalty0",
+        "TranslationModel0",
+    ]
 
 
 def jumps(spans: list[tuple[int, int]]) -> int:
-    """Early distortion cost from its definition: the four cases of Moore and Quirk (2007), as Moses has them."""
+    """Early distortion cost from its definition: the four cases of Moore and Quirk (2007), as Moses has
+    them."""
     total, covered, before = 0, set[int](), -1
     for begin, last in spans:
-        prefix = next(word for word in range(100) if word not in covered) - 1  # end of what is translated without a gap
+        prefix = (
+            next(word for word in range(100) if word not in covered) - 1
+        )  # end of what is translated without a gap
         length = last - begin + 1
         if begin == prefix + 1:
             pass
@@ -194,7 +235,13 @@ def jumps(spans: list[tuple[int, int]]) -> int:
 
 
 def test_early_distortion_cost(tmp_path: Path) -> None:
-    made = decoder(write_model(tmp_path, 2), early_distortion_cost=True, distortion_limit=-1, nbest=50, beam_threshold=0.0)
+    made = decoder(
+        write_model(tmp_path, 2),
+        early_distortion_cost=True,
+        distortion_limit=-1,
+        nbest=50,
+        beam_threshold=0.0,
+    )
     moved = 0
     for number in range(6):
         translation = made.translate(sentence(number, 6))
@@ -216,7 +263,9 @@ def test_default_scores(tmp_path: Path) -> None:
     made = decoder(tmp_path, distortion_limit=0)
     assert made.system.table.forward[made.system.table.of(b"a")[0]] == -1
     found = values(made, made.translate("a zz"))["LexicalReordering0"]
-    np.testing.assert_allclose(found, [2 * math.log(0.1), 0, 0, math.log(0.4), 0, 0], atol=1e-6)  # monotone: two phrases, one transition
+    np.testing.assert_allclose(
+        found, [2 * math.log(0.1), 0, 0, math.log(0.4), 0, 0], atol=1e-6
+    )  # monotone: two phrases, one transition
 
 
 def test_oov_feature(tmp_path: Path) -> None:
@@ -229,15 +278,28 @@ def test_oov_feature(tmp_path: Path) -> None:
     translation = made.translate(line)
     known = [made.word_of[1].knows(word) for word in translation.text]
     assert values(made, translation)["LM1"][1] == known.count(False) >= 2
-    assert math.isclose(translation.derivations[0].total, before.translate(line).derivations[0].total - 0.25 * known.count(False), abs_tol=1e-9)
-    assert made.system.sizes["LM1"] == 2 and pool.columns(made.system.sizes)[-9:-6] == ["LM0_0", "LM1_0", "LM1_1"]
+    assert math.isclose(
+        translation.derivations[0].total,
+        before.translate(line).derivations[0].total - 0.25 * known.count(False),
+        abs_tol=1e-9,
+    )
+    assert made.system.sizes["LM1"] == 2 and pool.columns(made.system.sizes)[-9:-6] == [
+        "LM0_0",
+        "LM1_0",
+        "LM1_1",
+    ]
 
 
 def test_tuneable(tmp_path: Path) -> None:
-    """What is not tuneable counts and is not printed; weights for the printed scores leave the others as they are."""
+    """What is not tuneable counts and is not printed; weights for the printed scores leave the others as they
+    are."""
     line = sentence(1, 6)
     before = decoder(write_model(tmp_path, 1))
-    edit(tmp_path, ("path=table", "path=table tuneable-components=1,0,true,no"), ("WordPenalty\n", "WordPenalty tuneable=false\n"))
+    edit(
+        tmp_path,
+        ("path=table", "path=table tuneable-components=1,0,true,no"),
+        ("WordPenalty\n", "WordPenalty tuneable=false\n"),
+    )
     made = decoder(tmp_path)
     one, other = made.translate(line), before.translate(line)
     assert one.text == other.text and one.derivations[0].total == other.derivations[0].total
@@ -247,17 +309,28 @@ def test_tuneable(tmp_path: Path) -> None:
     start = pool.from_weights(names, made.system.tuneable_weights())
     again = made.system.with_weights(pool.to_weights(names, 2 * start))
     table = before.weights["TranslationModel0"]
-    assert again["TranslationModel0"] == [2 * table[0], table[1], 2 * table[2], table[3]] and again["WordPenalty0"] == before.weights["WordPenalty0"]
+    assert (
+        again["TranslationModel0"] == [2 * table[0], table[1], 2 * table[2], table[3]]
+        and again["WordPenalty0"] == before.weights["WordPenalty0"]
+    )
 
 
 def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
-    """smt-tune: scores that are not tuneable keep their weights, the others move, with both of a language model's."""
+    """smt-tune: scores that are not tuneable keep their weights, the others move, with both of a language
+    model's."""
     before = decoder(write_model(tmp_path, 1), stack=5)
-    edit(tmp_path, ("path=table", "path=table tuneable-components=1,0,1,0"), ("PhrasePenalty\n", "PhrasePenalty tuneable=false\n"))
+    edit(
+        tmp_path,
+        ("path=table", "path=table tuneable-components=1,0,1,0"),
+        ("PhrasePenalty\n", "PhrasePenalty tuneable=false\n"),
+    )
     weight = f"LM0= {before.weights['LM0'][0]:.3f}"
     edit(tmp_path, ("path=lm0", "path=lm0 oov-feature=1"), (weight, f"{weight} -0.1"))
     lines = [sentence(number, 6) for number in range(30)]
-    references = [" ".join(word if number % 5 else "p" for number, word in enumerate(before.translate(line).text)) for line in lines]
+    references = [
+        " ".join(word if number % 5 else "p" for number, word in enumerate(before.translate(line).text))
+        for line in lines
+    ]
     for name, text in (("source", lines), ("reference", references)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
     given = ["--stack", 5, "--iterations", 2, "--restarts", 2, "--n-best", 20, "--no-cache"]
@@ -268,10 +341,20 @@ def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
     assert tuned["PhrasePenalty0"] == [0.1] and tuned["TranslationModel0"][1::2] == table[1::2]
     assert tuned["TranslationModel0"][0] != table[0] and len(tuned["LM0"]) == 2 and tuned["LM0"][1] != -0.1
     made = system.load(str(tmp_path), use_cache=False)
-    assert made.with_weights(read(tmp_path / "moses.tuned.ini.tuning" / "weights")) == made.with_weights(tuned)
+    assert made.with_weights(read(tmp_path / "moses.tuned.ini.tuning" / "weights")) == made.with_weights(
+        tuned
+    )
 
 
-@pytest.mark.parametrize("kind", ["msd-bidirectional-fe", "wbe-msd-bidirectional-fe", "phrase-msd-bidirectional-fe-allff", "fe-msd-bidirectional"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "msd-bidirectional-fe",
+        "wbe-msd-bidirectional-fe",
+        "phrase-msd-bidirectional-fe-allff",
+        "fe-msd-bidirectional",
+    ],
+)
 def test_reordering_types(kind: str, tmp_path: Path) -> None:
     before = decoder(write_model(tmp_path, 2)).translate(sentence(1, 6)).derivations[0]
     found = decoder(edit(tmp_path, (REORDERING, f"type={kind}"))).translate(sentence(1, 6)).derivations[0]
@@ -283,27 +366,66 @@ def test_reordering_types(kind: str, tmp_path: Path) -> None:
 def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
     """Random settings, small stacks: the same texts, totals and lists; features x weights are the totals.
 
-    Where a stack was cut while it filled, the compiled search, as Moses, no longer lists ways into hypotheses that are worse than what
-    the cut left; the plain one lists them all. There only the best derivations are compared.
+    Where a stack was cut while it filled, the compiled search, as Moses, no longer lists ways into hypotheses
+    that are worse than what the cut left; the plain one lists them all. There only the best derivations are
+    compared.
     """
     rng = random.Random(seed)
     lms = rng.randint(1, 2)
     folder = write_model(tmp_path, seed, reordering=seed % 4 != 3, lms=lms)
-    edit(folder, ("UnknownWordPenalty\n", "UnknownWordPenalty tuneable=true\n"), ("[weight]\n", f"[weight]\nUnknownWordPenalty0= {rng.uniform(0.01, 1):.2f}\n"))
+    edit(
+        folder,
+        ("UnknownWordPenalty\n", "UnknownWordPenalty tuneable=true\n"),
+        ("[weight]\n", f"[weight]\nUnknownWordPenalty0= {rng.uniform(0.01, 1):.2f}\n"),
+    )
     if rng.random() < 0.6:
-        last = next(line for line in (folder / "moses.ini").read_text().split("\n") if line.startswith(f"LM{lms - 1}="))
-        edit(folder, (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"), (last, f"{last} {rng.uniform(-1, 0.2):.2f}"))
+        last = next(
+            line
+            for line in (folder / "moses.ini").read_text().split("\n")
+            if line.startswith(f"LM{lms - 1}=")
+        )
+        edit(
+            folder,
+            (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"),
+            (last, f"{last} {rng.uniform(-1, 0.2):.2f}"),
+        )
     if seed % 4 != 3:
-        (folder / "reordering").write_text("".join(f"{row}\n" for row in (folder / "reordering").read_text().split("\n")[:-1] if rng.random() < 0.7))
-        edit(folder, (REORDERING, f"type=msd-bidirectional-fe default-scores={','.join(f'{rng.uniform(0.01, 1):.2f}' for _ in range(6))}"))
-    edit(folder, ("[distortion-limit]\n3\n", f"[distortion-limit]\n{rng.randint(-1, 4)}\n"), stack=str(rng.randint(2, 8)), beam_threshold="0.001")
-    flags = {name: str(rng.random() < 0.6).lower() for name in ("early_distortion_cost", "drop_unknown", "mark_unknown")}
+        (folder / "reordering").write_text(
+            "".join(
+                f"{row}\n"
+                for row in (folder / "reordering").read_text().split("\n")[:-1]
+                if rng.random() < 0.7
+            )
+        )
+        edit(
+            folder,
+            (
+                REORDERING,
+                (
+                    "type=msd-bidirectional-fe "
+                    f"default-scores={','.join(f'{rng.uniform(0.01, 1):.2f}' for _ in range(6))}"
+                ),
+            ),
+        )
+    edit(
+        folder,
+        ("[distortion-limit]\n3\n", f"[distortion-limit]\n{rng.randint(-1, 4)}\n"),
+        stack=str(rng.randint(2, 8)),
+        beam_threshold="0.001",
+    )
+    flags = {
+        name: str(rng.random() < 0.6).lower()
+        for name in ("early_distortion_cost", "drop_unknown", "mark_unknown")
+    }
     edit(folder, **flags, max_phrase_length=str(rng.randint(1, 3)), n_best_factor="3")
     one, other = (decoder(folder, slow, nbest=6, distinct=seed % 2 == 1) for slow in (False, True))
     weights = np.array([value for name in one.system.sizes for value in one.weights[name]])
     whole = 0
     for number in range(40):
-        line = " ".join(word if rng.random() < 0.8 else rng.choice(["zz", "z7", "p"]) for word in sentence(number, 1 + number % 7).split())
+        line = " ".join(
+            word if rng.random() < 0.8 else rng.choice(["zz", "z7", "p"])
+            for word in sentence(number, 1 + number % 7).split()
+        )
         ours, theirs = one.translate(line), other.translate(line)
         cut = bool((one.local.state.listed[: one.local.state.counters[0]] == 0).any())
         whole += not cut
@@ -315,23 +437,33 @@ def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
     assert whole > 20
 
 
-# ---- what is refused --------------------------------------------------------------------------------------------------------
+# ---- what is refused ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("section", "value", "told"),
     [
-        ("stack", "-1", "[stack]: -1 is out of range, expected 0 or more"), ("stack", "1e2", "[stack]: '1e2' is not a whole number"),
-        ("stack", "10\n20", "has a second value"), ("stack", "", "is empty"), ("beam-threshold", "nan", "'nan' is not a number"),
-        ("beam-threshold", "2", "expected 0 to 1"), ("distortion-limit", "-7", "expected -1 or more"), ("max-phrase-length", "0", "expected 1 or more"),
-        ("drop-unknown", "maybe", "'maybe' is neither true nor false"), ("consensus-decoding", "true", "best derivation"),
-        ("minimum-bayes-risk", "1", "best derivation"), ("input-factors", "0\n1", "one factor"), ("input-factors", "1", "one factor"),
-        ("mapping", "0 T 0\n0 G 0", "one translation step"), ("mapping", "1 T 0", "one translation step"), ("output-factors", "1", "one factor"),
-        ("weight-file", "sparse.weights", "sparse features are not supported"), ("search-algorithm", "1", "stack search"), ("inputtype", "2", "plain text"),
-        ("ttable-limit", "20", "write table-limit=N in the line of the table"), ("output-unknowns", "x", "does not write this file"),
-        ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"), ("xml-brackets", "<>", "expected two strings"),
+        ("stack", "-1", "[stack]: -1 is out of range, expected 0 or more"),
+        ("stack", "1e2", "[stack]: '1e2' is not a whole number"),
+        ("stack", "10\n20", "has a second value"), ("stack", "", "is empty"),
+        ("beam-threshold", "nan", "'nan' is not a number"),
+        ("beam-threshold", "2", "expected 0 to 1"), ("distortion-limit", "-7", "expected -1 or more"),
+        ("max-phrase-length", "0", "expected 1 or more"),
+        ("drop-unknown", "maybe", "'maybe' is neither true nor false"),
+        ("consensus-decoding", "true", "best derivation"),
+        ("minimum-bayes-risk", "1", "best derivation"), ("input-factors", "0\n1", "one factor"),
+        ("input-factors", "1", "one factor"),
+        ("mapping", "0 T 0\n0 G 0", "one translation step"), ("mapping", "1 T 0", "one translation step"),
+        ("output-factors", "1", "one factor"),
+        ("weight-file", "sparse.weights", "sparse features are not supported"),
+        ("search-algorithm", "1", "stack search"), ("inputtype", "2", "plain text"),
+        ("ttable-limit", "20", "write table-limit=N in the line of the table"),
+        ("output-unknowns", "x", "does not write this file"),
+        ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"),
+        ("xml-brackets", "<>", "expected two strings"),
         ("xml-input", "all", "[xml-input]: 'all' is unknown, expected one of 'pass-through'"),
-        ("report-segmentation", "true", "plain translations"), ("lmodel-oov-feature", "yes", "write oov-feature=1"),
+        ("report-segmentation", "true", "plain translations"),
+        ("lmodel-oov-feature", "yes", "write oov-feature=1"),
     ],
 )  # fmt: skip
 def test_refused_sections(section: str, value: str, told: str, tmp_path: Path) -> None:
@@ -348,22 +480,38 @@ def test_refused_sections(section: str, value: str, told: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("path=table", "path=table table-limit=-3", "table-limit='-3' is not a count"), ("path=table", "path=table table-limit=abc", "table-limit='abc'"),
-        ("path=table", "path=table sparse=1", "has no argument 'sparse'"), ("path=lm0", "path=lm0 oov=1", "has no argument 'oov'"),
-        ("path=reordering", "path=reordering tuneable=false", "has no argument 'tuneable'"), ("path=lm0", "path=lm0 num-features=2", "oov-feature=1"),
-        ("path=reordering", "path=reordering sparse-words=x", "sparse features are not supported"), ("path=lm0", "path=lm0 oov-feature=2", "neither true"),
-        ("path=reordering", "path=reordering default-scores=1,1", "6 probabilities above 0"), ("fe-allff", "fe-collapseff", "type=msd-bidirectional-fe"),
-        ("path=reordering", "path=reordering default-scores=1,1,1,1,1,0", "6 probabilities above 0"), ("factor=0 path=lm0", "factor=1 path=lm0", "factors"),
-        ("path=table", "path=table tuneable-components=1,1", "2 values, but TranslationModel0 has 4 scores"), ("fe-allff", "f-allff", "type=msd-bid"),
-        ("path=lm0", "path=lm0 tuneable-components=1", "use tuneable=false"), ("path=table", "path=table tuneable=perhaps", "neither true nor false"),
-        ("PhrasePenalty\n", "PhrasePenalty per-dictionary=true\n", "does not do this"), ("Distortion\n", "Distortion\nDistortion\n", "a second Distortion"),
-        ("Distortion\n", "Distortion name=LM0\n", "a second feature of name 'LM0'"), ("UnknownWordPenalty\n", "", "Moses crashes at the first unknown word"),
-        ("WordPenalty0= -0.3", "WordPenalty0= -0.3\nTM_sparse= 1", "weights of 'TM_sparse', but there is no such feature"),
-        ("WordPenalty0= -0.3\n", "", "no line 'WordPenalty0=' in [weight]"), ("WordPenalty0= -0.3", "WordPenalty0= 1 2", "1 scores and 2 weights"),
-        ("KENLM name=LM0 factor=0 path=lm0 order=3", "SRILM name=LM0 factor=0 path=lm0 order=2", "order=2, but"),
-        ("PhraseDictionaryMemory", "ProbingPT", "give the text table that it was made from as PhraseDictionaryMemory"),
-        ("PhraseDictionaryMemory", "PhraseDictionaryMultiModel", "decode with Moses, or with one of the tables that it combines"),
-        ("path=table", "path=table num-features=²", "num-features is given twice"), ("num-features=4", "num-features=²", "num-features='²' is not a count"),
+        ("path=table", "path=table table-limit=-3", "table-limit='-3' is not a count"),
+        ("path=table", "path=table table-limit=abc", "table-limit='abc'"),
+        ("path=table", "path=table sparse=1", "has no argument 'sparse'"),
+        ("path=lm0", "path=lm0 oov=1", "has no argument 'oov'"),
+        ("path=reordering", "path=reordering tuneable=false", "has no argument 'tuneable'"),
+        ("path=lm0", "path=lm0 num-features=2", "oov-feature=1"),
+        ("path=reordering", "path=reordering sparse-words=x", "sparse features are not supported"),
+        ("path=lm0", "path=lm0 oov-feature=2", "neither true"),
+        ("path=reordering", "path=reordering default-scores=1,1", "6 probabilities above 0"),
+        ("fe-allff", "fe-collapseff", "type=msd-bidirectional-fe"),
+        ("path=reordering", "path=reordering default-scores=1,1,1,1,1,0", "6 probabilities above 0"),
+        ("factor=0 path=lm0", "factor=1 path=lm0", "factors"),
+        ("path=table", "path=table tuneable-components=1,1", "2 values, but TranslationModel0 has 4 scores"),
+        ("fe-allff", "f-allff", "type=msd-bid"),
+        ("path=lm0", "path=lm0 tuneable-components=1", "use tuneable=false"),
+        ("path=table", "path=table tuneable=perhaps", "neither true nor false"),
+        ("PhrasePenalty\n", "PhrasePenalty per-dictionary=true\n", "does not do this"),
+        ("Distortion\n", "Distortion\nDistortion\n", "a second Distortion"),
+        ("Distortion\n", "Distortion name=LM0\n", "a second feature of name 'LM0'"),
+        ("UnknownWordPenalty\n", "", "Moses crashes at the first unknown word"),
+        ("WordPenalty0= -0.3", "WordPenalty0= -0.3\nTM_sparse= 1",
+        "weights of 'TM_sparse', but there is no such feature"),
+        ("WordPenalty0= -0.3\n", "", "no line 'WordPenalty0=' in [weight]"),
+        ("WordPenalty0= -0.3", "WordPenalty0= 1 2", "1 scores and 2 weights"),
+        ("KENLM name=LM0 factor=0 path=lm0 order=3", "SRILM name=LM0 factor=0 path=lm0 order=2",
+        "order=2, but"),
+        ("PhraseDictionaryMemory", "ProbingPT",
+        "give the text table that it was made from as PhraseDictionaryMemory"),
+        ("PhraseDictionaryMemory", "PhraseDictionaryMultiModel",
+        "decode with Moses, or with one of the tables that it combines"),
+        ("path=table", "path=table num-features=²", "num-features is given twice"),
+        ("num-features=4", "num-features=²", "num-features='²' is not a count"),
     ],
 )  # fmt: skip
 def test_refused_features(old: str, new: str, told: str, tmp_path: Path) -> None:
@@ -372,7 +520,11 @@ def test_refused_features(old: str, new: str, told: str, tmp_path: Path) -> None
     with pytest.raises(UserError) as error:
         system.load(str(tmp_path), use_cache=False)
     rest = str(error.value).removeprefix(f"{tmp_path}/moses.ini:")
-    assert told in rest and (rest.split(":")[0].isdigit() or "UnknownWordPenalty" in told + rest) and "\n" not in rest
+    assert (
+        told in rest
+        and (rest.split(":")[0].isdigit() or "UnknownWordPenalty" in told + rest)
+        and "\n" not in rest
+    )
 
 
 def test_weights_of_nothing(tmp_path: Path) -> None:
@@ -382,7 +534,15 @@ def test_weights_of_nothing(tmp_path: Path) -> None:
 
 
 def test_every_parameter_has_one_place() -> None:
-    tables = [set(sections.HONORED), sections.MODEL, set(sections.ONLY), sections.HARMLESS, set(sections.REFUSED), moses_ini.OLD_SECTIONS, set(sections.SHORT)]
+    tables = [
+        set(sections.HONORED),
+        sections.MODEL,
+        set(sections.ONLY),
+        sections.HARMLESS,
+        set(sections.REFUSED),
+        moses_ini.OLD_SECTIONS,
+        set(sections.SHORT),
+    ]
     assert sum(map(len, tables)) == len(set().union(*tables))
     assert set(sections.SHORT.values()) <= set().union(*tables[:-1])
 
@@ -402,10 +562,25 @@ def test_comments_and_order(tmp_path: Path) -> None:
     before = moses_ini.read(str(write_model(tmp_path, 1) / "moses.ini"))
     head, _, tail = (tmp_path / "moses.ini").read_text().partition("[weight]\n")
     lines = tail.split("\n")
-    text = "[weight] # first\n" + lines[0] + " # a weight\n" + head.replace("Distortion\n", "Distortion   # of jumps\n") + "[weight]\n" + "\n".join(lines[1:])
+    text = (
+        "[weight] # first\n"
+        + lines[0]
+        + " # a weight\n"
+        + head.replace("Distortion\n", "Distortion   # of jumps\n")
+        + "[weight]\n"
+        + "\n".join(lines[1:])
+    )
     found = moses_ini.parse("ini", text.split("\n"))
-    assert found.weights == before.weights and [line.name for line in found.features] == [line.name for line in before.features]
+    assert found.weights == before.weights and [line.name for line in found.features] == [
+        line.name for line in before.features
+    ]
     changed = moses_ini.set_weights(found, {"WordPenalty0": [0.5]})
     assert changed.weights["WordPenalty0"] == [0.5] and changed.lines[1].endswith(" # a weight")
-    more = moses_ini.parse("ini", [moses_ini.with_options(line, {"tuneable": "false"}) if line.startswith("Distortion ") else line for line in found.lines])
+    more = moses_ini.parse(
+        "ini",
+        [
+            moses_ini.with_options(line, {"tuneable": "false"}) if line.startswith("Distortion ") else line
+            for line in found.lines
+        ],
+    )
     assert more.feature("Distortion0").options == {"tuneable": "false"}

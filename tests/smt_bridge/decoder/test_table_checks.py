@@ -1,4 +1,5 @@
-"""The decoder's reader refuses what `smt-ini check` refuses, with the same line, and sparse features besides."""
+"""The decoder's reader refuses what `smt-ini check` refuses, with the same line, and sparse features
+besides."""
 
 import random
 from pathlib import Path
@@ -25,13 +26,22 @@ BAD = {
     "points run together": (b"b ||| p ||| 1 1 ||| 0-00-0 ||| 3 2 1 ||| |||", "is not of the form 0-0 1-2"),
     "factors": (b"b ||| ho|mme ||| 1 1 ||| 0-0 ||| 3 2 1 ||| |||", "'|' in the target phrase 'ho|mme'"),
     "factors of the source": (b"b|x ||| p ||| 1 1", "'|' in the source phrase"),
-    "non-terminal": (b"b [X] ||| p [X] ||| 1 1 ||| 0-0 ||| 3 2 1 ||| |||", "non-terminal in the source phrase"),
-    "property": (b"b ||| p ||| 1 1 ||| 0-0 ||| 3 2 1 ||| ||| {{Foo bar}}", "phrase property 'Foo' is unknown to Moses"),
+    "non-terminal": (
+        b"b [X] ||| p [X] ||| 1 1 ||| 0-0 ||| 3 2 1 ||| |||",
+        "non-terminal in the source phrase",
+    ),
+    "property": (
+        b"b ||| p ||| 1 1 ||| 0-0 ||| 3 2 1 ||| ||| {{Foo bar}}",
+        "phrase property 'Foo' is unknown to Moses",
+    ),
     "sparse": (b"b ||| p ||| 1 1 ||| 0-0 ||| 3 2 1 ||| rnn -3.2 |||", "sparse feature 'rnn'"),
     "negative": (b"b ||| p ||| 1 -1 ||| 0-0", "score -1 is negative"),
     "infinite": (b"b ||| p ||| 1 1e39 ||| 0-0", "score 1e39 is infinite in single precision"),
     "no number": (b"b ||| p ||| 1 nan ||| 0-0", "score nan is not a number"),
-    "latin-1 beside others": ("d\u00e9".encode() + b" ||| d\xe9j\xe0 ||| 1 1", "byte 0xe9 at column 10 is not UTF-8"),
+    "latin-1 beside others": (
+        "d\u00e9".encode() + b" ||| d\xe9j\xe0 ||| 1 1",
+        "byte 0xe9 at column 10 is not UTF-8",
+    ),
     "columns": (b"b ||| p ||| 1 ||| 0-0", "1 scores, but"),
     "empty target": (b"b ||| ||| 1 1 ||| 0-0", "empty target phrase"),
     "empty source": (b" ||| p ||| 1 1 ||| 0-0", "empty source phrase"),
@@ -46,7 +56,9 @@ BAD = {
 def write(folder: Path, rows: list[bytes]) -> tuple[str, str]:
     """A phrase table, and a reordering table of the same pairs."""
     (folder / "table").write_bytes(b"".join(row + b"\n" for row in rows))
-    (folder / "reordering").write_bytes(b"".join(b"|||".join(row.split(b"|||")[:2]) + b"||| .2 .3 .5 .2 .3 .5\n" for row in rows))
+    (folder / "reordering").write_bytes(
+        b"".join(b"|||".join(row.split(b"|||")[:2]) + b"||| .2 .3 .5 .2 .3 .5\n" for row in rows)
+    )
     return str(folder / "table"), str(folder / "reordering")
 
 
@@ -61,7 +73,8 @@ def test_bad_lines_are_named(case: str, reordered: bool, tmp_path: Path) -> None
 
 
 def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
-    """Tables with a few bytes changed anywhere: loaded where no line is refused, else refused. (Only the counts are not looked at.)"""
+    """Tables with a few bytes changed anywhere: loaded where no line is refused, else refused. (Only the
+    counts are not looked at.)"""
     rng = random.Random(5)
     text = b"\n".join(ROWS) + b"\n"
     refused = 0
@@ -69,7 +82,9 @@ def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
         changed = bytearray(text)
         for _ in range(rng.randint(1, 2)):
             place = rng.randrange(len(changed))
-            changed[place : place + rng.randint(0, 1)] = rng.choice([b"|", b" ", b"\t", b"0", b"-", b"[", b"]", b"9", b"\r", b"x", b"", b"|||"])
+            changed[place : place + rng.randint(0, 1)] = rng.choice(
+                [b"|", b" ", b"\t", b"0", b"-", b"[", b"]", b"9", b"\r", b"x", b"", b"|||"]
+            )
         (tmp_path / "table").write_bytes(changed)
         path = str(tmp_path / "table")
         expected = found = ""
@@ -88,7 +103,9 @@ def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
 
 def test_blanks_between_words(tmp_path: Path) -> None:
     """Tabs and several spaces separate words for Moses: such a row is found by its words."""
-    path, _ = write(tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"])
+    path, _ = write(
+        tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"]
+    )
     read = table.read(path, 2, None)
     assert [read.text(row) for row in read.of(b"b c")] == [["s", "t"], ["u"]]
     assert read.points(read.of(b"b c")[0]) == [(0, 0), (1, 1)]

@@ -1,4 +1,5 @@
-"""Marked input in the search: forced translations compete or decide, walls and zones hold, one search is the other; real Moses line by line."""
+"""Marked input in the search: forced translations compete or decide, walls and zones hold, one search is the
+other; real Moses line by line."""
 
 import random
 import subprocess
@@ -30,8 +31,13 @@ def marked(seed: int, words: int) -> str:
     for _ in range(rng.randint(1, 2)):
         begin = rng.randrange(words)
         last = rng.randint(begin, min(words - 1, begin + 3))
-        texts = "||".join(" ".join(rng.choice([*TARGET, "new"]) for _ in range(rng.randint(0, 2))) for _ in range(rng.randint(1, 2)))
-        kind = rng.choice([f'x translation="{texts or "p"}"', f'x translation="{texts or "q"}"', "zone", "wall"])
+        texts = "||".join(
+            " ".join(rng.choice([*TARGET, "new"]) for _ in range(rng.randint(0, 2)))
+            for _ in range(rng.randint(1, 2))
+        )
+        kind = rng.choice(
+            [f'x translation="{texts or "p"}"', f'x translation="{texts or "q"}"', "zone", "wall"]
+        )
         line.append(f'<{kind} span="{begin}-{last}"/>')
     return " ".join(line)
 
@@ -59,31 +65,52 @@ def test_compiled_is_plain(policy: str, tmp_path: Path) -> None:
 
 
 def test_forced_translations(tmp_path: Path) -> None:
-    """Exclusive: every derivation has it, at the price of its probability. Inclusive: more derivations. Constraint: between the two."""
+    """Exclusive: every derivation has it, at the price of its probability. Inclusive: more derivations.
+    Constraint: between the two."""
     folder = write_model(tmp_path, 1)
     found = {}
     for policy in ("exclusive", "inclusive", "constraint", "ignore"):
         made = decoder(folder, nbest=100_000, distortion_limit=2, xml_input=policy, **UNLIMITED)
         translation = made.translate('a b <np translation="new||p" prob="0.5||0.125">c</np> d')
-        found[policy] = {tuple((begin, last, *words) for begin, last, words in spans(translation, each)) for each in translation.derivations}
+        found[policy] = {
+            tuple((begin, last, *words) for begin, last, words in spans(translation, each))
+            for each in translation.derivations
+        }
         assert translation.sentence
         for derivation in translation.derivations:
             unknown = sum(
-                extra.unknown for extra in (translation.sentence.extras[-1 - row] for row in translation.sentence.rows[derivation.options] if row < 0)
+                extra.unknown
+                for extra in (
+                    translation.sentence.extras[-1 - row]
+                    for row in translation.sentence.rows[derivation.options]
+                    if row < 0
+                )
             )
-            assert np.isclose(derivation.features @ all_weights(made) - 100 * unknown, derivation.total, atol=1e-9)
+            assert np.isclose(
+                derivation.features @ all_weights(made) - 100 * unknown, derivation.total, atol=1e-9
+            )
     assert all(any(phrase in ((2, 2, "new"), (2, 2, "p")) for phrase in path) for path in found["exclusive"])
-    assert all(any(begin <= 2 <= last and ("new" in words or "p" in words) for begin, last, *words in path) for path in found["constraint"])
+    assert all(
+        any(begin <= 2 <= last and ("new" in words or "p" in words) for begin, last, *words in path)
+        for path in found["constraint"]
+    )
     assert found["exclusive"] <= found["inclusive"] and found["ignore"] < found["inclusive"]
     assert not any("new" in words for path in found["ignore"] for _, _, *words in path)
 
 
 def test_price_of_a_forced_translation(tmp_path: Path) -> None:
-    """The logarithm of its probability, shared by the table's scores; no unknown word, no alignment; reordering of the same pair."""
+    """The logarithm of its probability, shared by the table's scores; no unknown word, no alignment;
+    reordering of the same pair."""
     made = decoder(write_model(tmp_path, 1, reordering=False), nbest=1, xml_input="exclusive")
-    dear, cheap = (made.translate(f'<x translation="new" prob="{prob}">zz</x>').derivations[0] for prob in ("0.25", "1"))
+    dear, cheap = (
+        made.translate(f'<x translation="new" prob="{prob}">zz</x>').derivations[0] for prob in ("0.25", "1")
+    )
     weights = made.weights["TranslationModel0"]
-    assert dear.text == ["new"] and np.isclose(dear.total - cheap.total, np.log(0.25) / 4 * sum(weights)) and cheap.total > -50
+    assert (
+        dear.text == ["new"]
+        and np.isclose(dear.total - cheap.total, np.log(0.25) / 4 * sum(weights))
+        and cheap.total > -50
+    )
     translation = made.translate('<x translation="new thing">zz</x>')
     assert made.entry(0, translation, translation.derivations[0]).endswith(" ||| 0=0-1 ||| ")
 
@@ -96,31 +123,48 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
     row = table.of(b"a")[0]
     part = made.options(made.marked(f'<x translation="{" ".join(table.text(row))}">a</x> b'))
     known = next(option for option in range(len(part.rows)) if part.rows[option] == row)
-    new = next(option for option in range(len(part.rows)) if part.rows[option] < 0 and part.begin[option] == 0)
-    assert (part.options.backward[known] == part.options.backward[new]).all() and part.options.backward[known].any()
+    new = next(
+        option for option in range(len(part.rows)) if part.rows[option] < 0 and part.begin[option] == 0
+    )
+    assert (part.options.backward[known] == part.options.backward[new]).all() and part.options.backward[
+        known
+    ].any()
     assert part.options.forward_id[known] == part.options.forward_id[new] >= 0
 
 
 def test_walls_and_zones(tmp_path: Path) -> None:
     """Unlimited stacks: the derivations are those of the whole that keep to the wall, or to the zone."""
-    made = decoder(write_model(tmp_path, 4, options=1), nbest=100_000, xml_input="ignore", distortion_limit=-1, **UNLIMITED)
+    made = decoder(
+        write_model(tmp_path, 4, options=1),
+        nbest=100_000,
+        xml_input="ignore",
+        distortion_limit=-1,
+        **UNLIMITED,
+    )
 
     def orders(line: str) -> set[tuple[tuple[int, int], ...]]:
         translation = made.translate(line)
-        return {tuple((begin, last) for begin, last, _ in spans(translation, each)) for each in translation.derivations}
+        return {
+            tuple((begin, last) for begin, last, _ in spans(translation, each))
+            for each in translation.derivations
+        }
 
     every = orders("a b c d")
     walled, zoned = orders("a b <wall/> c d"), orders("<zone> a b </zone> c d")
     assert walled < every and zoned < every
     for path in every - walled:  # begins a phrase behind the wall while a word in front of it is left
-        assert any(last > 1 and sum(end - begin + 1 for begin, end in path[:place] if end <= 1) < 2 and begin > 0 for place, (begin, last) in enumerate(path))
+        assert any(
+            last > 1 and sum(end - begin + 1 for begin, end in path[:place] if end <= 1) < 2 and begin > 0
+            for place, (begin, last) in enumerate(path)
+        )
     for path in zoned:
         inside = [place for place, (begin, _) in enumerate(path) if begin <= 1]
         assert inside == list(range(inside[0], inside[-1] + 1))
 
 
 def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where zones that cross each other stop every hypothesis that was kept, the line is translated in order, and that is told."""
+    """Where zones that cross each other stop every hypothesis that was kept, the line is translated in order,
+    and that is told."""
     folder = write_model(tmp_path, 1)
     made = decoder(folder, stack=1, xml_input="ignore", distortion_limit=-1)
     told = 0
@@ -130,7 +174,11 @@ def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
         with caplog.at_level("WARNING", logger="nmt"):
             translation = made.translate(line)
         told += "translated in order" in caplog.text
-        assert sorted(word for begin, last, _ in spans(translation, translation.derivations[0]) for word in range(begin, last + 1)) == list(range(7))
+        assert sorted(
+            word
+            for begin, last, _ in spans(translation, translation.derivations[0])
+            for word in range(begin, last + 1)
+        ) == list(range(7))
     assert told
 
 
@@ -144,19 +192,33 @@ def test_command(tmp_path: Path, command: Command, refused: Callable[..., str]) 
     """Options win over the ini; a mistake is one line that names file and line, and nothing is written."""
     folder = write_model(tmp_path / "model", 1)
     (tmp_path / "in").write_text('a b\n{{x translation="new"}} c {{/x}}\n')
-    asked = (folder, "-i", tmp_path / "in", "-o", tmp_path / "out", "--xml-brackets", "{{ }}", "--no-cache", "-q")
+    asked = (
+        folder,
+        "-i",
+        tmp_path / "in",
+        "-o",
+        tmp_path / "out",
+        "--xml-brackets",
+        "{{ }}",
+        "--no-cache",
+        "-q",
+    )
     done = command("smt-decode", *asked, "--xml-input", "exclusive")
     assert done.returncode == 0 and (tmp_path / "out").read_text().split("\n")[1] == "new", done.stderr
     (tmp_path / "out").unlink()
     (folder / "moses.ini").write_text("[xml-input]\ninclusive\n" + (folder / "moses.ini").read_text())
     (tmp_path / "in").write_text('a b\n{{x translation="new"}} c\n')
-    assert f"{tmp_path}/in:2: tag 'x' is never closed" in refused(command("smt-decode", *asked)) and not (tmp_path / "out").exists()
+    assert (
+        f"{tmp_path}/in:2: tag 'x' is never closed" in refused(command("smt-decode", *asked))
+        and not (tmp_path / "out").exists()
+    )
 
 
-# ---- the real system --------------------------------------------------------------------------------------------------------
+# ---- the real system ---------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_real_moses(nmt_data: Path) -> None:
-    """40 marked lines under each policy, and 40 with walls and zones: Moses' outputs, and its lists of five to the digits they are printed with."""
+    """40 marked lines under each policy, and 40 with walls and zones: Moses' outputs, and its lists of five
+    to the digits they are printed with."""
     folder = nmt_data / "moses-settings"
     loaded = system.load(str(folder / "baseline.ini"), use_cache=False)
     for name in ("exclusive", "inclusive", "constraint", "ignore", "pass-through", "walls"):
@@ -169,7 +231,10 @@ def test_real_moses(nmt_data: Path) -> None:
         lines = files.read_lines(folder / ("in.walls.en" if name == "walls" else "in.xml.en"))
         for number, translation in enumerate(made.translate_all(lines)):
             assert " ".join(translation.text) == outputs[number], (name, number)
-            entries = [nbest.parse(made.entry(number, translation, derivation), "ours") for derivation in translation.derivations]
+            entries = [
+                nbest.parse(made.entry(number, translation, derivation), "ours")
+                for derivation in translation.derivations
+            ]
             ours = {(tuple(entry.text), *entry.rest): entry for entry in entries}
             for other in theirs[number]:
                 mine = ours[(tuple(other.text), *other.rest)]

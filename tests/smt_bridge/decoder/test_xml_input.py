@@ -16,20 +16,37 @@ def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<"
 def test_translations() -> None:
     found = parse('a <np translation="un||truc bleu" prob="0.8||0.2">b c</np> d')
     assert found.words == ["a", "b", "c", "d"] and not found.walls and not found.zones
-    assert [(option.begin, option.last, option.words) for option in found.forced] == [(1, 2, ["un"]), (1, 2, ["truc", "bleu"])]
-    assert [option.log_prob for option in found.forced] == pytest.approx([math.log(0.8), math.log(0.2)], abs=1e-7)
+    assert [(option.begin, option.last, option.words) for option in found.forced] == [
+        (1, 2, ["un"]),
+        (1, 2, ["truc", "bleu"]),
+    ]
+    assert [option.log_prob for option in found.forced] == pytest.approx(
+        [math.log(0.8), math.log(0.2)], abs=1e-7
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('a<x translation="p">b</x>c', Marked(["a", "b", "c"], [Forced(1, 1, ["p"], 0.0)])),  # a tag separates words
+        (
+            'a<x translation="p">b</x>c',
+            Marked(["a", "b", "c"], [Forced(1, 1, ["p"], 0.0)]),
+        ),  # a tag separates words
         ('<x english="p">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0)])),
-        ('<x translation="p" english="q" prob="1||0">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, ["q"], -100.0)])),
+        (
+            '<x translation="p" english="q" prob="1||0">a</x>',
+            Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, ["q"], -100.0)]),
+        ),
         ('a b c <x translation="p" span="0-1"/>', Marked(["a", "b", "c"], [Forced(0, 1, ["p"], 0.0)])),
         ('<x translation="p" span="2"/> a b c', Marked(["a", "b", "c"], [Forced(2, 2, ["p"], 0.0)])),
-        ('<x translation="p"><y translation="q">a</y> b</x>', Marked(["a", "b"], [Forced(0, 0, ["q"], 0.0), Forced(0, 1, ["p"], 0.0)])),
-        ('<x translation="p||">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, [], 0.0)])),  # nothing is a translation
+        (
+            '<x translation="p"><y translation="q">a</y> b</x>',
+            Marked(["a", "b"], [Forced(0, 0, ["q"], 0.0), Forced(0, 1, ["p"], 0.0)]),
+        ),
+        (
+            '<x translation="p||">a</x>',
+            Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, [], 0.0)]),
+        ),  # nothing is a translation
         (r'<x translation="say \"p\"">a</x>', Marked(["a"], [Forced(0, 0, ["say", r"\"p\""], 0.0)])),
         ("a <b> c </b> <br/> d", Marked(["a", "c", "d"])),
         ('<x translation="">a</x>', Marked(["a"])),
@@ -82,7 +99,9 @@ BAD = {
     "<zone></zone> a": "a zone without words",
     "<ne>a b</ne>": "tag 'ne' has to enclose one word",
     '<weight-overwrite weights="LM0= 1"/> a': "changes the model",
-    f'<np translation="p">{"a " * 21}</np>': "a translation of 21 words, but options have at most 20 (max-phrase-length)",
+    f'<np translation="p">{"a " * 21}</np>': (
+        "a translation of 21 words, but options have at most 20 (max-phrase-length)"
+    ),
     "a|b|c|d|e": "more than 4 factors",
 }
 
@@ -95,7 +114,8 @@ def test_mistakes(line: str) -> None:
 
 
 def test_any_line_is_understood_or_refused() -> None:
-    """Pieces of markup in any order: a ValueError, or words that hold no whole tag, with spans inside the line."""
+    """Pieces of markup in any order: a ValueError, or words that hold no whole tag, with spans inside the
+    line."""
     rng = random.Random(2)
     pieces = [
         "<",

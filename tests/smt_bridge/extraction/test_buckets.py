@@ -1,4 +1,5 @@
-"""The sort on disk: sorted files one after the other are the sorted whole, whatever the keys; no file is larger than asked, if keys can be told apart."""
+"""The sort on disk: sorted files one after the other are the sorted whole, whatever the keys; no file is
+larger than asked, if keys can be told apart."""
 
 from pathlib import Path
 
@@ -23,7 +24,9 @@ def rows_of(kind: str) -> np.ndarray:
     return rows
 
 
-@pytest.mark.parametrize("kind", ["even", "one frequent value", "first column equal", "one key", "largest numbers"])
+@pytest.mark.parametrize(
+    "kind", ["even", "one frequent value", "first column equal", "one key", "largest numbers"]
+)
 def test_sorted_pieces_are_the_sorted_whole(kind: str, tmp_path: Path) -> None:
     rows = rows_of(kind)
     made = Buckets(tmp_path / "b", 3, quantiles(rows[:500, 0], 4))

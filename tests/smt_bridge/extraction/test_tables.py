@@ -1,4 +1,5 @@
-"""Extraction and scoring against the obvious way, in dictionaries; the sort on disk; the real Moses tables."""
+"""Extraction and scoring against the obvious way, in dictionaries; the sort on disk; the real Moses
+tables."""
 
 import gzip
 import math
@@ -21,7 +22,8 @@ Corpus = list[tuple[list[str], list[str], Links]]
 
 
 def random_corpus(seed: int, pairs: int, words: int) -> Corpus:
-    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind `|`, `!` and \\x01 around a blank."""
+    """Sentences with unlinked words, links of one to many, and crossings. `}` and `é` sort behind `|`, `!`
+    and \\x01 around a blank."""
     rng = random.Random(seed)
     names = ["a", "a!", "b", "}x", "é", "a\x01", "&apos;", "\u00a0n"][:words]
     corpus = []
@@ -43,7 +45,9 @@ def write(corpus: Corpus, folder: Path) -> Inputs:
     return Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
 
 
-def instances(source: list[str], target: list[str], links: Links, longest: int) -> list[tuple[str, str, Links, int, int]]:
+def instances(
+    source: list[str], target: list[str], links: Links, longest: int
+) -> list[tuple[str, str, Links, int, int]]:
     """Every consistent pair of spans, by trying all spans."""
     found = []
     n, m = len(source), len(target)
@@ -61,9 +65,14 @@ def instances(source: list[str], target: list[str], links: Links, longest: int) 
                         continue
                     before = (linked(a - 1, c - 1), linked(b + 1, c - 1))
                     behind = (linked(b + 1, d + 1), linked(a - 1, d + 1))
-                    ways = [0 if pair == (True, False) else 1 if pair == (False, True) else 2 for pair in (before, behind)]
+                    ways = [
+                        0 if pair == (True, False) else 1 if pair == (False, True) else 2
+                        for pair in (before, behind)
+                    ]
                     shifted = [(i - a, j - c) for i, j in inside]
-                    found.append((" ".join(source[a : b + 1]), " ".join(target[c : d + 1]), shifted, ways[0], ways[1]))
+                    found.append(
+                        (" ".join(source[a : b + 1]), " ".join(target[c : d + 1]), shifted, ways[0], ways[1])
+                    )
     return found
 
 
@@ -106,23 +115,35 @@ def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
             given = [other[partner] for partner in partners] or ["NULL"]
             keys = [(partner, word) if side == 1 else (word, partner) for partner in given]
             sums = of_source if side == 1 else of_target
-            total *= sum(round(lex[key] / sums[partner], 7) for key, partner in zip(keys, given, strict=True)) / len(given)
+            total *= sum(
+                round(lex[key] / sums[partner], 7) for key, partner in zip(keys, given, strict=True)
+            ) / len(given)
         return total
 
     table, reordering = [], []
     for (s, t), held in pairs.items():
         source, target = s.split(" "), t.split(" ")
         direct, inverse = best(held, 1, len(target)), best(held, 0, len(source))
-        scores = [len(held) / c_target[t], weight(inverse, source, target, 0), len(held) / c_source[s], weight(direct, target, source, 1)]
+        scores = [
+            len(held) / c_target[t],
+            weight(inverse, source, target, 0),
+            len(held) / c_source[s],
+            weight(direct, target, source, 1),
+        ]
         shape = " ".join(f"{i}-{j}" for i, j in sorted(direct, key=lambda p: (p[1], p[0])))
-        table.append(f"{s} ||| {t} ||| {' '.join(f'{x:.6g}' for x in scores)} ||| {shape} ||| {c_target[t]} {c_source[s]} {len(held)} ||| |||")
+        table.append(
+            f"{s} ||| {t} ||| {' '.join(f'{x:.6g}' for x in scores)} ||| {shape} ||| {c_target[t]} "
+            f"{c_source[s]} {len(held)} ||| |||"
+        )
         ways = [sum(way[place] == kind for way in held) for place in (1, 2) for kind in range(3)]
         probabilities = " ".join(f"{(count + 0.5) / (len(held) + 1.5):.6g}" for count in ways)
         reordering.append(f"{s} ||| {t} ||| {probabilities}")
     return sorted(table, key=str.encode), sorted(reordering, key=str.encode)
 
 
-@pytest.mark.parametrize(("seed", "pairs", "words", "longest"), [(1, 40, 8, 7), (2, 60, 3, 7), (3, 30, 8, 8), (4, 40, 5, 2)])
+@pytest.mark.parametrize(
+    ("seed", "pairs", "words", "longest"), [(1, 40, 8, 7), (2, 60, 3, 7), (3, 30, 8, 8), (4, 40, 5, 2)]
+)
 def test_tables_by_definition(seed: int, pairs: int, words: int, longest: int, tmp_path: Path) -> None:
     corpus = random_corpus(seed, pairs, words)
     inputs = write(corpus, tmp_path)
@@ -134,7 +155,8 @@ def test_tables_by_definition(seed: int, pairs: int, words: int, longest: int, t
 
 
 def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of at most 40 rows, where the whole is 2,000: spread, spread again, one phrase too frequent to be spread."""
+    """Files of at most 40 rows, where the whole is 2,000: spread, spread again, one phrase too frequent to be
+    spread."""
     inputs = write(random_corpus(7, 120, 3), tmp_path)
     tables.build(inputs, Outputs(str(tmp_path / "whole")), ExtractConfig(block=50))
     seen = []
@@ -156,7 +178,9 @@ def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_larger_is_moses_comparison() -> None:
     rng = random.Random(2)
     for _ in range(2000):
-        one, other = ([(rng.randrange(3), rng.randrange(3)) for _ in range(rng.randint(0, 5))] for _ in range(2))
+        one, other = (
+            [(rng.randrange(3), rng.randrange(3)) for _ in range(rng.randint(0, 5))] for _ in range(2)
+        )
         squares = [sum(1 << (8 * i + j) for i, j in set(points)) for points in (one, other)]
         for side, by_target in ((1, True), (0, False)):
             expected = by_sets(list(set(one)), side, 3) > by_sets(list(set(other)), side, 3)
@@ -172,7 +196,8 @@ def numbers(path: Path) -> dict[tuple[str, str], tuple[list[float], list[int]]]:
 
 
 def test_smoothing(tmp_path: Path) -> None:
-    """Good-Turing multiplies a count by (c + 1) n[c+1] / (c n[c]); Kneser-Ney takes D(c) and gives D n(s) n(t) / N back: by hand from the counts."""
+    """Good-Turing multiplies a count by (c + 1) n[c+1] / (c n[c]); Kneser-Ney takes D(c) and gives D n(s)
+    n(t) / N back: by hand from the counts."""
     inputs = write(random_corpus(9, 300, 5), tmp_path)
     made = {}
     for smoothing in ("none", "good-turing", "kneser-ney"):
@@ -183,26 +208,43 @@ def test_smoothing(tmp_path: Path) -> None:
     partners_t = Counter(target for _, target in made["none"])
     y = n[1] / (n[1] + 2 * n[2])
     for pair, (plain, (of_target, of_source, joint)) in made["none"].items():
-        factor = min(1.0, (joint + 1) * n[joint + 1] / (joint * n[joint])) if joint <= 10 and n[joint + 1] else 1.0
+        factor = (
+            min(1.0, (joint + 1) * n[joint + 1] / (joint * n[joint])) if joint <= 10 and n[joint + 1] else 1.0
+        )
         turing, kneser = made["good-turing"][pair][0], made["kneser-ney"][pair][0]
-        assert math.isclose(turing[0], factor * plain[0], rel_tol=1e-4) and math.isclose(turing[2], factor * plain[2], rel_tol=1e-4)
+        assert math.isclose(turing[0], factor * plain[0], rel_tol=1e-4) and math.isclose(
+            turing[2], factor * plain[2], rel_tol=1e-4
+        )
         c = min(joint, 3)
         discount = min(c - (c + 1) * y * n[c + 1] / n[c], joint - 0.01)
         adjusted = joint - discount + discount * partners_s[pair[0]] * partners_t[pair[1]] / len(made["none"])
-        assert math.isclose(kneser[0], adjusted / of_target, rel_tol=1e-4) and math.isclose(kneser[2], adjusted / of_source, rel_tol=1e-4)
+        assert math.isclose(kneser[0], adjusted / of_target, rel_tol=1e-4) and math.isclose(
+            kneser[2], adjusted / of_source, rel_tol=1e-4
+        )
         assert turing[1] == kneser[1] == plain[1]
 
 
 def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Command) -> None:
-    """839,168 pairs of the real train-model.perl: the same pairs, phi equal, all scores within 1e-3; the reordering table byte by byte."""
+    """839,168 pairs of the real train-model.perl: the same pairs, phi equal, all scores within 1e-3; the
+    reordering table byte by byte."""
     real = nmt_data / "moses-multi30k"
     out = [tmp_path / name for name in ("table.gz", "reordering.gz")]
-    given = ["-s", real / "corpus/train.tok.en", "-t", real / "corpus/train.tok.fr", "-a", real / "aligned.grow-diag-final-and.gz"]
+    given = [
+        "-s",
+        real / "corpus/train.tok.en",
+        "-t",
+        real / "corpus/train.tok.fr",
+        "-a",
+        real / "aligned.grow-diag-final-and.gz",
+    ]
     done = command("smt-extract", *given, "-o", out[0], "--reordering", out[1], timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "839,168 phrase pairs" in done.stderr
     rows = phi = close = 0
-    with gzip.open(out[0], "rt", encoding="utf-8", newline="\n") as ours, gzip.open(real / "phrase-table.gz", "rt", encoding="utf-8", newline="\n") as theirs:
+    with (
+        gzip.open(out[0], "rt", encoding="utf-8", newline="\n") as ours,
+        gzip.open(real / "phrase-table.gz", "rt", encoding="utf-8", newline="\n") as theirs,
+    ):
         for one, other in zip(ours, theirs, strict=True):
             rows += 1
             if one == other:
@@ -215,7 +257,10 @@ def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Comm
             phi += all(math.isclose(*pairs[place], rel_tol=1e-5) for place in (0, 2))
             close += all(math.isclose(*pair, rel_tol=1e-3) for pair in pairs)
     assert rows == phi == 839_168 and close == rows
-    with gzip.open(out[1]) as ours_, gzip.open(real / "reordering-table.wbe-msd-bidirectional-fe.gz") as theirs_:
+    with (
+        gzip.open(out[1]) as ours_,
+        gzip.open(real / "reordering-table.wbe-msd-bidirectional-fe.gz") as theirs_,
+    ):
         assert ours_.read() == theirs_.read()
 
 
@@ -238,7 +283,11 @@ def test_command_on_bad_input(tmp_path: Path, command: Command, refused: Callabl
     assert "t: no words" in line("t", "\n\n")
     (tmp_path / "a").write_text("0-0\n0-0\n")
     (tmp_path / "t").write_text("x\ny\n")
-    assert "--memory: 10 is out of range, expected 350 or more" in refused(command("smt-extract", *given, "--memory", 10))
-    assert "--max-length: 9 is out of range, expected 1 to 8" in refused(command("smt-extract", *given, "--max-length", 9))
+    assert "--memory: 10 is out of range, expected 350 or more" in refused(
+        command("smt-extract", *given, "--memory", 10)
+    )
+    assert "--max-length: 9 is out of range, expected 1 to 8" in refused(
+        command("smt-extract", *given, "--max-length", 9)
+    )
     done = command("smt-extract", *given)
     assert done.returncode == 0 and (tmp_path / "table").read_text().startswith("a b ||| x ||| ")

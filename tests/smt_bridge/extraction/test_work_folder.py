@@ -1,4 +1,5 @@
-"""What a killed extraction left is removed by the next one, and nothing else; a full disk is told with the file that it stopped."""
+"""What a killed extraction left is removed by the next one, and nothing else; a full disk is told with the
+file that it stopped."""
 
 import multiprocessing
 import os
@@ -22,9 +23,11 @@ from smt_bridge.extraction.work_folder import sweep, work_folder
 def killed_folder(parent: Path) -> Path:
     """As kill -9 leaves it."""
     code = (
-        "import os, signal; from pathlib import Path; from smt_bridge.extraction.work_folder import work_folder\n"
+        "import os, signal; from pathlib import Path; from smt_bridge.extraction.work_folder import "
+        "work_folder\n"
         "with work_folder('table') as folder:\n"
-        "    (folder / 'pairs').mkdir(); (folder / 'pairs' / '00000').write_bytes(b'x'); (folder / 'part0.npz').write_bytes(b'x')\n"
+        "    (folder / 'pairs').mkdir(); (folder / 'pairs' / '00000').write_bytes(b'x'); (folder / "
+        "'part0.npz').write_bytes(b'x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=parent, check=False)
@@ -34,13 +37,19 @@ def killed_folder(parent: Path) -> Path:
 
 def test_left_over_folders_are_swept(tmp_path: Path) -> None:
     left = killed_folder(tmp_path)
-    strangers = {"smt-extract.ABCDEFGH": "pairs", "smt-extract.notes": "x", "smt-extract.12345678": "mine.txt"}
+    strangers = {
+        "smt-extract.ABCDEFGH": "pairs",
+        "smt-extract.notes": "x",
+        "smt-extract.12345678": "mine.txt",
+    }
     for name, inside in strangers.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / inside).write_text("x")
     (tmp_path / "smt-extract.12345678" / locks.FILE).write_text("smt-extract, process 1 on x, since then")
     with work_folder(str(tmp_path / "table")) as working, work_folder(str(tmp_path / "other")) as second:
-        assert working.exists() and second.exists() and not left.exists()  # one in use is not swept by the other
+        assert (
+            working.exists() and second.exists() and not left.exists()
+        )  # one in use is not swept by the other
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(strangers)
     assert all((tmp_path / name / inside).exists() for name, inside in strangers.items())
 
@@ -89,12 +98,18 @@ def extract_with_little_room(folder: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "lines"), [(200, 3), (1200, 33)])
-def test_a_full_disk_is_told_with_its_file(size: int, lines: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_told_with_its_file(
+    size: int, lines: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     write_texts(tmp_path, lines)
-    process = multiprocessing.get_context("fork").Process(target=extract_with_little_room, args=(tmp_path, size))
+    process = multiprocessing.get_context("fork").Process(
+        target=extract_with_little_room, args=(tmp_path, size)
+    )
     process.start()
     process.join()
     message = (tmp_path / "message").read_text()
-    assert message.startswith(str(tmp_path / "smt-extract.")) and message.endswith("cannot write: File too large")
+    assert message.startswith(str(tmp_path / "smt-extract.")) and message.endswith(
+        "cannot write: File too large"
+    )
     assert sorted(os.listdir(tmp_path)) == ["a", "message", "s", "t"]
     assert "Traceback" not in capfd.readouterr().err

@@ -19,7 +19,10 @@ def dev(tmp_path: Path) -> Path:
     good = [f"a{n % 3} b{n % 5} c d e{n % 2}" for n in range(30)]
     lines = []
     for n, text in enumerate(good):
-        lines += [f"{n} ||| {text} ||| A= {n % 2} 1 B= {2 + n % 3} ||| 0", f"{n} ||| z {text[3:]} ||| A= {1 - n % 2} 1 B= {1 - n % 3} ||| 0"]
+        lines += [
+            f"{n} ||| {text} ||| A= {n % 2} 1 B= {2 + n % 3} ||| 0",
+            f"{n} ||| z {text[3:]} ||| A= {1 - n % 2} 1 B= {1 - n % 3} ||| 0",
+        ]
     (tmp_path / "n").write_text("".join(line + "\n" for line in lines))
     (tmp_path / "r").write_text("".join(line + "\n" for line in good))
     return tmp_path
@@ -27,16 +30,33 @@ def dev(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("method", ["mert", "kbmira", "pro"])
 def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
-    done = command("smt-tune-nbest", "-n", dev / "n", "-r", dev / "r", "--method", method, "-o", dev / "w", "--restarts", 2)
+    done = command(
+        "smt-tune-nbest",
+        "-n",
+        dev / "n",
+        "-r",
+        dev / "r",
+        "--method",
+        method,
+        "-o",
+        dev / "w",
+        "--restarts",
+        2,
+    )
     assert done.returncode == 0, done.stderr
     match = re.fullmatch(r"Best point: (\S+) (\S+) (\S+)  => (\S+)\n", done.stdout)
     assert match and float(match[4]) == 1.0 and float(match[2]) == 0 and float(match[3]) > 0
     found = weights.read(dev / "w")
-    assert list(found) == ["A", "B"] and [*found["A"], *found["B"]] == [float(match[number]) for number in (1, 2, 3)]
+    assert list(found) == ["A", "B"] and [*found["A"], *found["B"]] == [
+        float(match[number]) for number in (1, 2, 3)
+    ]
     assert "30 sentences are few" in done.stderr and "left at weight 0: A_1" in done.stderr
     # the weights are taken by smt-rescore
     (dev / "s").write_text("x\n" * 30)
-    assert command("smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "-b", dev / "b").returncode == 0
+    assert (
+        command("smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "-b", dev / "b").returncode
+        == 0
+    )
     assert (dev / "b").read_text() == (dev / "r").read_text()
 
 
@@ -56,14 +76,35 @@ def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
 
 
 def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["-q", "-n", str(dev / "n"), "-r", str(dev / "r"), "--export-features", str(dev / "f"), "--export-scores"]
+    line = [
+        "-q",
+        "-n",
+        str(dev / "n"),
+        "-r",
+        str(dev / "r"),
+        "--export-features",
+        str(dev / "f"),
+        "--export-scores",
+    ]
     assert tune_nbest.main([*line, str(dev / "s.gz")]) == 0
     assert capsys.readouterr().out == ""
-    assert (dev / "f").read_text().startswith("FEATURES_TXT_BEGIN_0 0 2 3 A_0 A_1 B_0 \n0 1 2 \n1 1 1 \nFEATURES_TXT_END_0\n")
-    assert tune_nbest.main(["-q", "--features", str(dev / "f"), "--scores", str(dev / "s.gz"), "--method", "pro"]) == 0
+    assert (
+        (dev / "f")
+        .read_text()
+        .startswith("FEATURES_TXT_BEGIN_0 0 2 3 A_0 A_1 B_0 \n0 1 2 \n1 1 1 \nFEATURES_TXT_END_0\n")
+    )
+    assert (
+        tune_nbest.main(
+            ["-q", "--features", str(dev / "f"), "--scores", str(dev / "s.gz"), "--method", "pro"]
+        )
+        == 0
+    )
     assert "Best point: " in capsys.readouterr().out
     assert tune_nbest.main([*line[:-1]]) == 2 and "go together" in capsys.readouterr().err
-    assert tune_nbest.main([*line, str(dev / "s"), "-o", str(dev / "w")]) == 2 and "tunes nothing" in capsys.readouterr().err
+    assert (
+        tune_nbest.main([*line, str(dev / "s"), "-o", str(dev / "w")]) == 2
+        and "tunes nothing" in capsys.readouterr().err
+    )
 
 
 def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:
@@ -71,7 +112,10 @@ def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> N
     assert "give either --nbest" in refused(command("smt-tune-nbest"))
     assert "--nbest goes with --reference" in refused(command("smt-tune-nbest", "-n", dev / "n"))
     assert "given twice" in refused(command("smt-tune-nbest", "-n", dev / "n", dev / "n", "-r", dev / "r"))
-    for text, message in (("C= 1\n", "a weight for C, which the pool does not have"), ("1 2\n", "2 numbers, but the pool has 3 features")):
+    for text, message in (
+        ("C= 1\n", "a weight for C, which the pool does not have"),
+        ("1 2\n", "2 numbers, but the pool has 3 features"),
+    ):
         (dev / "w").write_text(text)
         done = command(*line, "--init", dev / "w")  # warnings about the pool come first
         assert done.returncode == 2 and message in done.stderr.rstrip("\n").split("\n")[-1]

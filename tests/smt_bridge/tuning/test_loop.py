@@ -1,4 +1,5 @@
-"""The folder of a tuning: damage of any kind is one error, never other weights; it belongs to one tuning, of one process."""
+"""The folder of a tuning: damage of any kind is one error, never other weights; it belongs to one tuning, of
+one process."""
 
 from pathlib import Path
 
@@ -16,7 +17,13 @@ NAMES = ["A_0", "B_0"]
 
 def made(bleu: float) -> Iteration:
     rng = np.random.default_rng(int(100 * bleu))
-    return Iteration(rng.random(2), bleu, np.array([0, 0, 1, 1]), rng.random((4, 2)), rng.integers(0, 5, (4, 9)).astype(np.float64))
+    return Iteration(
+        rng.random(2),
+        bleu,
+        np.array([0, 0, 1, 1]),
+        rng.random((4, 2)),
+        rng.integers(0, 5, (4, 9)).astype(np.float64),
+    )
 
 
 @pytest.fixture
@@ -39,7 +46,12 @@ def test_what_is_saved_is_read(folder: Path) -> None:
     found = load(folder).iterations
     assert [iteration.bleu for iteration in found] == [0.25, 0.5]
     assert (found[1].features == made(0.5).features).all() and (found[1].weights == made(0.5).weights).all()
-    assert sorted(path.name for path in folder.iterdir()) == ["00.npz", "01.npz", "manifest.json", "tune.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "00.npz",
+        "01.npz",
+        "manifest.json",
+        "tune.json",
+    ]
 
 
 def test_a_flipped_bit_anywhere_is_seen(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -58,15 +70,32 @@ def test_damage_without_checksums(folder: Path) -> None:
     whole = (folder / "01.npz").read_bytes()
     for place in [*range(0, len(whole), 53), -1]:
         (folder / manifest.FILE).unlink(missing_ok=True)
-        (folder / "01.npz").write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + (whole[place + 1 :] if place >= 0 else b""))
+        (folder / "01.npz").write_bytes(
+            whole[:place] + bytes([whole[place] ^ 255]) + (whole[place + 1 :] if place >= 0 else b"")
+        )
         try:
             load(folder)
         except DataError as error:
             assert "01.npz: damaged" in str(error)
-    for arrays in ({"weights": np.zeros(3)}, {"features": np.full((4, 2), np.nan)}, {"owner": np.array([0, 0, 1, 2])}, {"bleu": np.zeros(2)}):
+    for arrays in (
+        {"weights": np.zeros(3)},
+        {"features": np.full((4, 2), np.nan)},
+        {"owner": np.array([0, 0, 1, 2])},
+        {"bleu": np.zeros(2)},
+    ):
         (folder / manifest.FILE).unlink(missing_ok=True)
         one = made(0.5)
-        np.savez(folder / "01.npz", **{"weights": one.weights, "bleu": 0.5, "owner": one.owner, "features": one.features, "stats": one.stats, **arrays})
+        np.savez(
+            folder / "01.npz",
+            **{
+                "weights": one.weights,
+                "bleu": 0.5,
+                "owner": one.owner,
+                "features": one.features,
+                "stats": one.stats,
+                **arrays,
+            },
+        )
         with pytest.raises(DataError, match=r"01\.npz: damaged"):
             load(folder)
 
@@ -100,11 +129,24 @@ def test_a_folder_belongs_to_one_tuning(folder: Path, tmp_path_factory: pytest.T
 
 
 def test_one_process_at_a_time(folder: Path) -> None:
-    with locks.locked(folder, "smt-tune"), pytest.raises(UserError, match="in use by smt-tune, process"), locks.locked(folder, "smt-tune"):
+    with (
+        locks.locked(folder, "smt-tune"),
+        pytest.raises(UserError, match="in use by smt-tune, process"),
+        locks.locked(folder, "smt-tune"),
+    ):
         pass
 
 
-@pytest.mark.parametrize("config", [TuneConfig(method="em"), TuneConfig(iterations=0), TuneConfig(restarts=-1), TuneConfig(seed=-1), TuneConfig(still=np.nan)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        TuneConfig(method="em"),
+        TuneConfig(iterations=0),
+        TuneConfig(restarts=-1),
+        TuneConfig(seed=-1),
+        TuneConfig(still=np.nan),
+    ],
+)
 def test_settings_out_of_range(config: TuneConfig) -> None:
     with pytest.raises(ConfigError):
         check(config)

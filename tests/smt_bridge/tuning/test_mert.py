@@ -52,24 +52,39 @@ def test_line_search_is_exact(seed: int, tied: bool) -> None:
 def test_line_search_along_an_axis_and_where_nothing_changes() -> None:
     pool = random_pool(seed=3)
     values = pool.features @ np.ones(3)
-    assert mert.line_search(pool, values, np.array([0, 2.0, 0])) == pytest.approx(mert.line_search(pool, values, np.array([0, 2.0, 1e-300])))
+    assert mert.line_search(pool, values, np.array([0, 2.0, 0])) == pytest.approx(
+        mert.line_search(pool, values, np.array([0, 2.0, 1e-300]))
+    )
     assert mert.line_search(pool, values, np.zeros(3)) == (0.0, pytest.approx(pool.bleu(np.ones(3))))
 
 
 def test_envelope_of_one_sentence() -> None:
     """Lines -x, 0 and x: bends at 0, where all meet, only if the flat one is higher."""
-    first, before, after, steps = mert.envelope(np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
-    assert (first.tolist(), before.tolist(), after.tolist(), steps.tolist()) == ([0], [0, 1], [1, 2], [-1.0, 1.0])
-    first, before, after, steps = mert.envelope(np.array([0.0, 0.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3]))
+    first, before, after, steps = mert.envelope(
+        np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3])
+    )
+    assert (first.tolist(), before.tolist(), after.tolist(), steps.tolist()) == (
+        [0],
+        [0, 1],
+        [1, 2],
+        [-1.0, 1.0],
+    )
+    first, before, after, steps = mert.envelope(
+        np.array([0.0, 0.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3])
+    )
     assert (before.tolist(), after.tolist(), steps.tolist()) == ([0], [2], [0.0])
 
 
 def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
     pool = random_pool(sentences=40, features=2, seed=5)
-    grid = max(pool.bleu(np.array([np.cos(angle), np.sin(angle)])) for angle in np.linspace(0, 2 * np.pi, 2000))
+    grid = max(
+        pool.bleu(np.array([np.cos(angle), np.sin(angle)])) for angle in np.linspace(0, 2 * np.pi, 2000)
+    )
     found = mert.mert(pool, [np.array([1.0, 0.0])], seed=1, restarts=3)
     assert found.bleu >= grid - 1e-9
-    assert found.bleu == pytest.approx(pool.bleu(found.weights)) and np.abs(found.weights).sum() == pytest.approx(1)
+    assert found.bleu == pytest.approx(pool.bleu(found.weights)) and np.abs(
+        found.weights
+    ).sum() == pytest.approx(1)
     again = mert.mert(pool, [np.array([1.0, 0.0])], seed=1, restarts=3, threads=3)
     assert (again.weights == found.weights).all()
 
@@ -103,7 +118,9 @@ def test_logistic_is_at_its_minimum() -> None:
     scale = np.sqrt((rows**2).mean(0))
 
     def cost(weights: np.ndarray) -> float:
-        return float(np.log1p(np.exp(-rows @ weights)).sum() + 1e-3 * len(rows) * ((weights * scale) ** 2).sum() / 2)
+        return float(
+            np.log1p(np.exp(-rows @ weights)).sum() + 1e-3 * len(rows) * ((weights * scale) ** 2).sum() / 2
+        )
 
     found = logistic(rows, 1e-3)
     for axis in range(3):
@@ -120,18 +137,24 @@ def test_regression_test_of_moses(nmt_data: Path) -> None:
 
 
 def test_batch_mira_on_a_real_list(nmt_data: Path) -> None:
-    """Moses' kbmira estimates 0.5653 to 0.5658 on lists of this development set; ours is scored on the list itself."""
+    """Moses' kbmira estimates 0.5653 to 0.5658 on lists of this development set; ours is scored on the list
+    itself."""
     folder = nmt_data / "moses-multi30k"
-    pool = pools.from_nbest([str(folder / "out" / "val.100best.segalign.gz")], [str(folder / "corpus" / "val.tok.fr")])
+    pool = pools.from_nbest(
+        [str(folder / "out" / "val.100best.segalign.gz")], [str(folder / "corpus" / "val.tok.fr")]
+    )
     found = kbmira(pool, np.zeros(len(pool.names)), 1, MiraConfig(passes=20))
     assert found.bleu > 0.565
 
 
 @pytest.mark.parametrize("runs", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
 def test_real_pools(runs: int, nmt_data: Path) -> None:
-    """At least what Moses' mert found on the union of the pools, within 0.001; its own weights give the BLEU it printed."""
+    """At least what Moses' mert found on the union of the pools, within 0.001; its own weights give the BLEU
+    it printed."""
     folder = nmt_data / "moses-multi30k" / "mert"
-    features, scores = ([str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores"))
+    features, scores = (
+        [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores")
+    )
     pool = pools.from_moses(features, scores)
     match = re.search(r"Best point: (.*) => (\S+)", (folder / f"run{runs}.best-point.txt").read_text())
     assert match

@@ -14,7 +14,10 @@ from smt_bridge.tuning.bleu import References, bleu
 
 def test_statistics_are_sacrebleus() -> None:
     hypotheses = ["the cat sat on the mat", "a", "the the the the", "x y z w v"]
-    references = [["the cat is on the mat", "a b", "the the cat", "x y z w v"], ["there is a cat on the mat .", "c", "the dog", "q"]]
+    references = [
+        ["the cat is on the mat", "a b", "the the cat", "x y z w v"],
+        ["there is a cat on the mat .", "c", "the dog", "q"],
+    ]
     theirs = SentenceStatistics(hypotheses, references, "none").rows
     for hypothesis, row, *others in zip(hypotheses, theirs, *references, strict=True):
         ours = References([other.split() for other in others]).statistics(hypothesis.split())
@@ -22,15 +25,25 @@ def test_statistics_are_sacrebleus() -> None:
 
 
 def test_corpus_bleu_is_sacrebleus() -> None:
-    hypotheses, references = ["the cat sat on the mat today", "a b c d e f"], ["the cat sat on the mat", "a b c d e g h i"]
-    rows = [References([reference.split()]).statistics(hypothesis.split()) for hypothesis, reference in zip(hypotheses, references, strict=True)]
+    hypotheses, references = (
+        ["the cat sat on the mat today", "a b c d e f"],
+        ["the cat sat on the mat", "a b c d e g h i"],
+    )
+    rows = [
+        References([reference.split()]).statistics(hypothesis.split())
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
     expected = SentenceStatistics(hypotheses, [references], "none").bleu().score
     assert 100 * float(bleu(np.sum(np.array(rows, float), 0))) == pytest.approx(expected, abs=1e-9)
     assert bleu(np.array([[1, 2, 0, 1, 0, 0, 0, 0, 2.0]]))[0] == 0
 
 
-def write(folder: Path, rows: list[tuple[int, str, str]], references: list[str]) -> tuple[list[str], list[str]]:
-    (folder / "n").write_text("".join(f"{number} ||| {text} ||| {features} ||| 0\n" for number, text, features in rows))
+def write(
+    folder: Path, rows: list[tuple[int, str, str]], references: list[str]
+) -> tuple[list[str], list[str]]:
+    (folder / "n").write_text(
+        "".join(f"{number} ||| {text} ||| {features} ||| 0\n" for number, text, features in rows)
+    )
     (folder / "r").write_text("".join(line + "\n" for line in references))
     return [str(folder / "n")], [str(folder / "r")]
 
@@ -41,7 +54,11 @@ GOOD = [(0, "a b c d", "A= 1 B= 2 3"), (0, "a b", "A= 1 B= 5 6"), (1, "x y z w",
 def test_union_and_names(tmp_path: Path) -> None:
     lists, references = write(tmp_path, [*GOOD, GOOD[-1]], ["a b c d", "x y z w"])
     pool = pools.from_nbest(lists, references)
-    assert pool.names == ["A_0", "B_0", "B_1"] and pool.starts.tolist() == [0, 2, 3]  # the repeated entry counts once
+    assert pool.names == ["A_0", "B_0", "B_1"] and pool.starts.tolist() == [
+        0,
+        2,
+        3,
+    ]  # the repeated entry counts once
     assert pools.to_weights(pool.names, np.array([1.0, 2.0, 3.0])) == {"A": [1.0], "B": [2.0, 3.0]}
     assert pools.from_weights(pool.names, {"B": [2.0, 3.0]}).tolist() == [0, 2, 3]
     assert pool.bleu(np.array([0, -1.0, 0])) == pytest.approx(1.0)
@@ -49,11 +66,19 @@ def test_union_and_names(tmp_path: Path) -> None:
 
 
 BAD = {
-    "no reference": ([*GOOD, (2, "q", "A= 1 B= 2 3")], ["a b c d", "x y z w"], "sentence 2, but .*r has 2 lines"),
+    "no reference": (
+        [*GOOD, (2, "q", "A= 1 B= 2 3")],
+        ["a b c d", "x y z w"],
+        "sentence 2, but .*r has 2 lines",
+    ),
     "no hypotheses": (GOOD, ["a b c d", "x y z w", "z"], "no hypotheses for sentence 2"),
     "no BLEU": (GOOD, ["q q q q", "r r r r"], "BLEU is 0 whatever the weights"),
     "sparse": ([(0, "a b c d", "A= 1 B_x= 2")], ["a b c d"], "sparse feature B_x"),
-    "other features": ([*GOOD, (1, "x", "A= 1 C= 2 3")], ["a b c d", "x y z w"], "n:4: features A.1. C.2., but the lines above"),
+    "other features": (
+        [*GOOD, (1, "x", "A= 1 C= 2 3")],
+        ["a b c d", "x y z w"],
+        "n:4: features A.1. C.2., but the lines above",
+    ),
 }
 
 
@@ -114,7 +139,9 @@ def test_damaged_moses_files(features: str, scores: str, message: str, tmp_path:
 )
 def test_numbers_of_moses_files(old: str, new: str, tmp_path: Path) -> None:
     (tmp_path / "f").write_text(FEATURES.replace(old, new))
-    (tmp_path / "s").write_text(SCORES.replace(" 0 2 9", " 99999999999999999 2 9") if "99999999999999999" in new else SCORES)
+    (tmp_path / "s").write_text(
+        SCORES.replace(" 0 2 9", " 99999999999999999 2 9") if "99999999999999999" in new else SCORES
+    )
     with pytest.raises(DataError) as error:
         pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
     assert len(str(error.value)) < 500 + len(str(tmp_path))
@@ -133,7 +160,9 @@ def exported(folder: Path, lists: pools.Lists) -> tuple[str, str]:
 
 
 def test_what_is_exported_is_read(tmp_path: Path) -> None:
-    lists = pools.read_nbest(*write(tmp_path, [GOOD[0], *GOOD, (1, "x y", "A= -0.25 B= 1e-07 123457")], ["a b c d", "x y z w"]))
+    lists = pools.read_nbest(
+        *write(tmp_path, [GOOD[0], *GOOD, (1, "x y", "A= -0.25 B= 1e-07 123457")], ["a b c d", "x y z w"])
+    )
     features, scores = exported(tmp_path, lists)
     before, after = pools.make(*lists), pools.from_moses([features], [scores])
     assert before.names == after.names and before.starts.tolist() == after.starts.tolist()
@@ -144,13 +173,24 @@ def test_what_is_exported_is_read(tmp_path: Path) -> None:
 
 
 def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
-    """Byte for byte the files of Moses' extractor: of its own regression test, one to five lists together, and of a real tuning."""
+    """Byte for byte the files of Moses' extractor: of its own regression test, one to five lists together,
+    and of a real tuning."""
     folder = nmt_data / "moses-regression" / "tests" / "mert.extractor-txt"
-    truth = [line.partition("=")[2] for line in files.read_lines(folder / "truth" / "results.txt") if line.startswith("STDOUT_")]
+    truth = [
+        line.partition("=")[2]
+        for line in files.read_lines(folder / "truth" / "results.txt")
+        if line.startswith("STDOUT_")
+    ]
     paths, ours = [], []
     for number in range(1, 6):
         paths.append(str(tmp_path / str(number)))
-        files.write_text(paths[-1], (line.replace("|||", " |||") for line in files.read_lines(folder / "data" / f"nbest.{number}.gz")))
+        files.write_text(
+            paths[-1],
+            (
+                line.replace("|||", " |||")
+                for line in files.read_lines(folder / "data" / f"nbest.{number}.gz")
+            ),
+        )
         for path in exported(tmp_path, pools.read_nbest(paths, [str(folder / "data" / "reference")])):
             ours += list(files.read_lines(path))
     assert ours == truth and len(ours) > 29000
@@ -161,13 +201,26 @@ def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
 
 
 def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
-    """Every row of Moses' regression test mert.extractor-txt: after each of five lists all entries so far, repeated ones once."""
+    """Every row of Moses' regression test mert.extractor-txt: after each of five lists all entries so far,
+    repeated ones once."""
     folder = nmt_data / "moses-regression" / "tests" / "mert.extractor-txt"
-    truth = [line.partition("=")[2] for line in files.read_lines(folder / "truth" / "results.txt") if line.startswith("STDOUT_")]
+    truth = [
+        line.partition("=")[2]
+        for line in files.read_lines(folder / "truth" / "results.txt")
+        if line.startswith("STDOUT_")
+    ]
     starts = [row for row, line in enumerate(truth) if line.startswith("SCORES_TXT_BEGIN")]
-    blocks = [[[int(word) for word in line.split()] for line in truth[row + 1 : row + 1 + int(truth[row].split()[2])]] for row in starts]
+    blocks = [
+        [
+            [int(word) for word in line.split()]
+            for line in truth[row + 1 : row + 1 + int(truth[row].split()[2])]
+        ]
+        for row in starts
+    ]
     references = [References([line.split()]) for line in files.read_lines(folder / "data" / "reference")]
-    entries: list[dict[str, list[int]]] = [{} for _ in references]  # features and statistics -> statistics, in order
+    entries: list[dict[str, list[int]]] = [
+        {} for _ in references
+    ]  # features and statistics -> statistics, in order
     ours = []
     for number in range(1, 6):
         for hypothesis in nbest.read(folder / "data" / f"nbest.{number}.gz"):
@@ -175,4 +228,6 @@ def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
             entries[hypothesis.sentence].setdefault(f"{hypothesis.features} {row}", row)
         ours += [list(found.values()) for found in entries]
     assert len(blocks) == 50 and sum(map(len, blocks)) > 14000
-    assert [sorted(rows) for rows in ours] == [sorted(rows) for rows in blocks]  # it keeps another of two equal rows
+    assert [sorted(rows) for rows in ours] == [
+        sorted(rows) for rows in blocks
+    ]  # it keeps another of two equal rows
