@@ -3,7 +3,7 @@ alike.
 
 @dataclass
 class SearchConfig:
-    beam: int = number(10, least=1)  # hypotheses kept
+    beam: int = number(10, least=1, help="hypotheses kept")
     normalize: str = choice("length", "none", "gnmt")  # the first is the default
 
 check(SearchConfig(beam=0), "search.")    # ConfigError: search.beam: 0 is out of range, expected 1 or more
@@ -17,7 +17,7 @@ from typing import Any
 from nmt.errors import ConfigError
 from nmt.numbers import LARGEST, shown
 
-ALLOWED = "allowed"  # key of a field's metadata
+ALLOWED, HELP = "allowed", "help"  # keys of a field's metadata
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,24 @@ def number(
     most: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    help: str = "",
 ) -> Any:
     """A field of a dataclass: a number, or a list of numbers, with its range. A list's elements each have the
-    range."""
-    metadata = {ALLOWED: Range(least, most, above, below)}
+    range. `help`: what it means, as --help says it."""
+    metadata = {ALLOWED: Range(least, most, above, below), HELP: help}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def choice(default: str, *others: str) -> Any:
-    """A field of a dataclass: one of some words."""
-    return field(default=default, metadata={ALLOWED: (default, *others)})
+def choice(default: str, *others: str, help: str = "") -> Any:
+    """A field of a dataclass: one of some words, the default first."""
+    return field(default=default, metadata={ALLOWED: (default, *others), HELP: help})
+
+
+def setting(default: Any, help: str = "") -> Any:
+    """A field of a dataclass: a flag, a text, or whatever else has no range."""
+    return field(default=default, metadata={HELP: help})
 
 
 def problem(item: "Field[Any]", value: Any) -> str:

@@ -66,10 +66,11 @@ def add_setting(
     *flags: str,
     **kwargs: Any,
 ) -> None:
-    """An option for a field of a configuration's dataclass: `--name`, with the default, type and range that
-    stand there."""
+    """An option for a field of a configuration's dataclass: `--name`, with the default, type, range and help
+    text that stand there."""
     item = next(item for item in fields(config) if item.name == name)
     allowed = item.metadata.get(settings.ALLOWED)
+    kwargs.setdefault("help", item.metadata.get(settings.HELP))
     default = (
         item.default
         if item.default is not MISSING

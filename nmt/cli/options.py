@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nmt import __version__, signals
+from nmt import __version__, plugins, signals
 from nmt.cli import streams
 from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of, positive
 from nmt.errors import ConfigError, UserError, one_line
@@ -253,6 +253,7 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
 def whole(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> None:
     """A command, and all that it has printed, be it --help."""
     try:
+        plugins.load()
         command(argv)
     except SystemExit:
         streams.flush()

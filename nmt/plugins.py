@@ -1,0 +1,22 @@
+"""Modules of the user's own, imported before a command starts: NMT_PLUGINS="my_model,my_feature".
+
+Each adds its classes to the registries (plain dicts, see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker
+processes inherit the variable, so they know the same classes.
+"""
+
+import importlib
+import os
+
+from nmt.errors import ConfigError
+
+VARIABLE = "NMT_PLUGINS"
+
+
+def load() -> None:
+    """Import the modules that NMT_PLUGINS names, separated by commas. ConfigError for one that cannot be
+    imported."""
+    for name in filter(None, (part.strip() for part in os.environ.get(VARIABLE, "").split(","))):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ConfigError(f"{VARIABLE}: {name}: {error}; is its folder in PYTHONPATH?") from error
