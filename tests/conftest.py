@@ -1,8 +1,10 @@
 """Shared by all tests: the installed commands, the real data where it lies, and one tiny trained run."""
 
+import gzip
 import importlib.util
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -177,6 +179,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command:
     done = command("nmt-train", folder / "train.yaml")
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def examples(tmp_path: Path, grammar: ModuleType) -> Path:
+    """What the examples of the documentation work on: a corpus, two small runs, a phrase-based system, a
+    phrase table and an n-gram model."""
+    golden = ROOT / "tests" / "golden" / "0.5.0"
+    write_corpus(tmp_path, grammar, 200, seed=3)
+    shutil.copytree(golden / "translator", tmp_path / "runs" / "en-fr")
+    shutil.copytree(golden / "lm", tmp_path / "runs" / "lm")
+    shutil.copytree(golden / "phrase-based", tmp_path / "model")
+    shutil.copy(golden / "phrase-based" / "phrase-table.gz", tmp_path / "table.gz")
+    arpa = gzip.decompress((golden / "phrase-based" / "lm.arpa.gz").read_bytes())
+    (tmp_path / "lm.arpa").write_bytes(arpa)
+    return tmp_path
 
 
 ATTENTIVE = {
