@@ -40,9 +40,9 @@ class TrainingConfig:
     optimizer: str = choice(*OPTIMIZERS)  # adadelta is that of the papers
     learning_rate: float = number(1.0, least=0)  # 1 for adadelta; about 0.001 for adam
     warmup: int = number(0, least=0)  # updates over which the rate rises to learning_rate in a straight line
-    schedule: str = choice(
-        *SCHEDULES
-    )  # after the warm-up; inverse_sqrt: learning_rate √(warmup / updates). See also decay
+    # after the warm-up: inverse_sqrt: learning_rate √(warmup / updates); linear: down to 0 at max_steps.
+    # See also decay
+    schedule: str = choice(*SCHEDULES)
     rho: float = number(0.95, least=0, below=1)  # adadelta only
     eps: float = number(1e-6, above=0)  # adadelta only
     clip: float = number(1.0, least=0)  # largest total norm of a gradient; 0: none
@@ -88,6 +88,10 @@ class TrainingConfig:
         settings.check(self, "training.")
         if self.schedule == "inverse_sqrt" and not self.warmup:
             raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
+        if self.schedule == "linear" and self.max_steps <= self.warmup:
+            raise ConfigError(
+                "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup"
+            )
         if self.metric == "bleu" and not self.dev_beam:
             raise ConfigError("training.metric: bleu needs dev_beam of 1 or more")
 
@@ -238,7 +242,7 @@ def update(job: Job, batches: Sequence[Batch | Chunk]) -> tuple[float, float]:
         job.optimizer,
         config.learning_rate
         * job.progress.decayed
-        * scheduled(config.schedule, config.warmup, job.progress.step + 1),
+        * scheduled(config.schedule, config.warmup, job.progress.step + 1, config.max_steps),
     )
     job.optimizer.step()
     return cost, norm

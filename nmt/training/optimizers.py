@@ -2,7 +2,7 @@
 gradient norm."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -64,15 +64,30 @@ def make_optimizer(
     raise ConfigError(f"training.optimizer: {name!r} is unknown, expected one of {', '.join(OPTIMIZERS)}")
 
 
-SCHEDULES = ("constant", "inverse_sqrt")
+Schedule = Callable[[int, int, int], float]  # warmup, update from 1, last update -> factor of the rate
 
 
-def scheduled(schedule: str, warmup: int, step: int) -> float:
-    """Factor of the learning rate at update `step`, from 1: min(1, step / warmup), then 1 or √(warmup / step)
-    (Vaswani et al. 2017)."""
-    if step < warmup:
-        return step / warmup
-    return math.sqrt(warmup / step) if schedule == "inverse_sqrt" else 1.0
+def constant(warmup: int, step: int, last: int) -> float:
+    return 1.0
+
+
+def inverse_sqrt(warmup: int, step: int, last: int) -> float:
+    """√(warmup / step) (Vaswani et al. 2017)."""
+    return math.sqrt(warmup / step)
+
+
+def linear(warmup: int, step: int, last: int) -> float:
+    """A straight line from 1 after the warm-up to 0 after update `last`: the last update has still a rate."""
+    return max(0.0, (last + 1 - step) / (last + 1 - warmup))
+
+
+SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_sqrt, "linear": linear}
+
+
+def scheduled(schedule: str, warmup: int, step: int, last: int = 0) -> float:
+    """Factor of the learning rate at update `step`, from 1: step / warmup until `warmup`, then that of the
+    schedule. `last`: training.max_steps."""
+    return step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)
 
 
 def rate_of(optimizer: Optimizer) -> float:

@@ -65,8 +65,9 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schedule": "cosine"}, "expected one of 'constant', 'inverse_sqrt'"),
+        ({"schedule": "cosine"}, "expected one of 'constant', 'inverse_sqrt', 'linear'"),
         ({"schedule": "inverse_sqrt"}, "needs warmup"),
+        ({"schedule": "linear", "warmup": 9, "max_steps": 9}, "linear needs max_steps"),
         ({"label_smoothing": 1.0}, "range"),
         ({"accumulate": 0}, r"training\.accumulate: 0 is out of range, expected 1 or more"),
         ({"warmup": -1}, "range"),
