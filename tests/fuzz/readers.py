@@ -104,7 +104,7 @@ def overrides(folder: Path) -> None:
 
 def old_run(folder: Path) -> None:
     """A run of version 0.1, which has no checksums; quick to load."""
-    shutil.copytree(ROOT / "tests" / "golden" / "run-1", folder / "run")
+    shutil.copytree(ROOT / "tests" / "golden" / "0.1.0" / "translator", folder / "run")
     place = folder / "run" / "config.yaml"
     place.write_text(place.read_text(encoding="utf-8").replace("ize: true", "ize: false"), encoding="utf-8")
 

@@ -9,7 +9,7 @@ import torch
 from nmt import checkpoint, run_directory
 from nmt.errors import CheckpointError
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "run-1"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.1.0" / "translator"
 
 
 @pytest.fixture
