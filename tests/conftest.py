@@ -2,13 +2,19 @@
 
 import gzip
 import importlib.util
+import json
 import logging
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -64,10 +70,101 @@ def grammar() -> ModuleType:
     return load_recipe("grammar")
 
 
+class Forks:
+    """The client of tests/fork_server.py."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.env = folder / "socket", dict(os.environ)
+        theirs, self.life = os.pipe()
+        line = [sys.executable, "-P", str(ROOT / "tests" / "fork_server.py"), str(self.path), str(theirs)]
+        self.server = subprocess.Popen(line, pass_fds=[theirs])
+        os.close(theirs)
+
+    def can_run(self, env: dict[str, str]) -> bool:
+        """What libraries read when they are imported has not changed since."""
+        early = ("OMP", "MKL", "ATEN", "PYTHON", "NUMBA", "LC_", "LANG", "PATH")
+        return all(
+            env.get(name) == self.env.get(name) for name in {*env, *self.env} if name.startswith(early)
+        )
+
+    def connect(self) -> socket.socket:
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(str(self.path))
+                return connection
+            except (FileNotFoundError, ConnectionRefusedError):
+                connection.close()
+                assert self.server.poll() is None, "tests/fork_server.py has ended"
+                time.sleep(0.05)
+
+    def run(
+        self, argv: list[str], given: bytes, timeout: float, cwd: Path | None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """As subprocess.run does with input, capture_output and timeout."""
+        ends = [os.pipe() for _ in range(3)]
+        (stdin, feed), (out, stdout), (err, stderr) = ends
+        request = {"argv": argv, "env": dict(os.environ), "cwd": str(cwd or Path.cwd())}
+        with self.connect() as connection, ThreadPoolExecutor(3) as pool:
+            line = json.dumps(request).encode() + b"\n"
+            sent = socket.send_fds(connection, [line], [stdin, stdout, stderr])
+            connection.sendall(line[sent:])
+            for end in (stdin, stdout, stderr):
+                os.close(end)
+            pool.submit(write_all, feed, given)
+            printed, told = pool.submit(read_all, out), pool.submit(read_all, err)
+            with connection.makefile() as answers:
+                child = int(answers.readline())
+                connection.settimeout(timeout)
+                try:
+                    status = int(answers.readline())
+                except TimeoutError:
+                    os.kill(child, signal.SIGKILL)
+                    raise subprocess.TimeoutExpired(argv, timeout) from None
+            return subprocess.CompletedProcess(argv, status, printed.result(), told.result())
+
+    def stop(self) -> None:
+        os.close(self.life)
+        self.server.wait()
+
+
+def write_all(end: int, text: bytes) -> None:
+    with suppress(BrokenPipeError), open(end, "wb") as stream:
+        stream.write(text)
+
+
+def read_all(end: int) -> bytes:
+    with open(end, "rb") as stream:
+        return stream.read()
+
+
 @pytest.fixture(scope="session")
-def command() -> Command:
-    """Run an installed command: command("nmt-score", "run", ..., input="text") -> completed process with text
-    output."""
+def forks(tmp_path_factory: pytest.TempPathFactory, decoder_cache: None) -> Iterator[Forks]:
+    with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
+        server = Forks(Path(folder))
+        yield server
+        server.stop()
+
+
+def plain(
+    argv: list[str], given: bytes | None, timeout: float, cwd: Path | None, env: dict[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        argv,
+        input=given,
+        capture_output=True,
+        timeout=timeout,
+        cwd=cwd,
+        env={**os.environ, **env},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def command(forks: Forks) -> Command:
+    """Run a command: command("nmt-score", "run", ..., input="text") -> completed process with text output.
+    It is the installed one, forked from a process that has imported its libraries; `installed=True`, or
+    variables of its own, start the script itself."""
 
     def call(
         name: str,
@@ -75,19 +172,16 @@ def command() -> Command:
         input: str | bytes | None = "",
         timeout: float = HANG,
         cwd: Path | None = None,
+        installed: bool = False,
         **env: str,
     ) -> subprocess.CompletedProcess[str]:
         assert (BIN / name).exists(), f"{name} is not installed beside {sys.executable}"
         given = input.encode() if isinstance(input, str) else input
-        done = subprocess.run(
-            [str(BIN / name), *map(str, args)],
-            input=given,
-            capture_output=True,
-            timeout=timeout,
-            cwd=cwd,
-            env={**os.environ, **env},
-            check=False,
-        )
+        argv = [str(BIN / name), *map(str, args)]
+        if installed or env or given is None or not forks.can_run(dict(os.environ)):
+            done = plain(argv, given, timeout, cwd, env)
+        else:
+            done = forks.run(argv, given, timeout, cwd)
         # Decoded by hand: text mode would turn \r into a line end.
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -42,7 +42,7 @@ def test_carriage_return_and_byte_order_mark_are_removed_with_a_warning(
     [
         (b"good\nb\xe9d\n", ":2: byte 0xe9 at column 2 is not UTF-8"),
         (b"good\n\na\0b\n", ":3: NUL"),
-        (gzip.compress(b"x\n" * 9999)[:-20], "broken gzip"),
+        (gzip.compress(b"x\n" * 9999, mtime=0)[:-20], "broken gzip"),
         (b"surrogate \xed\xa0\x80\n", ":1: byte 0xed"),
     ],
 )

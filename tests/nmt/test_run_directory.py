@@ -96,9 +96,7 @@ def another_version(folder: Path) -> None:
     (folder / "version").write_text("nmt-run 2\n")
 
 
-@pytest.mark.parametrize(
-    "fill", [version, right_version, no_config, another_version, lambda folder: None], ids=str
-)
+@pytest.mark.parametrize("fill", [version, right_version, no_config, another_version, lambda folder: None])
 def test_only_what_is_provably_a_run_is_removed(fill: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.c").write_text("years of work")

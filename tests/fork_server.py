@@ -1,0 +1,92 @@
+"""A process that has imported the libraries once and forks for each command that a test runs: an interpreter
+with torch takes two seconds to start, a fork a hundredth of one.
+
+    python -P tests/fork_server.py SOCKET LIFE
+
+SOCKET is the path to listen on; LIFE the number of a pipe's end, and the server ends when the other is
+closed. A request is one line of JSON with the command's standard streams attached; the answer is the
+process's number, and its exit status when it has ended. A forked command is what the console script would
+be: its own process, arguments, environment, folder and streams.
+"""
+
+import contextlib
+import importlib
+import importlib.metadata
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+HEAVY = ("torch", "numpy", "omegaconf", "sacrebleu", "sacremoses", "subword_nmt.apply_bpe", "tqdm", "numba")
+Entry = Callable[[], int]
+
+
+def import_everything() -> None:
+    """Heavy libraries, and every module of ours."""
+    for name in HEAVY:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for package in ("nmt", "smt_bridge"):
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+
+
+def serve(path: str, life: int) -> Entry:
+    """Fork for each request until LIFE is closed; returns, in a forked process only, what it has to call."""
+    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="console_scripts")}
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([listener, life], [], [])
+        if life in ready:
+            sys.exit()
+        connection, _ = listener.accept()
+        if os.fork():
+            connection.close()
+            continue
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        listener.close()
+        os.close(life)
+        return handle(connection, entries)
+
+
+def handle(connection: socket.socket, entries: dict[str, importlib.metadata.EntryPoint]) -> Entry:
+    """Fork the command and answer for it; returns in the command's process only."""
+    line, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+    while not line.endswith(b"\n"):
+        line += connection.recv(1 << 20)
+    request = json.loads(line)
+    if child := os.fork():
+        for stream in streams:
+            os.close(stream)
+        connection.sendall(f"{child}\n".encode())
+        _, status = os.waitpid(child, 0)
+        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        os._exit(0)
+    connection.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.__stderr__ = open(
+        2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False
+    )
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv = request["argv"]
+    entry: Entry = entries[os.path.basename(sys.argv[0])].load()
+    return entry
+
+
+if __name__ == "__main__":
+    import_everything()
+    sys.exit(serve(sys.argv[1], int(sys.argv[2]))())
