@@ -44,7 +44,7 @@ def serve(path: str, life: int) -> Entry:
     listener.listen()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        ready, _, _ = select.select([listener, life], [], [])
+        ready, _, _ = select.select([listener.fileno(), life], [], [])
         if life in ready:
             sys.exit()
         connection, _ = listener.accept()
@@ -74,11 +74,9 @@ def handle(connection: socket.socket, entries: dict[str, importlib.metadata.Entr
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = sys.__stderr__ = open(
-        2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False
-    )
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])

@@ -29,7 +29,7 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
             ]
         )
     )
-    first, told = 0.0, []
+    first, told = 0.0, list[str]()
     for name in names:
         scores, chances = [], []
         for seed in SEEDS:

@@ -235,20 +235,23 @@ ONSETS = "b br d dr f g gr k l m n p r s st t tr v z".split()
 RHYMES = "a al an ar e el en er i il in ir o ol on or u ul un ur".split()
 
 
+Token = tuple[str, int]  # a word and its mark
+
+
 @dataclass
 class Pair:
     """Tokens of a sentence and its translation; equal numbers mark words that translate each other."""
 
-    source: list[tuple[str, int]] = field(default_factory=list)
-    target: list[tuple[str, int]] = field(default_factory=list)
+    source: list[Token] = field(default_factory=list)
+    target: list[Token] = field(default_factory=list)
 
 
 @dataclass
 class Noun:
     """A noun phrase: its words on both sides, and what a verb has to know of it."""
 
-    source: list[tuple[str, int]]
-    target: list[tuple[str, int]]
+    source: list[Token]
+    target: list[Token]
     person: int  # 0 je, 1 il or elle, 2 nous, 3 ils
     definite: bool = False
 
@@ -280,7 +283,7 @@ class Writer:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def both(self, english: str, french: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    def both(self, english: str, french: str) -> tuple[list[Token], list[Token]]:
         """An expression of several words as one block."""
         mark = self.number()
         return [(word, mark) for word in english.split()], [(word, mark) for word in french.split()]
@@ -327,7 +330,9 @@ class Writer:
             target = [*target, *contract("de", other.target, mark)]
         return Noun(source, target, 3 if many else 1, definite=True)
 
-    def determine(self, source: list, target: list, many: bool, gender: str) -> tuple[list, list]:
+    def determine(
+        self, source: list[Token], target: list[Token], many: bool, gender: str
+    ) -> tuple[list[Token], list[Token]]:
         mark = self.number()
         start = vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
@@ -372,8 +377,8 @@ class Writer:
             (1, self.play),
             (1, self.idiom),
         ]
-        weights, makers = zip(*options, strict=True)
-        return self.random.choices(makers, weights)[0](subject)
+        makers = [make for _, make in options]
+        return self.random.choices(makers, [weight for weight, _ in options])[0](subject)
 
     def predicate(
         self, subject: Noun, verb: list[str], object_pronoun: tuple[str, str] | None = None
@@ -487,7 +492,7 @@ class Writer:
                 return Pair([*pair.source, (".", mark)], [*pair.target, (".", mark)])
 
 
-def contract(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[str, int]]:
+def contract(word: str, target: list[Token], mark: int) -> list[Token]:
     """de + le = du, de + les = des, de + un = d'un."""
     first, first_mark = target[0]
     if first in ("le", "les"):
@@ -497,7 +502,7 @@ def contract(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[
     return [("d'" if vowel(first) else word, mark), *target]
 
 
-def elide(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[str, int]]:
+def elide(word: str, target: list[Token], mark: int) -> list[Token]:
     """que + il = qu'il, si + il = s'il (but si elle)."""
     first = target[0][0]
     if word == "que" and vowel(first):
@@ -507,7 +512,7 @@ def elide(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[str
     return [(word, mark), *target]
 
 
-def text(tokens: list[tuple[str, int]]) -> str:
+def text(tokens: list[Token]) -> str:
     """As people write: no blank before the full stop or after an apostrophe, a capital first."""
     line = " ".join(word for word, _ in tokens).replace("' ", "'").replace(" .", ".")
     return line[0].upper() + line[1:]

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tarfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from nmt import files
 from nmt.errors import DataError, UserError
@@ -47,15 +47,15 @@ def copy(archive: Path, member: str, sink: files.Output) -> None:
         return
     with tarfile.open(archive) as box:
         try:
-            stream = box.extractfile(member)
+            packed = box.extractfile(member)
         except KeyError:
-            stream = None
-        if stream is None:
+            packed = None
+        if packed is None:
             raise DataError(f"{archive}: has no file {member}; it has {', '.join(box.getnames()[:6])} ...")
-        lines(stream, member, sink)  # type: ignore[arg-type]
+        lines(packed, member, sink)
 
 
-def lines(stream: BinaryIO, member: str, sink: files.Output) -> None:
+def lines(stream: IO[bytes], member: str, sink: files.Output) -> None:
     if member.endswith(".gz"):
         with gzip.open(stream) as unpacked:
             shutil.copyfileobj(unpacked, sink.stream)

@@ -10,23 +10,25 @@ from timing import interleave, report  # first: it sets the thread policy
 import argparse
 import random
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from nmt import fastmath, files
 from nmt.data.batches import Batch, make_batch
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
 from nmt.run import Run
-from nmt.search.beam import BeamConfig
+from nmt.search.config import BeamConfig
 from nmt.training.optimizers import clip, make_optimizer
 
 # name, model, words, words a sentence, rounds. OpenNMT-py trains 1,190 and Joey 830 target words a CPU second
 # of the first kind.
-SIZES: list[tuple[str, dict[str, Any], int, int, int]] = [
+SIZES: list[tuple[str, dict[str, str | int], int, int, int]] = [
     (
         "attention, 2 x 256 / 512 units, 6,478 words",
         {"encoder": "birnn", "encoder_hidden": 256, "attention": 512, "embedding": 256, "hidden": 512},
@@ -56,18 +58,18 @@ def training() -> None:
     rng = random.Random(1)
     for name, options, words, length, rounds in SIZES:
         torch.manual_seed(0)
-        config = ModelConfig(
-            **{"maxout": 256, "bias": True, "init": "uniform", "init_scale": 0.1, "dropout": 0.2, **options}
-        )
+        config = ModelConfig(maxout=256, bias=True, init="uniform", init_scale=0.1, dropout=0.2)
+        for key, value in options.items():
+            setattr(config, key, value)
         model, batch = Translator(config, words, words), batch_of(rng, words, length)
         optimizer = make_optimizer("adam", model.parameters(), 1e-4, 0, 0)
 
         def step(
             back_end: str,
-            mode: AbstractContextManager[Any],
+            mode: AbstractContextManager[object],
             model: Translator = model,
             batch: Batch = batch,
-            optimizer: Any = optimizer,
+            optimizer: Optimizer = optimizer,
         ) -> None:
             fastmath.use(back_end)
             optimizer.zero_grad()
@@ -76,10 +78,10 @@ def training() -> None:
             clip(model.parameters(), 1.0)
             optimizer.step()
 
-        variants = {
-            "fp32, MKL": lambda step=step: step("mkl", nullcontext()),
-            "fp32, oneDNN": lambda step=step: step("onednn", nullcontext()),
-            "bf16": lambda step=step: step("mkl", fastmath.Mixed()),
+        variants: dict[str, Callable[[], object]] = {
+            "fp32, MKL": partial(step, "mkl", nullcontext()),
+            "fp32, oneDNN": partial(step, "onednn", nullcontext()),
+            "bf16": partial(step, "mkl", fastmath.Mixed()),
         }
         if not fastmath.flags() & {"avx512_bf16", "amx_bf16"}:
             del variants["bf16"]
@@ -89,8 +91,8 @@ def training() -> None:
             seconds,
             "bf16 1.8x MKL and 1.3x the faster fp32; 1,550 words a CPU second of the first size",
         )
-        for variant, value in seconds.items():
-            print(f"  {variant:<52} {batch.target_tokens / value:,.0f} target words a CPU second")
+        for variant, spent in seconds.items():
+            print(f"  {variant:<52} {batch.target_tokens / spent:,.0f} target words a CPU second")
 
 
 def translating(directory: str, path: str) -> None:

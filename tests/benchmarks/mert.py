@@ -15,15 +15,19 @@ from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
 
 
+def load(folder: Path, runs: int) -> tuple[pools.Pool, np.ndarray]:
+    """The pool of some rounds of Moses' own tuning, and where the next one begins."""
+    features, scores = (
+        [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores")
+    )
+    start = np.array((folder / f"run{runs}.init.opt").read_text().split("\n")[0].split(), float)
+    return pools.from_moses(features, scores), start
+
+
 def main() -> None:
     folder = Path(os.environ["NMT_DATA"]) / "moses-multi30k" / "mert"
     for runs in (1, 2, 8):
-        features, scores = (
-            [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)]
-            for kind in ("features", "scores")
-        )
-        pool = pools.from_moses(features, scores)
-        start = np.array((folder / f"run{runs}.init.opt").read_text().split("\n")[0].split(), float)
+        pool, start = load(folder, runs)
         theirs = (folder / f"run{runs}.best-point.txt").read_text().split("=>")[1].strip()
         clock = time.monotonic()
         found = mert.mert(pool, [start, np.ones(len(start))], seed=1, threads=2)
@@ -31,6 +35,7 @@ def main() -> None:
             f"rounds 1 to {runs}: {len(pool.features):,} hypotheses, BLEU {found.bleu:.6f}, Moses {theirs}, "
             f"{time.monotonic() - clock:.1f} s wall"
         )
+    pool, start = load(folder, 8)
     values = pool.features @ start
     clock = time.process_time()
     for axis in range(len(start)):

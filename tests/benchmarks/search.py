@@ -10,7 +10,8 @@ import torch
 from nmt import fastmath
 from nmt.models.config import ModelConfig
 from nmt.models.translator import Translator
-from nmt.search.beam import BeamConfig, search
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
 
 
 def main() -> None:

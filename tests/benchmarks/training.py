@@ -5,6 +5,7 @@ from timing import interleave, report  # first: it sets the thread policy
 
 import argparse
 import random
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -29,8 +30,10 @@ def cell() -> None:
     sizes, start, packed = [B] * T, torch.zeros(B, H), x.view(T * B, E)
     seconds = interleave(
         {
-            "nn.GRU (reset after U: another cell)": lambda: theirs(x)[0].sum().backward(),
-            "ours (eqs. 4.5-4.8), same lengths": lambda: ours.unroll(packed, sizes, start).sum().backward(),
+            "nn.GRU (reset after U: another cell)": lambda: torch.autograd.backward(theirs(x)[0].sum()),
+            "ours (eqs. 4.5-4.8), same lengths": lambda: torch.autograd.backward(
+                ours.unroll(packed, sizes, start).sum()
+            ),
         }
     )
     report(f"GRU layer, forward and backward, T {T} B {B} E {E} H {H}", seconds, "at most 1.05x the time")
@@ -107,16 +110,19 @@ def step() -> None:
     batch, grid = make_batch(sources, targets), padded(sources, targets)
     print(f"\n{batch.target_tokens} real of {T * B} target places")
 
-    def run(model: nn.Module, *inputs: object) -> None:
+    def run(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
         model.zero_grad(set_to_none=True)
-        model.loss(*inputs).backward()
+        torch.autograd.backward(loss())
+
+    def run_ours() -> None:
+        run(ours, lambda: ours.loss(batch))
 
     seconds = interleave(
-        {"nn.GRU, padded softmax": lambda: run(theirs, *grid), "ours": lambda: run(ours, batch)}, 5
+        {"nn.GRU, padded softmax": lambda: run(theirs, lambda: theirs.loss(*grid)), "ours": run_ours}, 5
     )
     report(f"whole step, c at every step, maxout {M}, V {V}, forward and backward", seconds, "at least 1.4x")
     seconds_of_step = seconds["ours"]
-    run(ours, batch)
+    run_ours()
     optimizers = {
         "torch Adadelta (foreach)": torch.optim.Adadelta(ours.parameters(), 1.0, 0.95, 1e-6, foreach=True),
         "our Adadelta, in blocks": Adadelta(ours.parameters()),
@@ -170,14 +176,14 @@ def b1() -> None:
     def plain() -> None:
         for grid in grids:
             adam.zero_grad()
-            (theirs.loss(*grid) / 900).backward()
+            torch.autograd.backward(theirs.loss(*grid) / 900)
             nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
             adam.step()
 
     def packed() -> None:
         for batch in ready:
             fused.zero_grad()
-            (ours.loss(batch) / batch.target_tokens).backward()
+            torch.autograd.backward(ours.loss(batch) / batch.target_tokens)
             clip(ours.parameters(), 1.0)
             fused.step()
 

@@ -7,11 +7,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from nmt.metrics import corpus_bleu
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -59,7 +62,7 @@ def test_it_is_one_file_without_network(page: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser(page: Path) -> Iterator[Any]:
+def browser(page: Path) -> "Iterator[Chrome]":
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
     driver = shutil.which("chromedriver")
     if driver is None:
@@ -79,14 +82,14 @@ def browser(page: Path) -> Iterator[Any]:
         opened.quit()
 
 
-def column(browser: Any, table: str, number: int) -> list[str]:
+def column(browser: "Chrome", table: str, number: int) -> list[str]:
     return [
         row.find_elements("tag name", "td")[number].text
         for row in browser.find_elements("css selector", f"#{table} tbody tr")
     ]
 
 
-def test_the_summary_sorts(browser: Any) -> None:
+def test_the_summary_sorts(browser: "Chrome") -> None:
     names = column(browser, "systems", 0)
     assert names == ["one", "two", "<run>"]
     assert column(browser, "systems", 1)[0] == f"{corpus_bleu(FIRST, [REFERENCES]).score:.2f}"
@@ -100,14 +103,14 @@ def test_the_summary_sorts(browser: Any) -> None:
     assert column(browser, "subsets", 0) == sorted(column(browser, "subsets", 0), reverse=True)
 
 
-def shown(browser: Any) -> list[int]:
+def shown(browser: "Chrome") -> list[int]:
     return [
-        int(article.get_attribute("data-line"))
+        int(article.get_attribute("data-line") or "")
         for article in browser.find_elements("css selector", "#sentences article")
     ]
 
 
-def fill(browser: Any, name: str, value: str) -> None:
+def fill(browser: "Chrome", name: str, value: str) -> None:
     field = browser.find_element("id", name)
     if field.tag_name == "select":
         field.find_element("css selector", f'option[value="{value}"]').click()
@@ -116,7 +119,7 @@ def fill(browser: Any, name: str, value: str) -> None:
         field.send_keys(value)
 
 
-def test_sentences_are_filtered(browser: Any) -> None:
+def test_sentences_are_filtered(browser: "Chrome") -> None:
     assert shown(browser) == list(range(1, 21))
     browser.find_element("id", "more").click()
     assert shown(browser) == list(range(21, 41))
@@ -144,7 +147,7 @@ def test_sentences_are_filtered(browser: Any) -> None:
     assert shown(browser) == [4] and "</script><b>" in browser.find_element("id", "sentences").text
 
 
-def test_curves_show_values_on_hover(browser: Any) -> None:
+def test_curves_show_values_on_hover(browser: "Chrome") -> None:
     figures = browser.find_elements("css selector", "#charts figure")
     titles = [figure.find_element("tag name", "figcaption").text for figure in figures]
     assert (
@@ -160,5 +163,5 @@ def test_curves_show_values_on_hover(browser: Any) -> None:
     assert tip.is_displayed() and tip.text.startswith("one: BLEU ") and ", n = " in tip.text
 
 
-def test_no_error_on_the_console(browser: Any) -> None:
+def test_no_error_on_the_console(browser: "Chrome") -> None:
     assert browser.get_log("browser") == []

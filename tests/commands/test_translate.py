@@ -196,14 +196,13 @@ def test_damaged_runs_are_refused_by_every_command(
     name: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
 ) -> None:
     def call(run: Path) -> str:
-        pair = ["--source", tiny / "dev.en", "--target", tiny / "dev.fr"]
-        arguments = {
+        lines: dict[str, list[object]] = {
             "nmt-translate": [run],
-            "nmt-score": [run, *pair],
+            "nmt-score": [run, "--source", tiny / "dev.en", "--target", tiny / "dev.fr"],
             "smt-score-table": ["-", "-f", f"translation={run}"],
-        }[name]
+        }
         text = "a ||| b ||| 1\n" if name == "smt-score-table" else "a\n"
-        return refused(command(name, *arguments, "--output", tmp_path / "out", input=text))
+        return refused(command(name, *lines[name], "--output", tmp_path / "out", input=text))
 
     for case in ("version", "weights", "vocabulary"):
         shutil.copytree(tiny / "run", tmp_path / case)
@@ -461,7 +460,7 @@ def test_alignments_and_unknown_words(
 ) -> None:
     """Word pairs for each line, inside both lines; with a model of whole words UNK becomes a source word or
     its translation."""
-    lines = run_translate(
+    translations = run_translate(
         command, attentive, "--tokenized", "--alignments", tmp_path / "a", text="the man sings\n\nthe dog\n"
     )
     pairs = [
@@ -469,9 +468,9 @@ def test_alignments_and_unknown_words(
         for line in (tmp_path / "a").read_text().split("\n")[:-1]
     ]
     assert len(pairs) == 3 and pairs[1] == [] and pairs[0]
-    for source, target, found in zip(("the man sings", "", "the dog"), lines, pairs, strict=True):
-        assert all(s < len(source.split()) and t < len(target.split()) for s, t in found)
-        assert {t for _, t in found} == set(range(len(target.split())))
+    for source, target, points in zip(("the man sings", "", "the dog"), translations, pairs, strict=True):
+        assert all(s < len(source.split()) and t < len(target.split()) for s, t in points)
+        assert {t for _, t in points} == set(range(len(target.split())))
     options = [
         "model.encoder=birnn",
         "model.attention=20",

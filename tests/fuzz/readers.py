@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from nmt.lm.dictionary import Dictionary
 from nmt.training import loop
 from smt_bridge import alignment, check_system, job, moses_ini, propose, reuse, weights
 from smt_bridge.cli import tune_nbest
+from smt_bridge.config import TuneConfig
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
@@ -49,7 +49,7 @@ def text(*lines: str) -> Callable[[Path], object]:
     )
 
 
-def drained(found: Iterable[Any]) -> int:
+def drained(found: Iterable[object]) -> int:
     return sum(1 for _ in found)
 
 
@@ -77,6 +77,11 @@ CONFIG = [
     "model: {embedding: 16, hidden: 24, maxout: 12, dropout: 0.1}", "training:", "  learning_rate: 0.01",
     "  max_steps: 60", "  cost: word",
 ]  # fmt: skip
+
+
+def write_curves(folder: Path) -> None:
+    for name in ("train", "dev"):
+        files.write_text(folder / f"{name}.tsv", ["step\tcost\tbleu", "10\t3.5\t1.5", "20\t3.25\tnan"])
 
 
 def read_arpa(path: Path) -> None:
@@ -181,10 +186,7 @@ READERS: dict[str, Reader] = {
         text("-1.5 ||| -1 -0.5", "-2", "-3.25"), "file", lambda path: correlation.read_scores(str(path))
     ),
     "train.tsv": Reader(
-        lambda folder: [
-            files.write_text(folder / f"{name}.tsv", ["step\tcost\tbleu", "10\t3.5\t1.5", "20\t3.25\tnan"])
-            for name in ("train", "dev")
-        ],
+        write_curves,
         "train.tsv",
         lambda path: list(curves.to_tsv({"run": curves.read(path.parent)})),
     ),
@@ -291,14 +293,14 @@ def read_job(path: Path) -> None:
 
 def tuned(folder: Path) -> None:
     (folder / "work").mkdir()
-    tuning.open_folder(folder / "work", {"model": "m"}, tuning.TuneConfig())
+    tuning.open_folder(folder / "work", {"model": "m"}, TuneConfig())
     made = tuning.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
-    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, tuning.TuneConfig()).save(made)
+    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, TuneConfig()).save(made)
 
 
 def read_tuned(path: Path) -> None:
-    tuning.open_folder(path.parent, {"model": "m"}, tuning.TuneConfig())
-    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, tuning.TuneConfig())
+    tuning.open_folder(path.parent, {"model": "m"}, TuneConfig())
+    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, TuneConfig())
     begun.load()
     begun.pool()
 

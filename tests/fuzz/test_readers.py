@@ -8,7 +8,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from types import FrameType
+from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -22,7 +23,7 @@ MEMORY = 3 << 30  # bytes beyond what the process has: far more than any of thes
 CASES = 500  # of each reader, in the slow ring
 
 
-def options(cases: int) -> Any:
+def options(cases: int) -> settings:
     return settings(
         max_examples=cases,
         derandomize=True,
@@ -38,7 +39,7 @@ def options(cases: int) -> Any:
 def bounded() -> Iterator[None]:
     """An AssertionError after SECONDS, a MemoryError above MEMORY."""
 
-    def late(number: int, frame: Any) -> NoReturn:
+    def late(number: int, frame: FrameType | None) -> NoReturn:
         raise AssertionError(f"not done in {SECONDS} s")
 
     used = (

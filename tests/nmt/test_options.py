@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from nmt.cli import options
+from nmt.cli.arguments import positive
 
 
 def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,7 +18,7 @@ def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert [options.bounded(count) for count in (16, 17)] == [16, 16]
     parser = options.Parser("a-command", "")
     options.add_compute(parser)
-    parser.add_argument("--workers", type=options.positive, default=1)
+    parser.add_argument("--workers", type=positive, default=1)
     args = parser.parse_args(["--threads", "100000", "--workers", "16"])
     assert (args.threads, args.workers) == (16, 16)
     assert (

@@ -1,7 +1,7 @@
 """Which files are ours, how they get their names, and that nothing else is ever removed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,9 +25,12 @@ def names(folder: Path) -> set[str]:
 def test_files_come_together_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     publish = manifest.publish
-    monkeypatch.setattr(
-        manifest, "publish", lambda folder, parts, drop: (order.extend(parts), publish(folder, parts, drop))
-    )
+
+    def noted(folder: Path, parts: Mapping[str, Path], drop: Iterable[str]) -> None:
+        order.extend(parts)
+        publish(folder, parts, drop)
+
+    monkeypatch.setattr(manifest, "publish", noted)
     make(tmp_path / "run")
     assert order == ["config.yaml", "step-1.pt", "checkpoints.json", "version"]
     assert names(tmp_path / "run") == {*order, "manifest.json"} and manifest.verify(tmp_path / "run", order)

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from recipes.properties import corpus
 from tests.conftest import BIN, ROOT
-
-sys.path.insert(0, str(ROOT / "recipes" / "properties"))
-import corpus
 
 
 def test_joined_lines_are_neighbours_in_order() -> None:

@@ -2,9 +2,8 @@
 one short line."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from smt_bridge import alignment, propose, weights
 from smt_bridge.cli import tune_nbest
 from smt_bridge.reuse import OldTable
 
-READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
     "weights": ("LM0= 0.5 {}\n", weights.read),
     "ini": ("[weight]\nLM0= {}\n", weights.read),
     "alignment": ("0-0 {}-1\n", lambda path: list(alignment.read(path))),
@@ -47,7 +46,7 @@ def test_good_numbers_pass(tmp_path: Path) -> None:
     "columns",
     [7, [7], [{"identity": "a"}], [{"identity": "a", "column": "²"}], [{"identity": "a", "column": -1}]],
 )
-def test_columns_of_an_old_table(columns: Any, tmp_path: Path) -> None:
+def test_columns_of_an_old_table(columns: object, tmp_path: Path) -> None:
     (tmp_path / "old").write_text("a ||| b ||| 1\n")
     (tmp_path / "old.scores.json").write_text(json.dumps({"columns": columns}))
     with pytest.raises(DataError, match=r"old\.scores\.json: damaged"):
