@@ -1,6 +1,8 @@
 """Imports point down this list, never up: nmt knows nothing of smt_bridge."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,9 +60,6 @@ def test_imports_point_down() -> None:
 
 
 def test_import_nmt_loads_no_torch() -> None:
-    import subprocess
-    import sys
-
     code = (
         "import sys, nmt, nmt.files, nmt.nbest, nmt.data.vocab, nmt.data.corpus; sys.exit('torch' in "
         "sys.modules)"

@@ -164,4 +164,4 @@ def test_curves_show_values_on_hover(browser: "Chrome") -> None:
 
 
 def test_no_error_on_the_console(browser: "Chrome") -> None:
-    assert browser.get_log("browser") == []
+    assert browser.execute("getLog", {"type": "browser"})["value"] == []

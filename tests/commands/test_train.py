@@ -1,150 +1,17 @@
-"""nmt-train as installed: exact resume, signals, refusals."""
+"""nmt-train: options, refusals, where a training starts from."""
 
-import os
-import random
+import gzip
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt import checkpoint, config, locks, manifest, run_directory
-from nmt.cli import train
-from nmt.errors import CheckpointError, DataError, UserError
-from tests.conftest import ATTENTIVE
-
-
-def copy(tiny: Path, folder: Path, *overrides: str) -> list[str]:
-    """Arguments of a training of the tiny corpus into a new run directory."""
-    return [str(tiny / "train.yaml"), f"run={folder}/run", *overrides]
-
-
-def tables(run: Path) -> list[list[str]]:
-    """The logs without times and rates."""
-    rows = []
-    for name, columns in (("train.tsv", 6), ("dev.tsv", 6)):
-        rows.append(["\t".join(line.split("\t")[:columns]) for line in (run / name).read_text().split("\n")])
-    return rows
-
-
-def equal_runs(a: Path, b: Path) -> None:
-    left, right = (torch.load(run / "training.pt", weights_only=True) for run in (a, b))
-    assert torch.equal(left["random"], right["random"])
-    for key, state in left["optimizer"]["state"].items():
-        for name, value in state.items():
-            assert torch.equal(value, right["optimizer"]["state"][key][name])
-    for drop in ("seconds",):
-        left["progress"].pop(drop), right["progress"].pop(drop)
-    assert left["progress"] == right["progress"]
-    names = {path.name for path in a.glob("step-*.pt")}
-    assert names == {path.name for path in b.glob("step-*.pt")} and names
-    for name in names:
-        weights, others = (torch.load(run / name, weights_only=True) for run in (a, b))
-        assert all(torch.equal(value, others[key]) for key, value in weights.items())
-    assert tables(a) == tables(b)
-    assert (a / "checkpoints.json").read_text() == (b / "checkpoints.json").read_text()
-
-
-def wait_for(path: Path, seconds: float = 1200) -> None:
-    end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} never came"
-        time.sleep(0.02)
-
-
-ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "training.keep"]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [["training.optimizer=adam"], ["training.optimizer=adadelta"], ALL_OPTIONS],
-    ids=["adam", "adadelta", "all options"],
-)
-def test_killed_and_resumed_is_bit_equal(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], kind: list[str]
-) -> None:
-    options = [*kind, "training.save_every=7", "training.log_every=4", "training.max_steps=200"]
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "killed").mkdir()
-    assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
-    arguments = copy(tiny, tmp_path / "killed", *options)
-    run = tmp_path / "killed" / "run"
-    process = subprocess.Popen(
-        [str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.DEVNULL
-    )
-    wait_for(run / "training.pt")
-    time.sleep(0.15)  # somewhere between two saves
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    step = torch.load(run / "training.pt", weights_only=True)["progress"]["step"]
-    assert 0 < step < 200, "the run was over before it was killed"
-    done = command("nmt-train", *arguments)
-    assert done.returncode == 0 and f"going on after update {step}" in done.stderr
-    equal_runs(tmp_path / "whole" / "run", run)
-
-
-@pytest.mark.slow
-def test_killed_again_and_again_is_bit_equal(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    """A save after each update, so that most kills fall into one: whatever they leave is sound, and the same
-    command goes on."""
-    options = [
-        "training.save_every=1",
-        "training.validate_every=9",
-        "training.keep=2",
-        "training.log_every=4",
-        "training.max_steps=90",
-    ]
-    for name in ("whole", "killed"):
-        (tmp_path / name).mkdir()
-    assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
-    run, rng, kills = tmp_path / "killed" / "run", random.Random(1), 0
-    state = run / "training.pt"
-    while True:
-        with open(tmp_path / "log", "wb") as log:
-            process = subprocess.Popen(
-                [str(Path(sys.executable).parent / "nmt-train"), *copy(tiny, tmp_path / "killed", *options)],
-                stderr=log,
-            )
-        before = state.stat().st_mtime_ns if state.exists() else 0
-        while process.poll() is None and (not state.exists() or state.stat().st_mtime_ns == before):
-            time.sleep(0.01)
-        time.sleep(rng.random() * 0.3)
-        process.kill()
-        if process.wait() != -signal.SIGKILL:
-            break
-        kills += 1
-        checkpoint.load(run, "last")
-    assert process.returncode == 0 and kills > 3, (tmp_path / "log").read_text()
-    equal_runs(tmp_path / "whole" / "run", run)
-
-
-def test_sigterm_saves_and_the_same_command_goes_on(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    for name in ("whole", "stopped"):
-        (tmp_path / name).mkdir()
-    assert command("nmt-train", *copy(tiny, tmp_path / "whole", "training.max_steps=300")).returncode == 0
-    arguments = copy(tiny, tmp_path / "stopped", "training.max_steps=300")
-    run = tmp_path / "stopped" / "run"
-    process = subprocess.Popen(
-        [str(Path(sys.executable).parent / "nmt-train"), *arguments],
-        stderr=subprocess.PIPE,
-    )
-    wait_for(run / "training.pt")
-    process.send_signal(signal.SIGTERM)
-    _, messages = process.communicate(timeout=1200)
-    assert process.returncode == 128 + signal.SIGTERM, messages
-    assert b"the same command goes on from here" in messages
-    assert command("nmt-train", *arguments).returncode == 0
-    equal_runs(tmp_path / "whole" / "run", run)
+from tests.commands.runs import copy, equal_runs, tables
 
 
 def test_same_seed_same_run_and_another_seed_another(
@@ -155,22 +22,6 @@ def test_same_seed_same_run_and_another_seed_another(
         assert command("nmt-train", *copy(tiny, tmp_path / name, f"seed={seed}")).returncode == 0
     equal_runs(tiny / "run", tmp_path / "a" / "run")
     assert tables(tiny / "run") != tables(tmp_path / "b" / "run")
-
-
-def test_a_truncated_training_state_is_one_line(
-    tiny: Path,
-    tmp_path: Path,
-    command: Callable[..., subprocess.CompletedProcess[str]],
-    refused: Callable[..., str],
-) -> None:
-    shutil.copytree(tiny / "run", tmp_path / "run")
-    path = tmp_path / "run" / "training.pt"
-    path.write_bytes(path.read_bytes()[:5000])
-    assert "training.pt: damaged: size or checksum" in refused(
-        command("nmt-train", "-q", *copy(tiny, tmp_path))
-    )
-    (tmp_path / "run" / "version").write_text("nmt-run 0\n")
-    assert "format 'nmt-run 0'" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path)))
 
 
 def test_flags_are_overrides(
@@ -214,8 +65,6 @@ def test_finished_run_is_left_as_it_is(
 def test_phrase_pairs_are_a_corpus(
     tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    import gzip
-
     table = tmp_path / "table.gz"
     table.write_bytes(
         gzip.compress(
@@ -307,161 +156,6 @@ def test_other_settings_are_refused(
         command("nmt-train", "-q", tiny / "train.yaml", "model.hidden=25")
     )
     assert (tiny / "run" / "training.pt").read_bytes() == before
-
-
-def start(tiny: Path, run: Path, *overrides: str, overwrite: bool = False) -> None:
-    """What nmt-train does after it has read its options, in this process."""
-    train.start(config.load(str(tiny / "train.yaml"), [f"run={run}", *overrides]), overwrite, show_bar=False)
-
-
-@pytest.fixture
-def copied(tiny: Path, tmp_path: Path) -> Path:
-    """A run of its own, with corpus and configuration."""
-    shutil.copytree(tiny, tmp_path / "tiny")
-    for name in ("train.yaml", "run/config.yaml"):
-        path = tmp_path / "tiny" / name
-        path.write_text(path.read_text().replace(f"{tiny}/", f"{tmp_path}/tiny/"))
-    run_directory.adopt(tmp_path / "tiny" / "run")
-    entries = manifest.read(tmp_path / "tiny" / "run")
-    assert entries
-    manifest.write(tmp_path / "tiny" / "run", entries)
-    return tmp_path / "tiny"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-
-
-def test_overwrite_removes_runs_only(
-    tiny: Path,
-    tmp_path: Path,
-    command: Callable[..., subprocess.CompletedProcess[str]],
-    refused: Callable[..., str],
-) -> None:
-    """A folder with a file `version`, and one with a configuration of the user's own, are no runs."""
-    (tmp_path / "run" / "src").mkdir(parents=True)
-    (tmp_path / "run" / "src" / "thesis.tex").write_text("years of work")
-    for name, text in (("version", "1.2.3\n"), ("config.yaml", "run: x\n"), ("version", "nmt-run 2\n")):
-        (tmp_path / "run" / name).write_text(text)
-        before = content(tmp_path / "run")
-        with pytest.raises(CheckpointError, match="does not remove it"):
-            start(tiny, tmp_path / "run", overwrite=True)
-        with pytest.raises(CheckpointError, match=r"format|not a run directory|version"):
-            start(tiny, tmp_path / "run")
-        assert content(tmp_path / "run") == before
-    assert "does not remove it" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path), "--overwrite"))
-
-
-def test_overwrite_keeps_what_is_not_of_the_run(
-    copied: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    for name in ("notes.txt", "data/mine.en", "src/main.c"):
-        (copied / "run" / name).parent.mkdir(exist_ok=True)
-        (copied / "run" / name).write_text("mine")
-    done = command("nmt-train", "-q", copied / "train.yaml", "training.max_steps=20", "--overwrite")
-    assert done.returncode == 0, done.stderr
-    assert all(
-        (copied / "run" / name).read_text() == "mine" for name in ("notes.txt", "data/mine.en", "src/main.c")
-    )
-    assert [path.name for path in (copied / "run").glob("step-*")] == ["step-20.pt"]
-    checkpoint.load(copied / "run")
-
-
-def test_a_second_training_is_told_of_the_first(copied: Path) -> None:
-    before = content(copied)
-    with locks.locked(copied / "run", "nmt-train"):
-        for overwrite in (False, True):
-            with pytest.raises(
-                UserError,
-                match=rf"/run: in use by nmt-train, process {os.getpid()} on .*; "
-                "wait for it to end, or stop it",
-            ):
-                start(copied, copied / "run", "training.max_steps=99", overwrite=overwrite)
-    assert content(copied) == before
-
-
-@pytest.mark.parametrize("name", ["train.en", "train.fr", "dev.en", "dev.fr"])
-def test_a_changed_text_is_refused(copied: Path, name: str) -> None:
-    """0.5 went on with it: with the new text, and the words of the old."""
-    path = copied / name
-    path.write_bytes(path.read_bytes().replace(b"e", b"o", 1))
-    before = content(copied)
-    with pytest.raises(DataError, match=rf"/{name}: has changed since .*/run was started with it"):
-        start(copied, copied / "run", "training.max_steps=99")
-    assert content(copied) == before
-
-
-DAMAGED = [
-    "config.yaml",
-    "source.vocab",
-    "step-*.pt",
-    "training.pt",
-    "checkpoints.json",
-    "inputs.json",
-    "manifest.json",
-]
-DAMAGED += [
-    f"data/{name}"
-    for name in (
-        "source.ids",
-        "source.offsets",
-        "target.ids",
-        "target.offsets",
-        "stamp.json",
-        "manifest.json",
-    )
-]
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> None:
-    """One error that names the file, and nothing is changed. Of a run of version 0.5 only what can be told: a
-    cut, a bit in tensors."""
-    shutil.copytree(tiny / "run", tmp_path / "run")
-    path = next((tmp_path / "run").glob(name))
-    whole = path.read_bytes()
-    half = len(whole) // 2
-    cut, flipped = whole[:half], whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]
-
-    def check(data: bytes) -> None:
-        path.write_bytes(data)
-        before = content(tmp_path / "run")
-        with pytest.raises(UserError) as error:
-            start(tiny, tmp_path / "run", "training.max_steps=99")
-        assert str(path) in str(error.value) and "\n" not in str(error.value)
-        assert content(tmp_path / "run") == before
-
-    check(cut)
-    if "manifest" not in name:  # of which a bit may say that a file is damaged that is not
-        check(flipped)
-    for listed in (tmp_path / "run").rglob("manifest.json"):
-        listed.unlink()
-    if name.endswith(".pt"):
-        check(cut)
-        check(flipped)
-    elif name not in (
-        "checkpoints.json",
-        "manifest.json",
-        "data/manifest.json",
-    ):  # training.pt tells what the index does
-        check(cut)
-
-
-def test_overwrite_with_a_mistake_loses_nothing(
-    tiny: Path,
-    tmp_path: Path,
-    command: Callable[..., subprocess.CompletedProcess[str]],
-    refused: Callable[..., str],
-) -> None:
-    shutil.copytree(tiny / "run", tmp_path / "run")
-    assert "nosuch.en: cannot read" in refused(
-        command("nmt-train", "-q", *copy(tiny, tmp_path, "data.train_source=nosuch.en"), "--overwrite")
-    )
-    equal_runs(tiny / "run", tmp_path / "run")
 
 
 def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
@@ -579,46 +273,6 @@ def test_presets(
     assert "expected one of large, small" in refused(
         command("nmt-train", tmp_path / "mine.yaml", "--preset", "tiny")
     )
-
-
-def test_an_older_run_goes_on(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    """A configuration without the keys of this version, and a rate that stood in the optimizer alone."""
-    shutil.copytree(tiny / "run", tmp_path / "run")
-    lines = (tmp_path / "run" / "config.yaml").read_text().split("\n")
-    new = (
-        "attention:",
-        "encoder:",
-        "bpe_dropout:",
-        "label_smoothing:",
-        "warmup:",
-        "schedule:",
-        "accumulate:",
-        "init_from:",
-        "tied:",
-    )
-    lines = lines[: lines.index("lm:")] + lines[lines.index("training:") :]
-    kept = [line for line in lines if not line.strip().startswith(new)]
-    assert len(lines) - len(kept) == len(new)
-    kept = [line for line in kept if not line.strip().startswith(("train_text:", "dev_text:"))]
-    for name in ("manifest.json", "inputs.json"):
-        (tmp_path / "run" / name).unlink()
-    (tmp_path / "run" / "config.yaml").write_text("\n".join(kept))
-    state = torch.load(tmp_path / "run" / "training.pt", weights_only=True)
-    del state["progress"]["decayed"]
-    state["optimizer"]["param_groups"][0]["lr"] = 0.005
-    torch.save(state, tmp_path / "run" / "training.pt")
-    done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
-    assert (
-        done.returncode == 0 and "going on after update 60" in done.stderr and "L.r. 0.005" in done.stderr
-    ), done.stderr
-    assert "whether they have changed cannot be told" in done.stderr
-    again = command(
-        "nmt-train", *copy(tiny, tmp_path, "training.max_steps=80")
-    )  # it has a manifest and stamps of its inputs now
-    assert again.returncode == 0 and "cannot be told" not in again.stderr, again.stderr
-    checkpoint.load(tmp_path / "run")
 
 
 def test_the_rate_falls_on_a_plateau(

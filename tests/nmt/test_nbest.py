@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import nbest
+from nmt import files, nbest
 from nmt.errors import DataError
 from nmt.nbest import Hypothesis
 
@@ -106,8 +106,6 @@ def test_groups() -> None:
 def test_real_moses_lists(nmt_data: Path) -> None:
     """All real lists: read and written again they are the same bytes, and their values survive our own
     writer."""
-    from nmt import files
-
     count = 0
     for path in sorted((nmt_data / "moses-multi30k" / "out").glob("*nb*.gz")) + sorted(
         (nmt_data / "moses-multi30k" / "out").glob("*100best*.gz")

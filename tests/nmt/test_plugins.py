@@ -1,3 +1,6 @@
+"""NMT_PLUGINS: modules of the user's own."""
+
+import json
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,6 @@ def test_the_modules_that_the_variable_names_are_imported(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(plugins.VARIABLE, " plugin_of_a_test,")
     plugins.load()
-    import json
-
     assert json.plugin_of_a_test == 1  # type: ignore[attr-defined]
     del json.plugin_of_a_test  # type: ignore[attr-defined]
 

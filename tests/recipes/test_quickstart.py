@@ -1,5 +1,8 @@
 """The quickstart's corpus keeps its promises; the whole recipe is a slow test."""
 
+import gzip
+import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -7,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from nmt.data.tokenize import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,8 +48,6 @@ def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_the_tokenizer_finds_the_grammars_words(grammar: ModuleType) -> None:
-    from nmt.data.tokenize import Tokenizer
-
     writer = grammar.Writer(11)
     sides = ("source", Tokenizer("en", case="keep")), ("target", Tokenizer("fr", case="keep"))
     for _ in range(200):
@@ -92,8 +95,6 @@ def test_names_are_rare(corpus: Path, grammar: ModuleType) -> None:
 
 
 def test_phrase_table_is_sorted_as_moses_wants_it(corpus: Path) -> None:
-    import gzip
-
     table = gzip.decompress((corpus / "phrase-table.gz").read_bytes()).split(b"\n")[:-1]
     assert table == sorted(table) and len(table) > 1000 and any(b"&apos;" in line for line in table)
 
@@ -102,9 +103,6 @@ def test_phrase_table_is_sorted_as_moses_wants_it(corpus: Path) -> None:
 def test_the_whole_recipe_from_the_installed_commands(tmp_path: Path) -> None:
     """Expected: recipes/quickstart/expected.tsv; our BLEU is at least twice the baseline's and 20 points
     above it."""
-    import os
-    import shutil
-
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
