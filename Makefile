@@ -2,18 +2,26 @@
 
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# A worker runs whole files, the slow ones first: `make test WORKERS=8`.
+WORKERS ?= 2
+RING = not slow
+PYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SETUP_LOG = .venv/setup.log
 
-.PHONY: quickstart test test-all lint clean
+.PHONY: quickstart test test-ci test-all lint clean
 
 quickstart: .venv/installed
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" bash recipes/quickstart/run.sh
 
+# Three rings: what takes minutes in all; what takes seconds a test, too; and whole recipes.
 test: .venv/installed
-	@.venv/bin/python -m pytest
+	@$(PYTEST)
+
+test-ci: .venv/installed
+	@$(PYTEST) -m "$(RING)"
 
 test-all: .venv/installed
-	@.venv/bin/python -m pytest -m "slow or not slow"
+	@$(PYTEST) -m "slow or not slow"
 
 lint: .venv/installed
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
