@@ -32,6 +32,7 @@ def config(folder: Path, out: Path, kind: str, *more: str) -> list[str | Path]:
     return [path, *KINDS[kind], *more]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_resumed_is_as_never_stopped(
     kind: str, tiny: Path, runs: dict[str, Path], tmp_path: Path, command: Command

@@ -22,6 +22,7 @@ from tests.conftest import ATTENTIVE
 ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "training.keep"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "kind",
     [["training.optimizer=adam"], ["training.optimizer=adadelta"], ALL_OPTIONS],
@@ -87,6 +88,7 @@ def test_killed_again_and_again_is_bit_equal(
     equal_runs(tmp_path / "whole" / "run", run)
 
 
+@pytest.mark.ci
 def test_sigterm_saves_and_the_same_command_goes_on(
     tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -166,6 +168,7 @@ def test_overwrite_removes_runs_only(
     assert "does not remove it" in refused(command("nmt-train", "-q", *copy(tiny, tmp_path), "--overwrite"))
 
 
+@pytest.mark.ci
 def test_overwrite_keeps_what_is_not_of_the_run(
     copied: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -276,6 +279,7 @@ def test_overwrite_with_a_mistake_loses_nothing(
     equal_runs(tiny / "run", tmp_path / "run")
 
 
+@pytest.mark.ci
 def test_an_older_run_goes_on(
     tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

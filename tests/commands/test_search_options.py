@@ -22,6 +22,7 @@ def run_translate(
     return done.stdout.split("\n")[:-1]
 
 
+@pytest.mark.ci
 def test_an_ensemble_of_one_run_is_that_run(attentive: Path, command: Command) -> None:
     alone = run_translate(command, attentive, "--n-best", 3, "--beam-size", 3)
     done = command(
@@ -42,6 +43,7 @@ def test_an_ensemble_of_one_run_is_that_run(attentive: Path, command: Command) -
         assert one.features["NMT0"] == pytest.approx(other.features["NMT0"], abs=1e-4)
 
 
+@pytest.mark.ci
 def test_an_ensemble_scores_as_it_translates(
     tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str], attentive: Path
 ) -> None:
@@ -66,6 +68,7 @@ def test_an_ensemble_scores_as_it_translates(
     )
 
 
+@pytest.mark.ci
 def test_prefixes_and_lengths(
     attentive: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
 ) -> None:
@@ -93,6 +96,7 @@ def test_prefixes_and_lengths(
     )
 
 
+@pytest.mark.ci
 def test_sampling_is_seeded_and_apart_from_neighbours(attentive: Path, command: Command) -> None:
     drawn = run_translate(command, attentive, "--sample", 3, "--seed", 5)
     assert len(drawn) == 12 and drawn == run_translate(
@@ -102,6 +106,7 @@ def test_sampling_is_seeded_and_apart_from_neighbours(attentive: Path, command: 
     assert len(run_translate(command, attentive, "--sample", 1, "--temperature", 0.5)) == 4
 
 
+@pytest.mark.ci
 def test_alignments_and_unknown_words(
     attentive: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
 ) -> None:
@@ -167,6 +172,7 @@ def test_a_shortlist_allows_its_words_alone(tiny: Path, tmp_path: Path, command:
     assert found[0] and set(found[0].split()) <= {"le", "chien", frequent}
 
 
+@pytest.mark.ci
 def test_precisions_print_other_numbers_and_the_same_lines(attentive: Path, command: Command) -> None:
     exact = run_translate(command, attentive, "--n-best", 1, "--beam-size", 2)
     for precision in ("int8", *(["bf16"] if "avx512_bf16" in fastmath.flags() else [])):

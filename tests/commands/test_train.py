@@ -14,6 +14,7 @@ import torch
 from tests.commands.runs import copy, equal_runs, tables
 
 
+@pytest.mark.ci
 def test_same_seed_same_run_and_another_seed_another(
     tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -35,6 +36,7 @@ def test_flags_are_overrides(
     )
 
 
+@pytest.mark.ci
 def test_several_threads_are_deterministic_too(
     tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -89,6 +91,7 @@ def test_phrase_pairs_are_a_corpus(
     )
 
 
+@pytest.mark.ci
 def test_bpe_learned_in_training(
     tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -158,6 +161,7 @@ def test_other_settings_are_refused(
     assert (tiny / "run" / "training.pt").read_bytes() == before
 
 
+@pytest.mark.ci
 def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
     """The weights do not fit; the last whole checkpoint, here none, is what remains."""
 
@@ -195,6 +199,7 @@ def test_weights_that_are_no_numbers_end_the_training(
         assert all(bool(value.isfinite().all()) for value in torch.load(path, weights_only=True).values())
 
 
+@pytest.mark.ci
 def test_init_from_the_same_vocabulary_starts_where_the_parent_ended(
     tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -219,6 +224,7 @@ def test_init_from_the_same_vocabulary_starts_where_the_parent_ended(
     assert parent.stdout == child.stdout != ""
 
 
+@pytest.mark.ci
 def test_average_of_checkpoints_is_a_run(
     attentive: Path,
     tmp_path: Path,
@@ -275,6 +281,7 @@ def test_presets(
     )
 
 
+@pytest.mark.ci
 def test_the_rate_falls_on_a_plateau(
     tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

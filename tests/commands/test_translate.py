@@ -37,6 +37,7 @@ def test_empty_and_blank_lines_stay(tiny: Path, command: Command) -> None:
     assert [bool(line) for line in out] == [False, True, False, False, False, True]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0c", "\xa0", "\r", "\u2029", "\x1c", "\x0b"])
 def test_odd_characters_do_not_break_lines(tiny: Path, command: Command, odd: str) -> None:
     out = translate(command, tiny, f"The man{odd}sees the dog.\n{LINES[2]}\n")
@@ -60,6 +61,7 @@ def test_a_line_of_ten_thousand_words_gets_one_warning(tiny: Path, command: Comm
     assert done.stderr.count("\n") == 1 and "<stdin>:2: 10,000 words" in done.stderr
 
 
+@pytest.mark.ci
 def test_nbest_is_moses_format_and_agrees_with_everything(
     tiny: Path, command: Command, tmp_path: Path
 ) -> None:
@@ -94,6 +96,7 @@ def test_nbest_is_moses_format_and_agrees_with_everything(
     assert scores == pytest.approx([entry.features["NMT0"][0] for entry in full], abs=1e-4)
 
 
+@pytest.mark.ci
 def test_escaped_is_tokenized_with_moses_escapes(tiny: Path, command: Command) -> None:
     """On both ways: what the model reads and says is the same, in 1-best and n-best output."""
     text = "the 's [ dog | sees & a man\n\nthe dog 's sees\n" + "".join(
@@ -184,6 +187,7 @@ def test_refusals(
     assert {path.name for path in tmp_path.iterdir()} == {"BAD"}, "something was left behind"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["nmt-translate", "nmt-score", "smt-score-table"])
 def test_damaged_runs_are_refused_by_every_command(
     name: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]

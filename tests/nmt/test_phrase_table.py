@@ -140,6 +140,7 @@ def test_directories_and_empty_files(tmp_path: Path) -> None:
         list(phrase_table.checked(tmp_path / "t"))
 
 
+@pytest.mark.ci
 def test_real_table_is_byte_equal(nmt_data: Path) -> None:
     """All 839,168 lines, which are sound and in order."""
     path = nmt_data / "moses-multi30k" / "phrase-table.gz"

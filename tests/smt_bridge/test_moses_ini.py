@@ -112,6 +112,7 @@ def test_ends_of_lines_stay(change: Callable[[str], str], system: Path, command:
     )
 
 
+@pytest.mark.ci
 def test_set_weights(system: Path, command: Command, refused: Callable[..., str]) -> None:
     (system / "w").write_text("# BLEU 0.5\nTM0= 0.125 -0.25\nLM0= 1e-05\n")
     text = command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w").stdout
@@ -165,6 +166,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", PROBLEMS)
 def test_check(case: str, system: Path, command: Command) -> None:
     (before, after), message = PROBLEMS[case]
@@ -182,6 +184,7 @@ def test_check(case: str, system: Path, command: Command) -> None:
     )
 
 
+@pytest.mark.ci
 def test_check_of_rows(system: Path, command: Command) -> None:
     (system / "t").write_text(TABLE + "a ||| c ||| 0.5 0.25\n")
     done = command("smt-ini", "check", "moses.ini", cwd=system)
@@ -260,6 +263,7 @@ def test_edits_that_make_no_sense(system: Path) -> None:
             call()
 
 
+@pytest.mark.ci
 def test_real_ini(nmt_data: Path, command: Command) -> None:
     folder = nmt_data / "moses-multi30k"
     done = command("smt-ini", "check", "moses.tuned.ini", cwd=folder)

@@ -126,6 +126,7 @@ def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
     )
 
 
+@pytest.mark.ci
 def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
     """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell
     where it is from."""
@@ -230,6 +231,7 @@ def test_refusals(case: str, lists: Path, command: Command, refused: Callable[..
     assert not (lists / "o").exists()
 
 
+@pytest.mark.ci
 def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("the dog sees\n" * 40)
     (tmp_path / "n").write_text(
@@ -284,6 +286,7 @@ def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
     assert count == 139374 and unknown > 1000
 
 
+@pytest.mark.ci
 def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed
     precision)."""

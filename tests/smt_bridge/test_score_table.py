@@ -196,6 +196,7 @@ def arpa_score(words: list[str]) -> float:
     return total
 
 
+@pytest.mark.ci
 def test_workers_shards_and_chunks_give_the_same_bytes(tiny: Path, tmp_path: Path) -> None:
     write_table(tmp_path / "t")
     feature = ["-q", "-f", f"translation={tiny / 'run'}"]
@@ -226,6 +227,7 @@ def in_small_chunks(*arguments: object, slow: float = 0.0) -> subprocess.Popen[b
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
 
 
+@pytest.mark.ci
 def test_killed_and_resumed(
     tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -363,6 +365,7 @@ def with_first_value(records: bytes, value: float) -> bytes:
     return struct.pack("<II", rows, zlib.crc32(body)) + body + records[8 + 8 * rows :]
 
 
+@pytest.mark.ci
 def test_reuse_copies_and_computes(
     tiny: Path, command: Command, refused: Callable[..., str], tmp_path: Path
 ) -> None:

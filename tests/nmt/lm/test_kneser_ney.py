@@ -164,6 +164,7 @@ def test_bad_text_and_options() -> None:
             KneserNeyConfig(2, prune).check()
 
 
+@pytest.mark.ci
 def test_equal_to_lmplz(nmt_data: Path) -> None:
     """The 5-gram model that lmplz made of the Multi30k training text: the same n-grams, the same numbers."""
     from nmt.lm import arpa

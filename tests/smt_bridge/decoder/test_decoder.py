@@ -68,6 +68,7 @@ def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", range(6))
 def test_unlimited_stacks_are_exhaustive(seed: int, tmp_path: Path) -> None:
     """The best total of all derivations, and the hundred best ones, in order."""
@@ -361,6 +362,7 @@ def real(nmt_data: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.ci
 def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
     """Stack 200, tables, model and weights of the real system: 997 of its 1,000 outputs; here the first 150
     lines, all of them.

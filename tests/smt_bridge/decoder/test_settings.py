@@ -73,6 +73,7 @@ def moses(nmt_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "moses-settings"
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not HAVE_NUMBA, reason="the plain decoder is too slow here")
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("count", [10, pytest.param(40, marks=pytest.mark.slow)])

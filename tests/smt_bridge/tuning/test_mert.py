@@ -136,6 +136,7 @@ def test_regression_test_of_moses(nmt_data: Path) -> None:
     assert mert.mert(pool, [start], 1).bleu == pytest.approx(0.304339, abs=1e-6)
 
 
+@pytest.mark.ci
 def test_batch_mira_on_a_real_list(nmt_data: Path) -> None:
     """Moses' kbmira estimates 0.5653 to 0.5658 on lists of this development set; ours is scored on the list
     itself."""
@@ -147,6 +148,7 @@ def test_batch_mira_on_a_real_list(nmt_data: Path) -> None:
     assert found.bleu > 0.565
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("runs", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
 def test_real_pools(runs: int, nmt_data: Path) -> None:
     """At least what Moses' mert found on the union of the pools, within 0.001; its own weights give the BLEU
