@@ -234,6 +234,7 @@ def test_phrases(command: Command, folder: Path, table: Path, tiny: Path) -> Non
     )
 
 
+@pytest.mark.ci
 def test_words(command: Command, folder: Path, tiny: Path) -> None:
     pytest.importorskip("sklearn")
     rows, text = analyze(command, folder, "words", tiny / "run", "--count", 40, "--zoom", 2)
@@ -307,6 +308,7 @@ def test_parse(command: Command, folder: Path, grconv: Path, tiny: Path, refused
     assert "not a grconv" in refused(command("nmt-analyze", "parse", "-q", tiny / "run", "--line", "a b"))
 
 
+@pytest.mark.ci
 def test_attention(
     command: Command, folder: Path, attentive: Path, tiny: Path, refused: Callable[..., str]
 ) -> None:
@@ -332,6 +334,7 @@ def test_curves(command: Command, folder: Path, tiny: Path, attentive: Path) -> 
     assert "plain" in text and "attentive" in text
 
 
+@pytest.mark.ci
 def test_bad_input_is_one_line(
     command: Command, folder: Path, attentive: Path, refused: Callable[..., str]
 ) -> None:

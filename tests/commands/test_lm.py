@@ -96,6 +96,7 @@ def test_an_empty_line_is_a_sentence(runs: dict[str, Path], command: Command) ->
         assert [len(line.split(" ||| ")[1].split()) for line in lines] == [1, 3, 1]
 
 
+@pytest.mark.ci
 def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, refused: Refused) -> None:
     exact, fast = (
         command("nmt-score", runs["cslm"], "-i", tiny / "dev.fr", "-q", *more).stdout.split("\n")[:-1]
@@ -127,6 +128,7 @@ def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Pat
     assert alone != pytest.approx(expected[7], abs=1e-5), "what came before matters"
 
 
+@pytest.mark.ci
 def test_what_is_refused(
     runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
@@ -152,6 +154,7 @@ def test_what_is_refused(
     assert "empty file" in refused(command("nmt-perplexity", runs["cslm"], "-q"))
 
 
+@pytest.mark.ci
 def test_ngram(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     """The file is the model; scores by the command are those of the reader; options have lmplz's names, with
     _ or -."""
@@ -226,6 +229,7 @@ def test_lmplz_is_used_where_it_is_installed(
     )
 
 
+@pytest.mark.ci
 def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, command: Command) -> None:
     """Of n-best lists: log p of the whole sentence, its end included. Of a table: of its words alone."""
     (tmp_path / "n").write_text("0 ||| le chat ||| X= -1 ||| -1\n0 ||| l&apos; eau ||| X= -2 ||| -2\n")
@@ -252,6 +256,7 @@ def test_language_models_as_features(runs: dict[str, Path], tmp_path: Path, comm
         ), done.stderr
 
 
+@pytest.mark.ci
 def test_backoff_shares_unknown_words(
     runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
@@ -319,6 +324,7 @@ def multiscale(folder: Path, run: str, *more: str) -> list[str]:
     return [*line.split(), *more]
 
 
+@pytest.mark.ci
 def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     """Trained, stopped and resumed bit-equal, scored, sampled; its dictionary shown; damaged or missing, it
     is told in one line."""
@@ -372,6 +378,7 @@ def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused:
     )
 
 
+@pytest.mark.ci
 def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     """Text of words read as characters = text written as characters; and so are hypotheses of n-best
     lists."""
@@ -419,6 +426,7 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
     )
 
 
+@pytest.mark.ci
 def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, refused: Refused) -> None:
     for run in runs.values():
         first, again, other = (
@@ -430,6 +438,7 @@ def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, re
     assert "only multiscale models" in refused(command("nmt-sample", runs["cslm"], "-q", "--boundaries", "|"))
 
 
+@pytest.mark.ci
 def test_dictionary(tmp_path: Path, command: Command, refused: Refused) -> None:
     text = "abcabcabcabc\nabc abc\n"
     done = command("nmt-dictionary", "learn", "--size", 6, "--characters", "-o", tmp_path / "d", input=text)

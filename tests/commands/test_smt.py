@@ -81,6 +81,7 @@ def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, co
     )
 
 
+@pytest.mark.ci
 def test_finished_steps_are_not_done_again(
     smt_model: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
@@ -103,6 +104,7 @@ def test_finished_steps_are_not_done_again(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.ci
 def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Command) -> None:
     """The list is Moses' format, descending, its first entry the translation; no cache where none is wanted;
     ids count empty lines."""
@@ -198,6 +200,7 @@ def test_without_numba(smt_model: Path, tmp_path: Path, command: Command) -> Non
     assert plain.stdout == command(*given).stdout
 
 
+@pytest.mark.ci
 def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     model = tmp_path / "model"
     shutil.copytree(smt_model / "model", model)
@@ -250,6 +253,7 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.ci
 def test_tokenize_escapes(command: Command) -> None:
     line = 'It\'s [here] | "there" & <so>.\n'
     escaped = command("nmt-tokenize", "--escape", input=line).stdout

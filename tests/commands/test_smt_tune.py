@@ -56,6 +56,7 @@ def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: C
     assert (tuned / "work" / "seed-2.weights").exists()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("trace", ["tune.json", "00.npz", "01.npz"])
 def test_killed_tuning_goes_on(
     trace: str, tuned: Path, smt_model: Path, tmp_path: Path, command: Command
@@ -88,6 +89,7 @@ def test_killed_tuning_goes_on(
         assert (tmp_path / name).read_bytes() == (tuned / name).read_bytes()
 
 
+@pytest.mark.ci
 def test_tune_on_bad_input(
     smt_model: Path, tuned: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
@@ -126,6 +128,7 @@ def test_tune_on_bad_input(
 # ---- proposals ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.ci
 def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     """New rows are new, complete, marked and in order; old rows are as they were with one more score; both
     tables hold the same pairs."""

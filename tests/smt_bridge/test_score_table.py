@@ -563,6 +563,7 @@ def test_refusals(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.ci
 def test_bad_features_are_refused(tiny: Path, command: Command, refused: Callable[..., str]) -> None:
     assert "expected TYPE[:NAME]=PATH" in refused(command("smt-score-table", "-", "-f", "translation"))
     assert "expected one of translation" in refused(command("smt-score-table", "-", "-f", f"nmt={tiny}"))

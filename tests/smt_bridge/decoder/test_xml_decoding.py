@@ -188,6 +188,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         list(made.translate_all(iter(["a b", '<np translation="p"> a']), 1, "in.en"))
 
 
+@pytest.mark.ci
 def test_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
     """Options win over the ini; a mistake is one line that names file and line, and nothing is written."""
     folder = write_model(tmp_path / "model", 1)
