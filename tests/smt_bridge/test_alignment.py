@@ -51,6 +51,7 @@ def test_grow_diag_final_and_by_hand() -> None:
     assert HEURISTICS["grow"](forward, reverse) == {(0, 0), (0, 1), (1, 0)}
 
 
+@pytest.mark.ci
 def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command: Command) -> None:
     """fast_align and atools, the real programs, made the alignment that lies beside the corpus; ours differs
     in 5 of 29,000 lines."""

@@ -66,6 +66,7 @@ def decoder(folder: Path, plain: bool = False, **config: Any) -> Decoder:
     return made
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("seed", "buffer", "normalized"), [(0, 8192, False), (1, 1, False), (2, 7, True), (3, 64, True)]
 )
