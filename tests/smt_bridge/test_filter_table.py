@@ -83,6 +83,7 @@ def test_unescaped_text_is_warned_of(command: Command, refused: Callable[..., st
     )
 
 
+@pytest.mark.ci
 def test_real_system(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     """98,085 pairs remain for val and test_2016_flickr (counted by an independent script of n-gram sets),
     rows stay matched."""

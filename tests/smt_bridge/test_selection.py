@@ -157,6 +157,7 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.ci
 def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Command) -> None:
     """In-domain Multi30k, general Multi30k and Tatoeba shuffled, both sides: of the 29,000 lines selected at
     least 95% are Multi30k's."""

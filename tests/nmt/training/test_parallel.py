@@ -30,6 +30,7 @@ def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
     return dict(torch.load(run / f"step-{step}.pt", weights_only=True))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> None:
     """gloo on the CPU, 21 updates over 200 pairs in batches of 16: the last update of an epoch has fewer
@@ -54,6 +55,7 @@ def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> N
         assert abs(float(ours[3]) - float(theirs[3])) < 1e-5
 
 
+@pytest.mark.ci
 def test_resumed_in_parallel(tiny: Path, tmp_path: Path) -> None:
     """Stopped after 14 updates and started again: the same as never stopped, dropout and all."""
     given = [tiny / "train.yaml", "model.dropout=0.2", "training.validate_every=7"]

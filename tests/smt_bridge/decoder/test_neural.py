@@ -116,6 +116,7 @@ def test_threads_change_nothing(cslm: Path, tmp_path: Path) -> None:
     assert alone == [(t.text, t.derivations[0].total) for t in made.translate_all(iter(lines), 3)]
 
 
+@pytest.mark.ci
 def test_refused(
     cslm: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
 ) -> None:

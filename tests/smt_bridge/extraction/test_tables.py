@@ -224,6 +224,7 @@ def test_smoothing(tmp_path: Path) -> None:
         assert turing[1] == kneser[1] == plain[1]
 
 
+@pytest.mark.ci
 def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Command) -> None:
     """839,168 pairs of the real train-model.perl: the same pairs, phi equal, all scores within 1e-3; the
     reordering table byte by byte."""
@@ -264,6 +265,7 @@ def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Comm
         assert ours_.read() == theirs_.read()
 
 
+@pytest.mark.ci
 def test_command_on_bad_input(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
     inputs = write([(["a", "b"], ["x"], [(0, 0)]), (["c"], ["y"], [(0, 0)])], tmp_path)
     given = ["-s", inputs.source, "-t", inputs.target, "-a", inputs.alignment, "-o", tmp_path / "table"]
