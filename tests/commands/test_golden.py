@@ -27,7 +27,6 @@ def exact(entry: nbest.Hypothesis) -> tuple[int, list[str], list[str], list[str]
     return entry.sentence, entry.words, list(entry.features), entry.rest
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("version", ["0.1.0", "0.5.0"])
 def test_an_old_translator_translates_as_it_did(version: str, command: Command) -> None:
     done = command(

@@ -253,7 +253,6 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.ci
 def test_tokenize_escapes(command: Command) -> None:
     line = 'It\'s [here] | "there" & <so>.\n'
     escaped = command("nmt-tokenize", "--escape", input=line).stdout

@@ -4,7 +4,12 @@ import signal
 import subprocess
 import sys
 
-HEAD = "import os, signal, sys, time\nfrom nmt import signals\nme = os.getpid()\n"
+# A shell's background jobs ignore SIGINT, and so would what they start.
+HEAD = """import os, signal, sys, time
+from nmt import signals
+signal.signal(signal.SIGINT, signal.default_int_handler)
+me = os.getpid()
+"""
 
 
 def run(script: str) -> tuple[int, str]:
