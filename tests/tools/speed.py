@@ -12,7 +12,6 @@ import re
 import shlex
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -100,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
