@@ -21,8 +21,9 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.lm.config import LMConfig
 from nmt.lm.dictionary import Dictionary
 from nmt.lm.model import LanguageModel, make
-from nmt.models.config import ModelConfig
-from nmt.models.translator import Translator
+from nmt.models import registry
+from nmt.models.config import RNNConfig
+from nmt.models.registry import AnyModel
 from nmt.run_directory import CONFIG, DICTIONARY, weights_path
 from nmt.yaml_text import reason
 
@@ -34,7 +35,7 @@ class SavedRun:
     """A trained model with its text pipeline. nmt.run.Run translates and scores with one or more of them."""
 
     directory: Path
-    model: Translator
+    model: AnyModel
     source: TextPipeline
     target: TextPipeline
     source_words: Vocab
@@ -129,12 +130,12 @@ def read_yaml(directory: Path) -> Any:
     return config
 
 
-def read_config(directory: Path) -> tuple[DataConfig, ModelConfig, LMConfig]:
+def read_config(directory: Path) -> tuple[DataConfig, RNNConfig, LMConfig]:
     """The data, model and lm sections of a run's config.yaml."""
     config, path = read_yaml(directory), directory / CONFIG
     try:
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
-        model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
+        model = OmegaConf.merge(OmegaConf.structured(RNNConfig), config["model"])
         lm = OmegaConf.merge(
             OmegaConf.structured(LMConfig), config.get("lm", {})
         )  # before version 0.4 there was none
@@ -183,7 +184,7 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
     source, source_words = load_side(directory, "source", data)
     target, target_words = load_side(directory, "target", data)
     step = run_directory.find_step(directory, which)
-    model = Translator(
+    model = registry.make(
         model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words
     )
     load_weights(model, weights_path(directory, step))

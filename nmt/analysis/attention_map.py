@@ -27,7 +27,7 @@ def weights(
     source = member.source.units(line, tokenized)
     if not source:
         raise DataError("an empty sentence has nothing to look at")
-    if not member.model.decoder.attention:
+    if not member.model.attends:
         raise ConfigError(f"{member.directory}: has no attention; train with model.attention")
     ids = (
         run.target_ids(target, tokenized)

@@ -103,12 +103,14 @@ def words(args: Any) -> None:
     run = load(args)
     import torch
 
+    from nmt.models.protocols import WordVectors
+
     member = run.members[0]
     vocab = member.source_words if args.side == "source" else member.target_words
-    part = member.model.encoder if args.side == "source" else member.model.decoder
+    if not isinstance(member.model, WordVectors):
+        raise ConfigError(f"{args.run}: a model of its type has no word vectors")
     ids = list(range(3, min(len(vocab), args.count + 3)))
-    with torch.no_grad():
-        vectors = part.embedding(torch.tensor(ids, device=args.device)).cpu().numpy()
+    vectors = member.model.word_vectors(args.side, torch.tensor(ids, device=args.device)).cpu().numpy()
     draw_map(args, "words", vocab.decode(ids), vectors, f"{args.side} words of {run.name}")
 
 
@@ -132,7 +134,7 @@ def phrase_map(args: Any) -> None:
     import numpy as np
     import torch
 
-    from nmt.data.batches import pack_source
+    from nmt.models.protocols import SourceVectors
     from nmt.phrase_table import unescape
 
     lines = (line.split("|||")[0] for line in files.read_lines(args.input))
@@ -153,12 +155,10 @@ def phrase_map(args: Any) -> None:
         run.members[0].source_words.encode(run.members[0].source.units(text, tokenized=True))
         for text in chosen
     ]
-    with torch.no_grad():
-        encoder, device = run.members[0].model.encoder, run.members[0].model.device
-        parts = [
-            encoder(pack_source(ids[start : start + 256]).to(device)).summary
-            for start in range(0, len(ids), 256)
-        ]
+    model = run.members[0].model
+    if not isinstance(model, SourceVectors):
+        raise ConfigError(f"{args.run}: a model of its type has no vectors of whole phrases")
+    parts = [model.source_vectors(ids[start : start + 256]) for start in range(0, len(ids), 256)]
     draw_map(args, "phrase-map", chosen, torch.cat(parts).cpu().numpy(), f"phrase vectors c of {run.name}")
 
 
@@ -203,20 +203,20 @@ def parse(args: Any) -> None:
     line = args.line or next(files.read_lines(args.input), "")
     run = load(args)
     from nmt.analysis import grconv_parse
-    from nmt.models.encoders import GrConvEncoder
+    from nmt.models.protocols import MergeGates
     from nmt.search.beam import BeamConfig
 
     member = run.members[0]
     units = member.source.units(line, args.tokenized)
-    if not isinstance(member.model.encoder, GrConvEncoder):
+    source = [member.source_words.encode(units)]
+    gates = member.model.merge_gates(source) if isinstance(member.model, MergeGates) else None
+    if gates is None:
         raise ConfigError(
             f"{args.run}: its encoder is not a grconv, so it has no parse; train with model.encoder=grconv"
         )
     if len(units) < 2:
         raise DataError(f"{line[:40]!r}: a parse needs two words or more")
-    nodes = grconv_parse.nodes(
-        member.model.encoder.gates([member.source_words.encode(units)])[0].cpu().numpy()
-    )
+    nodes = grconv_parse.nodes(gates[0].cpu().numpy())
     found = run.n_best([line], BeamConfig(max(1, args.translations)), args.tokenized)[0][: args.translations]
     best = [(" ".join(translation.words), translation.log_prob) for translation in found]
 

@@ -197,7 +197,7 @@ def translator(config: Any, directory: Path, fresh: bool) -> Any:
     import torch
 
     from nmt.data.batches import BatchStream
-    from nmt.models.translator import Translator
+    from nmt.models import registry
     from nmt.training.prepare import make_corpus, make_cut, make_dev
 
     pipelines, vocabs = text_of(config, directory)
@@ -207,9 +207,9 @@ def translator(config: Any, directory: Path, fresh: bool) -> Any:
     )
     dev = make_dev(config.data, pipelines, vocabs)
     torch.manual_seed(config.seed)
-    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words).to(
-        config.device
-    )
+    model = registry.make(
+        config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words
+    ).to(config.device)
     if fresh and config.init_from:
         begin_from(model, vocabs, config.init_from)
     training = config.training

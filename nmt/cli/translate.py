@@ -239,7 +239,7 @@ class Work:
             args.n_best or args.sample or args.prefix or args.alignments
         )  # a translation a line, which may be made of parts
         self.tokenized = args.tokenized or args.escaped
-        if (args.replace_unknown or args.alignments) and not run.members[0].model.decoder.attention:
+        if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
                 f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; "
                 "train with model.attention"

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.fastmath import in_mode
+from nmt.compute.mixed import in_mode
 from nmt.layers.cells import GRU
 
 DENSE = 1.5  # places of a grid for each row in it, at most; above, each row gets a copy of what it looks at

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.fastmath import in_mode
+from nmt.compute.mixed import in_mode
 
 GATES = ("keep_old", "take_new")
 RESETS = ("before", "after", "after_with_context")

@@ -80,7 +80,7 @@ class CSLM(RowState, nn.Module):
     def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
         return self.loss(batch, smoothing), None
 
-    def score(self, batch: Batch) -> Tensor:
+    def token_log_probs(self, batch: Batch) -> Tensor:
         """log p of each target word, in packed order: (N,)"""
         with torch.no_grad():
             return self.output.log_probs_of(self.features(self.contexts(batch.target)), batch.target.ids)

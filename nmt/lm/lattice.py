@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nmt.data.vocab import EOS
-from nmt.layers.output import BLOCK, aligned
+from nmt.layers.output.softmax import BLOCK, aligned
 from nmt.lm.dictionary import Dictionary
 
 Ids = NDArray[np.int64]

@@ -256,7 +256,7 @@ class MultiscaleLM(nn.Module):
         """-log p of lines on their own: ()"""
         return -self.lines(batch.target.split(batch.target.ids))[0].sum()
 
-    def score(self, batch: Batch) -> Tensor:
+    def token_log_probs(self, batch: Batch) -> Tensor:
         """As `score_chunk`, of lines on their own, in packed order: (N,)"""
         with torch.no_grad():
             _, alpha = self.lines(batch.target.split(batch.target.ids))

@@ -92,7 +92,7 @@ class RecurrentLM(RowState, nn.Module):
             )
             return self.output.log_probs_of(features, chunk.ids), after
 
-    def score(self, batch: Batch) -> Tensor:
+    def token_log_probs(self, batch: Batch) -> Tensor:
         """log p of each target word, in packed order: (N,)"""
         with torch.no_grad():
             return self.output.log_probs_of(self.read(batch), batch.target.ids)

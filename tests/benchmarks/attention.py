@@ -18,7 +18,7 @@ import torch
 
 from nmt import fastmath, files
 from nmt.data.batches import Batch, make_batch
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.run import Run
 from nmt.search.beam import BeamConfig
@@ -56,7 +56,7 @@ def training() -> None:
     rng = random.Random(1)
     for name, options, words, length, rounds in SIZES:
         torch.manual_seed(0)
-        config = ModelConfig(
+        config = RNNConfig(
             **{"maxout": 256, "bias": True, "init": "uniform", "init_scale": 0.1, "dropout": 0.2, **options}
         )
         model, batch = Translator(config, words, words), batch_of(rng, words, length)

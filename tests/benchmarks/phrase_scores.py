@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from nmt import fastmath, files, phrase_table
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 from smt_bridge import score_table
@@ -100,7 +100,7 @@ def speed(data: Path) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = Translator(
-        ModelConfig(embedding=100, hidden=1000, maxout=500, output_rank=100, init="glorot", bias=True),
+        RNNConfig(embedding=100, hidden=1000, maxout=500, output_rank=100, init="glorot", bias=True),
         WORDS,
         WORDS,
     ).eval()

@@ -8,7 +8,7 @@ import random
 import torch
 
 from nmt import fastmath
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.search.beam import BeamConfig, search
 
@@ -19,7 +19,7 @@ def main() -> None:
     torch.manual_seed(0)
     words = 30000
     model = Translator(
-        ModelConfig(embedding=620, hidden=1000, maxout=500, init="glorot", bias=True), words, words
+        RNNConfig(embedding=620, hidden=1000, maxout=500, init="glorot", bias=True), words, words
     ).eval()
     rng = random.Random(0)
     sources = [

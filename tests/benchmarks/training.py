@@ -14,7 +14,7 @@ from nmt import fastmath
 from nmt.data.batches import Batch, make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.training.optimizers import Adadelta, clip, make_optimizer
 
@@ -102,7 +102,7 @@ def step() -> None:
     torch.manual_seed(0)
     theirs = Plain(V, V, E, H, M)
     ours = Translator(
-        ModelConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V
+        RNNConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V
     )
     batch, grid = make_batch(sources, targets), padded(sources, targets)
     print(f"\n{batch.target_tokens} real of {T * B} target places")
@@ -158,7 +158,7 @@ def b1() -> None:
     torch.manual_seed(0)
     theirs = Plain(source_words, target_words, 256, 512, 0, 0.2)
     ours = Translator(
-        ModelConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"),
+        RNNConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"),
         source_words,
         target_words,
     )

@@ -5,7 +5,7 @@ import pytest
 from nmt import config
 from nmt.errors import CheckpointError, ConfigError
 from nmt.lm.config import LMConfig
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.training.loop import TrainingConfig
 
 
@@ -161,7 +161,7 @@ def test_the_place_of_a_value_is_that_of_the_last_word(tmp_path: Path) -> None:
 
 def test_python_is_checked_alike() -> None:
     for check in (
-        ModelConfig(hidden=-1),
+        RNNConfig(hidden=-1),
         LMConfig(type="cslm", order=0),
         TrainingConfig(learning_rate=float("inf")),
     ):

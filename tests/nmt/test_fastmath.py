@@ -8,8 +8,7 @@ import torch
 from nmt import fastmath
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
-from nmt.layers.output import DeepOutput
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 
 
@@ -100,7 +99,7 @@ def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, obj
     forward and backward."""
     torch.manual_seed(0)
     model = Translator(
-        ModelConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True, **options), 400, 500
+        RNNConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True, **options), 400, 500
     )  # type: ignore[arg-type]
     batch = make_batch(
         [[3 + n % 90, 7, 8 + n] for n in range(40)], [[5 + n, 9, 11, 3 + n % 7] for n in range(40)]
@@ -130,7 +129,7 @@ def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, obj
 def test_recurrent_gradients_are_made_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside backward the mode is entered again: its products are asked for there too."""
     torch.manual_seed(0)
-    model = Translator(ModelConfig(embedding=64, hidden=128, maxout=48, init="glorot"), 90, 90)
+    model = Translator(RNNConfig(embedding=64, hidden=128, maxout=48, init="glorot"), 90, 90)
     batch = make_batch([[3 + n, 7, 8] for n in range(64)], [[5 + n % 80, 9, 11] for n in range(64)])
     shapes: set[tuple[int, ...]] = set()
     product = fastmath.Mixed.product
@@ -157,24 +156,3 @@ def test_bf16_is_refused_where_the_processor_lacks_it(monkeypatch: pytest.Monkey
         fastmath.check_precision("fp16", "cpu")
 
 
-def test_aligned_rows_change_no_probability() -> None:
-    """13 words are computed as 16, three of them of probability 0."""
-    torch.manual_seed(0)
-    for bias in (True, False):
-        layer = DeepOutput(4, 3, 0, 5, 13, bias=bias).double()
-        for parameter in layer.parameters():
-            torch.nn.init.normal_(parameter)
-        features = torch.randn(6, 5, dtype=torch.float64)
-        with torch.no_grad():
-            expected = torch.log_softmax(
-                torch.nn.functional.linear(features, layer.words, layer.words_bias), 1
-            )
-            assert layer.aligned()[0].shape == (16, 5)
-            assert torch.allclose(layer.log_probs(features), expected, atol=1e-13) and layer.log_probs(
-                features
-            ).shape == (6, 13)
-            assert torch.allclose(layer.log_probs(features, layer.room(6)), expected, atol=1e-13)
-            layer.words.mul_(2)
-            assert not torch.allclose(
-                layer.log_probs(features), expected
-            )  # the kept copy follows the weights

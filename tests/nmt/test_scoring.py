@@ -10,7 +10,7 @@ import torch
 
 from nmt import checkpoint, phrase_table, prefixes, scoring
 from nmt.data.vocab import UNK
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
@@ -57,7 +57,7 @@ def test_single_precision_is_within_1e_4() -> None:
     """Sizes of which the sums are long; a fresh model."""
     torch.manual_seed(3)
     model = Translator(
-        ModelConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET
+        RNNConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET
     ).eval()
     sources, targets, source_of = some_pairs(300, 8)
     expected = [
@@ -83,7 +83,7 @@ def test_ten_thousand_real_pairs(trained: bool, nmt_data: Path, tiny: Path) -> N
     else:
         torch.manual_seed(1)
         model = Translator(
-            ModelConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
+            RNNConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
         ).eval()
         with torch.no_grad():
             model.decoder.output.words.normal_(0, 0.5)

@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.data.vocab import BOS, EOS, UNK
 from nmt.errors import ConfigError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
@@ -26,7 +26,7 @@ SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
 
 def make(words: int = WORDS, seed: int = 0, **options: object) -> Translator:
     torch.manual_seed(seed)
-    config = ModelConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5, **options)  # type: ignore[arg-type]
+    config = RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5, **options)  # type: ignore[arg-type]
     return Translator(config, 7, 3 + words).double().eval()
 
 

@@ -8,7 +8,7 @@ import torch
 from nmt.data.lexicon import Lexicon, shortlist
 from nmt.data.vocab import Vocab
 from nmt.errors import DataError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.search.beam import BeamConfig, search
 from nmt.search.shortlist import Shortlisted
@@ -20,7 +20,7 @@ def make() -> Translator:
     torch.manual_seed(2)
     return (
         Translator(
-            ModelConfig(
+            RNNConfig(
                 encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.5, bias=True
             ),
             7,

@@ -10,7 +10,7 @@ from nmt.data.corpus import DataConfig
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.training.transfer import shared_rows, transfer
 
@@ -20,7 +20,7 @@ OTHER = (Vocab({"b": 5, "c": 2, "a": 1}, 9), Vocab({"z": 9, "w": 2}, 9))
 
 def make(vocabs: tuple[Vocab, Vocab], seed: int, **options: object) -> Translator:
     torch.manual_seed(seed)
-    config = ModelConfig(**{"embedding": 4, "hidden": 5, "maxout": 3, "bias": True, **options})  # type: ignore[arg-type]
+    config = RNNConfig(**{"embedding": 4, "hidden": 5, "maxout": 3, "bias": True, **options})  # type: ignore[arg-type]
     model = Translator(config, len(vocabs[0]), len(vocabs[1]), spelling=vocabs[0].words)
     if model.decoder.output.words_bias is not None:
         torch.nn.init.normal_(model.decoder.output.words_bias)

@@ -1,0 +1,75 @@
+"""Inference with matrix products in bf16 or int8; never chosen automatically, and the caller reports the
+error."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+
+@runtime_checkable
+class Aligns(Protocol):
+    """A layer that multiplies with a copy of its matrix: see nmt.layers.output."""
+
+    def aligned(self) -> tuple[Tensor, Tensor | None]: ...
+
+
+class Reduced(TorchFunctionMode):
+    """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all
+    else stays fp32.
+
+    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and each row of the matrix by
+    its largest value (symmetric, the input's scales found anew each time), adds in int32.
+    """
+
+    def __init__(self, precision: str, model: nn.Module) -> None:
+        super().__init__()
+        with torch.no_grad():
+            kept = [
+                module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)
+            ]  # copies that stand for a parameter
+        make = {"bf16": bf16_product, "int8": int8_product}[precision]
+        matrices = [
+            p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32
+        ]
+        self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
+
+    def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:
+        """x -> x Wᵀ, for a matrix of the model (columns, inner)"""
+        return self.products.get((matrix.data_ptr(), tuple(matrix.shape)))
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function is F.linear and (product := self.product(args[1])):
+            bias = args[2] if len(args) > 2 else None
+            result = product(args[0].flatten(0, -2)).view(*args[0].shape[:-1], -1)
+            return result if bias is None else result.add_(bias)
+        if function is Tensor.addmm_ and (product := self.product(args[2].t())):
+            return args[0].add_(product(args[1]))
+        if function in (torch.mm, torch.addmm) and (product := self.product(args[-1].t())):
+            result = product(args[-2])
+            if function is torch.addmm:
+                result += args[0]
+            return kwargs["out"].copy_(result) if "out" in kwargs else result
+        return function(*args, **kwargs)
+
+
+def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    packed = matrix.bfloat16()
+    return lambda x: F.linear(x.bfloat16(), packed).float()
+
+
+def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    pad = -matrix.shape[1] % 8  # the kernel wants whole blocks
+    scales = matrix.abs().amax(1).clamp_(min=1e-30) / 127
+    packed = F.pad((matrix / scales[:, None]).round_().to(torch.int8), (0, pad)).t()
+
+    def product(x: Tensor) -> Tensor:
+        steps = x.abs().amax(1, keepdim=True).clamp_(min=1e-30) / 127
+        rounded = F.pad((x / steps).round_().to(torch.int8), (0, pad))
+        return torch._int_mm(rounded, packed).float().mul_(steps).mul_(scales)
+
+    return product
