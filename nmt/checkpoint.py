@@ -3,15 +3,14 @@ nmt/run_directory.py."""
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from torch import nn
 
 from nmt import manifest, run_directory, settings, yaml_text
 from nmt.data.corpus import DataConfig
@@ -20,7 +19,8 @@ from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.lm.config import LMConfig
 from nmt.lm.dictionary import Dictionary
-from nmt.lm.model import LanguageModel, make
+from nmt.lm.protocols import LanguageModel
+from nmt.lm.registry import AllKeys, language_model_class
 from nmt.models import registry
 from nmt.models.config import RNNConfig
 from nmt.models.registry import AnyModel
@@ -137,7 +137,7 @@ def read_config(directory: Path) -> tuple[DataConfig, RNNConfig, LMConfig]:
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
         model = OmegaConf.merge(OmegaConf.structured(RNNConfig), config["model"])
         lm = OmegaConf.merge(
-            OmegaConf.structured(LMConfig), config.get("lm", {})
+            OmegaConf.structured(AllKeys), config.get("lm", {})
         )  # before version 0.4 there was none
         result: Any = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
         settings.check(result[0], "data.")
@@ -161,9 +161,11 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
 
 
 def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
-    """That of a multi-scale model."""
+    """That of a model which needs one."""
+    if not language_model_class(config.type).needs_dictionary:
+        return None
     try:
-        return Dictionary.load(directory / DICTIONARY) if config.type == "multiscale" else None
+        return Dictionary.load(directory / DICTIONARY)
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
 
@@ -207,11 +209,13 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
         raise CheckpointError(
             f"{directory}: is a translator, expected a language model's run directory (lm.type)"
         )
-    if config.type == "multiscale" and device != "cpu":
-        raise ConfigError(f"{directory}: multiscale models compute on the CPU only; use --device cpu")
+    kind = language_model_class(config.type)
+    if kind.cpu_only and device != "cpu":
+        raise ConfigError(f"{directory}: {config.type} models compute on the CPU only; use --device cpu")
     text, words = load_side(directory, "target", data)
     step = run_directory.find_step(directory, which)
-    model = make(config, words.words, fill=False, dictionary=load_dictionary(directory, config))
+    config = config.typed()  # type: ignore[attr-defined]
+    model = kind.build(config, words.words, load_dictionary(directory, config), fill=False)
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedLM(directory, model.to(device), text, words, config, step)
@@ -232,7 +236,14 @@ def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
 
 
-def load_weights(model: nn.Module, path: Path) -> None:
+class Loadable(Protocol):
+    """What weights are loaded into: an nn.Module."""
+
+    def load_state_dict(self, state_dict: Mapping[str, torch.Tensor]) -> object: ...
+
+
+def load_weights(model: Loadable, path: Path) -> None:
+    """Weights into a model. CheckpointError where they do not fit."""
     weights = load_tensors(path)
     try:
         model.load_state_dict(weights)

@@ -20,7 +20,7 @@ from yaml import YAMLError
 from nmt import checkpoint, files, settings, yaml_text
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.config import LMConfig
+from nmt.lm.registry import AllKeys
 from nmt.models.config import RNNConfig
 from nmt.numbers import LONGEST, shown
 from nmt.run_directory import CONFIG
@@ -44,8 +44,8 @@ class RunConfig:
     matmul: str = choice("auto", "mkl", "onednn")  # back end of matrix products on the CPU
     data: DataConfig = field(default_factory=DataConfig)
     model: RNNConfig = field(default_factory=RNNConfig)
-    lm: LMConfig = field(
-        default_factory=LMConfig
+    lm: AllKeys = field(
+        default_factory=AllKeys
     )  # with a type: the run is a language model and `model` is not read
     training: TrainingConfig = field(default_factory=TrainingConfig)
 

@@ -23,6 +23,7 @@ from nmt.models.config import ModelConfig
 State = TypeVar("State")
 
 
+@runtime_checkable
 class StepModel(Protocol[State]):
     """Anything that can be asked for the next word: translators, ensembles, language models.
 

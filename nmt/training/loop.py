@@ -23,7 +23,7 @@ from nmt import checkpoint, fastmath, run_directory, settings
 from nmt.data.batches import Batch, BatchStream
 from nmt.data.running import Chunk, ChunkStream
 from nmt.errors import CheckpointError, ConfigError, UserError
-from nmt.lm.model import LanguageModel
+from nmt.lm.protocols import LanguageModel
 from nmt.models.registry import AnyModel
 from nmt.run_directory import DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
 from nmt.settings import choice, number

@@ -13,10 +13,7 @@ from nmt.data.running import ChunkStream, running
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.layers.batch_scores import batches
-from nmt.lm.cslm import CSLM
-from nmt.lm.model import LanguageModel
-from nmt.lm.multiscale import MultiscaleLM
-from nmt.lm.recurrent import RecurrentLM
+from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
 from nmt.models.registry import AnyModel
 from nmt.search.beam import BeamConfig, search
 
@@ -48,12 +45,12 @@ class DevText:
 
     def score(self, model: LanguageModel, beam_size: int) -> "DevScore":
         """The cost alone. A model that carries its state reads the text in 16 tracks, each from a fresh
-        state: a trace more than in one."""
-        if not isinstance(model, CSLM) and model.carries:
-            return DevScore(running_cost(model, self.corpus), math.nan)
-        return DevScore(
-            dev_cost(model, [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]), math.nan
-        )
+        state, which costs slightly more than one track."""
+        if model.carries:
+            assert isinstance(model, RunningTextModel)
+            return DevScore(cost=running_cost(model, self.corpus), bleu=math.nan)
+        texts = [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]
+        return DevScore(cost=dev_cost(model, texts), bleu=math.nan)
 
 
 @dataclass
@@ -66,11 +63,12 @@ class DevScore:
         return math.exp(min(self.cost, 700.0))
 
 
-def running_cost(model: RecurrentLM | MultiscaleLM, corpus: Corpus, tracks: int = TRACKS) -> float:
+def running_cost(model: RunningTextModel, corpus: Corpus, tracks: int = TRACKS) -> float:
     """Mean -log p of a unit of running text, end symbols included."""
-    total, units, carried = 0.0, 0, None
+    total, units = 0.0, 0
+    carried: Carried = None
     for chunk in ChunkStream(running(corpus), tracks, STEPS).batches(0):
-        scores, carried = model.score_chunk(chunk.to(model.device), carried)
+        scores, carried = model.score_running(chunk.to(model.device), carried)
         total -= float(scores.double().sum())
         units += chunk.target_tokens
     return total / units

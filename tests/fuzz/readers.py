@@ -80,7 +80,7 @@ CONFIG = [
 
 
 def read_arpa(path: Path) -> None:
-    count.load(path).scores([["p", "q", "x"], []])
+    count.load_count_model(path).scores([["p", "q", "x"], []])
 
 
 def read_codes(path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from nmt import config
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.config import LMConfig
+from nmt.lm.cslm import CSLMConfig
 from nmt.models.config import RNNConfig
 from nmt.training.loop import TrainingConfig
 
@@ -162,7 +162,7 @@ def test_the_place_of_a_value_is_that_of_the_last_word(tmp_path: Path) -> None:
 def test_python_is_checked_alike() -> None:
     for check in (
         RNNConfig(hidden=-1),
-        LMConfig(type="cslm", order=0),
+        CSLMConfig(order=0),
         TrainingConfig(learning_rate=float("inf")),
     ):
         with pytest.raises(ConfigError, match="is out of range"):
