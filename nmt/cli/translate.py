@@ -73,7 +73,7 @@ def make_parser() -> options.Parser:
         help="lines translated together; 1 answers each line at once",
     )
     search = parser.add_argument_group("search")
-    add_setting(search, BeamConfig, "beam_size", "-b", help="hypotheses kept at each word")
+    add_setting(search, BeamConfig, "beam_size", "-b")
     search.add_argument(
         "--n-best",
         type=options.positive,
@@ -81,20 +81,11 @@ def make_parser() -> options.Parser:
         metavar="K",
         help="write the K best in Moses' format, as tokenized words",
     )
-    add_setting(
-        search,
-        BeamConfig,
-        "normalize",
-        help="how lengths are compared: log p / words, log p, or the penalty of GNMT",
-    )
-    add_setting(
-        search, BeamConfig, "max_length_factor", metavar="F", help="at most F words for each source word"
-    )
-    add_setting(
-        search, BeamConfig, "min_length_factor", metavar="F", help="at least F words for each source word"
-    )
-    add_setting(search, BeamConfig, "max_length", help="at most N words; 0: no such limit")
-    add_setting(search, BeamConfig, "min_length", help="at least N words")
+    add_setting(search, BeamConfig, "normalize")
+    add_setting(search, BeamConfig, "max_length_factor", metavar="F")
+    add_setting(search, BeamConfig, "min_length_factor", metavar="F")
+    add_setting(search, BeamConfig, "max_length")
+    add_setting(search, BeamConfig, "min_length")
     search.add_argument(
         "--prefix",
         type=Input,
@@ -124,8 +115,8 @@ def make_parser() -> options.Parser:
         metavar="N",
         help="draw N translations instead of searching; n-best format where N > 1",
     )
-    add_setting(sampling, SamplingConfig, "temperature", metavar="T", help="draw from p^(1/T)")
-    add_setting(sampling, SamplingConfig, "seed", help="of the draws")
+    add_setting(sampling, SamplingConfig, "temperature", metavar="T")
+    add_setting(sampling, SamplingConfig, "seed")
     unknown = parser.add_argument_group("unknown words and alignment (models with attention)")
     unknown.add_argument(
         "--replace-unknown",

@@ -8,6 +8,7 @@ takes half a second to three seconds, and on a busy machine two measurements may
 choice is stored.
 """
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,22 +26,22 @@ SHAPES = [
     (16, 512, 1536),
     (64, 500, 4000),
 ]  # rows, inner, columns: a layer, a short batch, a softmax
-# an exact back end errs at most this many times as much as MKL; rounding inputs to bf16 errs 1000 times as
-# much
+# The error of an exact back end is at most this multiple of MKL's; rounding inputs to bf16 has 1000 times the
+# error.
 TOLERANCE = 8.0
 MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a busy machine does not decide
 
 
 @dataclass
 class Choice:
+    """A back end, and what its choice was based on."""
+
     back_end: str  # mkl | onednn
-    error: float = float(
-        "nan"
-    )  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
-    speed: float = float("nan")  # time of MKL over time of oneDNN
+    error: float = math.nan  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
+    speed: float = math.nan  # time of MKL over time of oneDNN
 
     def __str__(self) -> str:
-        if self.error != self.error:  # not a number: nothing was measured
+        if math.isnan(self.error):
             return f"matrix products by {self.back_end}"
         return (
             f"matrix products by {self.back_end} (oneDNN: {self.error:.1f}x the error and "
@@ -49,7 +50,7 @@ class Choice:
 
 
 def use(back_end: str) -> None:
-    """Switch all following fp32 matrix products on the CPU to `mkl` or `onednn`."""
+    """Compute all following fp32 matrix products on the CPU with `mkl` or `onednn`."""
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if back_end == "onednn" else "none"  # type: ignore[attr-defined]
 
 
@@ -83,24 +84,25 @@ def measure() -> tuple[float, float]:
 
 
 def choose(wish: str = "auto", memory: Path | None = None) -> Choice:
-    """Test both back ends and switch to the chosen one. ConfigError when the wish is not exact on this
-    machine.
+    """Switch to the back end that `wish` names, or with `auto` to the one that measures best. ConfigError
+    when it is unknown, or not exact on this machine.
 
-    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or makes it and adds
-    it there.
+    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or measures and adds
+    its choice there.
     """
     if wish not in ("auto", *BACK_ENDS):
         raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
     if wish == "auto" and memory and (known := recall(memory)):
         use(known.back_end)
         return known
-    choice = _choose(wish)
+    choice = decide(wish)
     if wish == "auto" and memory:
         remember(memory, choice)
     return choice
 
 
-def _choose(wish: str) -> Choice:
+def decide(wish: str) -> Choice:
+    """As `choose`, without a file of earlier choices."""
     if wish == "mkl" or not torch.backends.mkldnn.is_available():
         use("mkl")
         return Choice("mkl")
@@ -113,7 +115,7 @@ def _choose(wish: str) -> Choice:
         )
     back_end = "onednn" if wish == "onednn" or (exact and speed >= MARGIN) else "mkl"
     use(back_end)
-    return Choice(back_end, error, speed)
+    return Choice(back_end=back_end, error=error, speed=speed)
 
 
 def recall(memory: Path) -> Choice | None:
@@ -122,7 +124,7 @@ def recall(memory: Path) -> Choice | None:
         for line in files.read_lines(memory):
             name, back_end, error, speed = line.split("\t")
             if name == processor() and back_end in BACK_ENDS:
-                return Choice(back_end, float(error), float(speed))
+                return Choice(back_end=back_end, error=float(error), speed=float(speed))
     return None
 
 

@@ -7,7 +7,7 @@ import torch
 
 
 def processor() -> str:
-    """The processor and the torch that a choice holds for."""
+    """The processor's name and the version of torch, which a choice of back end holds for."""
     name = platform.processor() or platform.machine()
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -15,7 +15,7 @@ def processor() -> str:
 
 
 def flags() -> set[str]:
-    """What the processor says it can do; empty where the system does not tell."""
+    """The instruction sets of the processor; empty where the system does not list them."""
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         return set(next(line.partition(":")[2] for line in lines if line.startswith("flags")).split())
     return set()

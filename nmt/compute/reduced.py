@@ -1,8 +1,8 @@
 """Inference with matrix products in bf16 or int8; never chosen automatically, and the caller reports the
 error."""
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -12,25 +12,31 @@ from torch.overrides import TorchFunctionMode
 
 @runtime_checkable
 class Aligns(Protocol):
-    """A layer that multiplies with a copy of its matrix: see nmt.layers.output."""
+    """A layer that multiplies with a copy of its matrix, see nmt/layers/output/softmax.py."""
 
     def aligned(self) -> tuple[Tensor, Tensor | None]: ...
 
 
-class Reduced(TorchFunctionMode):
-    """`with Reduced("bf16", model):` products with the model's matrices are computed in that precision; all
-    else stays fp32.
+class Weights(Protocol):
+    """What is asked of a model: see `torch.nn.Module`."""
 
-    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and each row of the matrix by
-    its largest value (symmetric, the input's scales found anew each time), adds in int32.
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def modules(self) -> Iterator[nn.Module]: ...
+
+
+class Reduced(TorchFunctionMode):
+    """`with Reduced("bf16", model):` computes products with the model's matrices in that precision; all else
+    stays fp32.
+
+    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and of the matrix by its
+    largest value (symmetric, the scales of the input computed each time) and sums in int32.
     """
 
-    def __init__(self, precision: str, model: nn.Module) -> None:
+    def __init__(self, precision: str, model: Weights) -> None:
         super().__init__()
-        with torch.no_grad():
-            kept = [
-                module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)
-            ]  # copies that stand for a parameter
+        with torch.no_grad():  # copies that stand for a parameter
+            kept = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]
         make = {"bf16": bf16_product, "int8": int8_product}[precision]
         matrices = [
             p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32
@@ -41,7 +47,13 @@ class Reduced(TorchFunctionMode):
         """x -> x Wᵀ, for a matrix of the model (columns, inner)"""
         return self.products.get((matrix.data_ptr(), tuple(matrix.shape)))
 
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        function: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[Tensor] = (),
+        kwargs: dict[str, Tensor] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         if function is F.linear and (product := self.product(args[1])):
             bias = args[2] if len(args) > 2 else None
@@ -58,11 +70,13 @@ class Reduced(TorchFunctionMode):
 
 
 def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """x -> x Wᵀ in bf16"""
     packed = matrix.bfloat16()
     return lambda x: F.linear(x.bfloat16(), packed).float()
 
 
 def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """x -> x Wᵀ in int8"""
     pad = -matrix.shape[1] % 8  # the kernel wants whole blocks
     scales = matrix.abs().amax(1).clamp_(min=1e-30) / 127
     packed = F.pad((matrix / scales[:, None]).round_().to(torch.int8), (0, pad)).t()
@@ -70,6 +84,7 @@ def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     def product(x: Tensor) -> Tensor:
         steps = x.abs().amax(1, keepdim=True).clamp_(min=1e-30) / 127
         rounded = F.pad((x / steps).round_().to(torch.int8), (0, pad))
+        # The only int8 product that torch has; it is documented, but private by name.
         return torch._int_mm(rounded, packed).float().mul_(steps).mul_(scales)
 
     return product

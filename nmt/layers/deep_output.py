@@ -47,13 +47,15 @@ class DeepOutput(nn.Module):
         """Register a parameter of the output layer here, not there: weights and training states of every
         version have `words` and `words_bias` at these places among the parameters of this module."""
         parameter = getattr(self.layer, name, None)
-        if isinstance(parameter, nn.Parameter):
-            delattr(self.layer, name)
-            self.register_parameter(name, parameter)
-            vars(self.layer)[name] = parameter  # the same tensor, but no parameter of the layer
+        if not isinstance(parameter, nn.Parameter):
+            self.register_parameter(name, None)
+            return
+        delattr(self.layer, name)
+        self.register_parameter(name, parameter)
+        vars(self.layer)[name] = parameter  # the same tensor, but no parameter of the layer
 
-    def tie(self, embedding: nn.Parameter) -> None:
-        """Use the word embeddings (V, K) as the output matrix."""
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Use the matrix of word embeddings (V, K) as the output matrix."""
         vars(self.layer).pop("words", None)
         self.layer.tie(embedding)
         self.adopt("words")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
+from nmt.layers.output import OUTPUTS
+from nmt.numbers import shown
 from nmt.settings import choice, number, setting
 
 WIDEST = (
@@ -103,6 +105,9 @@ class RNNConfig(ModelConfig):
     def check(self) -> None:
         """ConfigError for a value out of its range, and for choices that exclude each other."""
         super().check()
+        if self.output not in OUTPUTS:
+            known = ", ".join(map(repr, OUTPUTS))
+            raise ConfigError(f"model.output: {shown(self.output)} is unknown, expected one of {known}")
         if self.cell == "lstm" and (self.gate != "keep_old" or self.reset != "before"):
             raise ConfigError("model.gate and model.reset belong to cell gru; an lstm has neither")
         if self.encoder == "grconv" and (self.attention or self.encoder_layers > 1):

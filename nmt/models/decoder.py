@@ -124,7 +124,7 @@ class RNNDecoder(nn.Module):
         )
         self.tied = config.tied != "none"
         if self.tied:
-            self.output.tie(self.embedding.weight)
+            self.output.tie(self.embedding)
         self.dropout = config.dropout
         self.first_word = config.first_word
         self._kept: tuple[object, WordTables] | None = None

@@ -3,13 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
+from nmt.errors import ConfigError
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import TranslationModel
 from nmt.models.translator import Translator
+from nmt.numbers import shown
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands
 
 MODELS: dict[str, type[AnyModel]] = {"rnn": Translator}
+
+
+def find(name: str) -> type[AnyModel]:
+    """The class that `model.type: name` means. ConfigError for an unknown name."""
+    if name not in MODELS:
+        raise ConfigError(
+            f"model.type: {shown(name)} is unknown, expected one of {', '.join(map(repr, MODELS))}"
+        )
+    return MODELS[name]
 
 
 def make(
@@ -20,4 +31,4 @@ def make(
     spelling: Sequence[str] | None = None,
 ) -> AnyModel:
     """The model that `config.type` names; see `TranslationModel.__init__` for the arguments."""
-    return MODELS[config.type](config, source_vocab_size, target_vocab_size, fill, spelling)
+    return find(config.type)(config, source_vocab_size, target_vocab_size, fill, spelling)

@@ -6,7 +6,7 @@ N tokens, R rows, K features, V words, T of the words. All logarithms are natura
 from collections.abc import Sequence
 from typing import Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class OutputLayer(Protocol):
@@ -60,8 +60,9 @@ class OutputLayer(Protocol):
         """An output layer over these words alone, (T,), that follows later changes of the weights or not."""
         ...
 
-    def tie(self, embedding: Tensor) -> None:
-        """Use the word embeddings (V, K) as the output matrix. ConfigError for a layer that cannot."""
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Use the matrix of word embeddings (V, K) as the output matrix. ConfigError for a layer that
+        cannot."""
         ...
 
     def word_parameters(self) -> Sequence[str]:

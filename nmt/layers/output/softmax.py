@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.compute.autograd import Context, apply
 from nmt.compute.mixed import rounded
-from nmt.layers.autograd import Context, apply
 
 # Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix
 # products a quarter of their speed.
@@ -241,9 +241,10 @@ class Softmax(nn.Module):
                 part.words_bias = nn.Parameter(bias[token_ids])
         return part.eval()
 
-    def tie(self, embedding: nn.Parameter) -> None:
-        """Use the word embeddings (V, K) as G."""
-        self.words = embedding
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Use the matrix of word embeddings (V, K) as G."""
+        assert isinstance(embedding.weight, nn.Parameter)
+        self.words = embedding.weight
 
     def word_parameters(self) -> Sequence[str]:
         """Names of the parameters that have a row for each word."""

@@ -61,7 +61,7 @@ def test_the_output_layer_follows_its_parameters_wherever_they_go() -> None:
         lambda: model.load_state_dict({name: value + 1 for name, value in model.state_dict().items()}),
         lambda: model.float().double(),
         lambda: torch.optim.SGD(model.parameters(), 0.1).step(),
-        lambda: model.tie(nn.Parameter(torch.randn(V, M, dtype=torch.float64))),
+        lambda: model.tie(nn.Embedding(V, M, dtype=torch.float64)),
     ):
         model.layer.cross_entropy(features, torch.tensor([0, 1, 2])).backward()
         change()

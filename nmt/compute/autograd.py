@@ -7,12 +7,10 @@ from torch import Tensor
 
 
 class Context(Protocol):
-    """What a forward pass leaves for its backward pass. `sizes`, as in nmt/data/batches.py, for recurrent
-    layers."""
+    """What a forward pass leaves for its backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
-    needs_input_grad: tuple[bool, ...]
-    sizes: list[int]
+    sizes: list[int]  # rows of each step of a recurrent layer, see nmt/data/batches.py
 
     def save_for_backward(self, *tensors: Tensor | None) -> None: ...
 
@@ -20,6 +18,12 @@ class Context(Protocol):
 
 
 def apply(function: type[torch.autograd.Function], *args: object) -> Tensor:
-    """Call a function of one result."""
+    """Call a function that has one result."""
     result: Tensor = function.apply(*args)
     return result
+
+
+def apply_pair(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor]:
+    """Call a function that has two results."""
+    first, second = function.apply(*args)
+    return first, second
