@@ -78,7 +78,7 @@ class RecurrentLM(FeatureLM):
         )
         self.output = output_layer(config, config.hidden, vocab_size)
         if config.tied:
-            self.output.tie(self.embedding.weight)
+            self.output.tie(self.embedding)
         if fill:
             initialize(self, config.init, config.init_scale)
 
