@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nmt.data.vocab import EOS
-from nmt.layers.autograd import Context, apply
+from nmt.compute.autograd import Context, apply
 from nmt.lm.dictionary import Dictionary
 
 Ids = NDArray[np.int64]

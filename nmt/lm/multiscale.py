@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from nmt.data.batches import Batch
 from nmt.data.running import Chunk
 from nmt.data.vocab import EOS
-from nmt.layers.autograd import Context
+from nmt.compute.autograd import Context
 from nmt.layers.initialize import initialize
 from nmt.lm.base import LMBase, output_layer
 from nmt.lm.config import WIDEST, LMConfig
