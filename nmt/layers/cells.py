@@ -145,7 +145,7 @@ class GRU(nn.Module):
         """Inputs (N, E), start (B, H), projected context of each token (N, 3H) -> hidden states (N, H)"""
         x = F.linear(inputs, self.inputs, self.bias)
         if self.reset != "before":
-            return self._unroll_by_steps(x, sizes, start, context)
+            return self.unroll_by_steps(x, sizes, start, context)
         if context is not None:
             x = x + context
         gates: Tensor = self.recurrent_gates
@@ -161,7 +161,7 @@ class GRU(nn.Module):
         states = self.unroll(inputs, sizes, start)
         return states, states[-sizes[-1] :].detach()
 
-    def _unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
+    def unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
         """The other placements of the reset gate, by plain autograd: slower, for comparison with the
         supplement."""
         states, h, end = [], start, 0

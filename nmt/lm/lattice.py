@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nmt.data.vocab import EOS
 from nmt.compute.autograd import Context, apply
+from nmt.data.vocab import EOS
 from nmt.lm.dictionary import Dictionary
 
 Ids = NDArray[np.int64]

@@ -21,10 +21,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.compute.autograd import Context
 from nmt.data.batches import Batch
 from nmt.data.running import Chunk
 from nmt.data.vocab import EOS
-from nmt.compute.autograd import Context
 from nmt.layers.initialize import initialize
 from nmt.lm.base import LMBase, output_layer
 from nmt.lm.config import WIDEST, LMConfig

@@ -49,9 +49,9 @@ def test_shared_reading_of_sources() -> None:
     model = make()
     sources = some_pairs(80, 7)[0]
     plain, shared = model.start(sources), model.start_by_prefix(sources)
-    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(
-        plain.sources.cell, shared.sources.cell, atol=1e-12
-    )
+    assert plain.sources.cell is not None and shared.sources.cell is not None
+    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12)
+    assert torch.allclose(plain.sources.cell, shared.sources.cell, atol=1e-12)
 
 
 def test_single_precision_is_within_1e_4() -> None:
@@ -83,13 +83,14 @@ def test_ten_thousand_real_pairs(trained: bool, nmt_data: Path, tiny: Path) -> N
         )  # type: ignore[assignment]
     else:
         torch.manual_seed(1)
-        model = Translator(
+        fresh = Translator(
             RNNConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
-        ).eval()
+        )
         with torch.no_grad():
-            model.decoder.output.words.normal_(0, 0.5)
-            model.encoder.embedding.weight.normal_(0, 1)
-            model.decoder.embedding.weight.normal_(0, 1)
+            fresh.decoder.output.words.normal_(0, 0.5)
+            for name in ("encoder.embedding.weight", "decoder.embedding.weight"):
+                fresh.get_parameter(name).normal_(0, 1)
+        model = fresh.eval()
 
     def encode(phrase: bytes, ids: dict[bytes, int]) -> list[int]:
         return [

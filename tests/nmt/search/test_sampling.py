@@ -12,7 +12,8 @@ from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
-from nmt.search.sampling import SamplingConfig, distinct, draw, sample
+from nmt.search.config import SamplingConfig
+from nmt.search.sampling import distinct, draw, sample
 
 
 def make(seed: int = 0) -> Translator:

@@ -10,7 +10,8 @@ from nmt.data.vocab import Vocab
 from nmt.errors import DataError
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
-from nmt.search.beam import BeamConfig, search
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
 from nmt.search.shortlist import Shortlisted
 
 SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
