@@ -21,6 +21,7 @@ from nmt.layers.batch_scores import Walk
 from nmt.models.config import ModelConfig
 
 State = TypeVar("State")
+Source = Any  # a sentence as the model reads it: Ids for most models, a Reading for an ensemble
 
 
 @runtime_checkable
@@ -34,7 +35,7 @@ class StepModel(Protocol[State]):
     @property
     def device(self) -> torch.device: ...
 
-    def start(self, sources: Sequence[Any]) -> State:
+    def start(self, sources: Sequence[Source]) -> State:
         """One row for each source sentence (ids without end symbol), before the first word."""
         ...
 
@@ -127,6 +128,9 @@ class TranslationModel(StepModel[State], Parameters, Protocol[State]):
 
     def attention(self, state: State) -> Tensor | None:
         return None
+
+
+AnyStepModel = StepModel[Any]  # a model whose state only itself understands
 
 
 @runtime_checkable

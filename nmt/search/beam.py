@@ -12,15 +12,15 @@ Sentences are searched side by side, each at its own step: when some have finish
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
 
 from nmt.data.vocab import BOS, EOS, UNK
+from nmt.models.protocols import Source, State, StepModel
 from nmt.search import penalties
 from nmt.search.config import BeamConfig
-from nmt.search.steps import State, StepModel
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 FOLD = 16  # rows of scores are folded this many times to find their best
@@ -85,7 +85,7 @@ class _Search(Generic[State]):
     def __init__(
         self,
         model: StepModel[State],
-        sources: Sequence[Any],
+        sources: Sequence[Source],
         config: BeamConfig,
         prefixes: Sequence[Sequence[int]] | None,
     ) -> None:
@@ -207,7 +207,7 @@ class _Search(Generic[State]):
 @torch.no_grad()
 def search(
     model: StepModel[State],
-    sources: Sequence[Any],
+    sources: Sequence[Source],
     config: BeamConfig,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Candidate]]:

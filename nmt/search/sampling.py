@@ -8,21 +8,20 @@ alone.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.data.vocab import BOS, EOS, UNK
+from nmt.models.protocols import Source, State, StepModel
 from nmt.search.beam import Candidate, History
 from nmt.search.config import SamplingConfig
-from nmt.search.steps import State, StepModel
 
 
 @torch.no_grad()
 def sample(
-    model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int = 0
+    model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int = 0
 ) -> list[list[Candidate]]:
     """`samples` draws for each sentence, in the order drawn. `first`: the number of the first sentence in the
     whole input.
@@ -39,7 +38,7 @@ def sample(
 
 
 def _sample(
-    model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int
+    model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int
 ) -> list[list[Candidate]]:
     device, count = model.device, config.samples
     longest = [max(1, math.ceil(config.max_length_factor * len(source))) for source in sources]

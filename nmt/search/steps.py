@@ -4,15 +4,14 @@ nmt/models/protocols.py."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.models.protocols import State, StepModel
+from nmt.models.protocols import AnyStepModel, StepModel
 
-__all__ = ["Ensemble", "Reading", "State", "StepModel", "mean_log_probs"]
+__all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
 
 @dataclass
@@ -28,32 +27,32 @@ class Reading:
 class Ensemble:
     """Several models with one target vocabulary: the mean of their probabilities. Sources are Readings."""
 
-    def __init__(self, models: Sequence[StepModel[Any]]) -> None:
+    def __init__(self, models: Sequence[AnyStepModel]) -> None:
         self.models = list(models)
 
     @property
     def device(self) -> torch.device:
         return self.models[0].device
 
-    def start(self, sources: Sequence[Reading]) -> list[Any]:
+    def start(self, sources: Sequence[Reading]) -> list[object]:
         return [
             model.start([source.ids[number] for source in sources])
             for number, model in enumerate(self.models)
         ]
 
-    def step(self, state: list[Any], token_ids: Tensor | None) -> tuple[Tensor, list[Any]]:
+    def step(self, state: list[object], token_ids: Tensor | None) -> tuple[Tensor, list[object]]:
         answers = [model.step(part, token_ids) for model, part in zip(self.models, state, strict=True)]
         return mean_log_probs([log_probs for log_probs, _ in answers]), [part for _, part in answers]
 
-    def reorder(self, state: list[Any], rows: Tensor) -> list[Any]:
+    def reorder(self, state: list[object], rows: Tensor) -> list[object]:
         return [model.reorder(part, rows) for model, part in zip(self.models, state, strict=True)]
 
-    def join(self, states: Sequence[list[Any]]) -> list[Any]:
+    def join(self, states: Sequence[list[object]]) -> list[object]:
         return [
             model.join(parts) for model, parts in zip(self.models, zip(*states, strict=True), strict=True)
         ]
 
-    def attention(self, state: list[Any]) -> Tensor | None:
+    def attention(self, state: list[object]) -> Tensor | None:
         """That of the first model: positions are those of its reading."""
         return self.models[0].attention(state[0])
 
