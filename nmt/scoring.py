@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt import prefixes
+from nmt.data import prefix_tree
 from nmt.data.batches import Ids
 from nmt.layers.batch_scores import level_words, walk_tries, word_scores
 from nmt.models.protocols import PrefixTrees
@@ -30,7 +30,9 @@ def pair_scores(
         pairs = [(sources[row], target) for row, target in zip(source_of, targets, strict=True)]
         return np.array([math.fsum(scores) for scores in word_scores(model, pairs)])
     with torch.no_grad():
-        levels = prefixes.levels(targets, source_of)
+        levels = prefix_tree.levels(targets, source_of)
         token_ids, index = level_words(levels)
-        walk = model.walk(sources[: len(levels[0].words)], token_ids)  # the last sources may have no target
+        walk = model.walk(
+            sources[: len(levels[0].token_ids)], token_ids
+        )  # the last sources may have no target
         return walk_tries(walk, levels, index, len(targets))

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt import prefixes
+from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids, make_batch
+from nmt.data.prefix_tree import TrieLevel
 from nmt.data.vocab import BOS, EOS
 from nmt.layers.output import OutputLayer
-from nmt.prefixes import Level
 
 BATCH = 128  # pairs in a batch
 SOFTMAX_ROWS = 64  # rows of V scores at a time: 64 x 15k floats stay in a cache
@@ -73,32 +73,32 @@ class Walk(Protocol[State]):
     def join(self, states: list[State]) -> State: ...
 
 
-def level_words(levels: Sequence[Level]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def level_words(levels: Sequence[TrieLevel]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct words that are read, BOS first among them, and which of them each node ends in, level by
     level."""
     words, index = np.unique(
-        np.concatenate([[BOS], *(level.words for level in levels[1:])]), return_inverse=True
+        np.concatenate([[BOS], *(level.token_ids for level in levels[1:])]), return_inverse=True
     )
     return words, index
 
 
 def walk_tries(
-    walk: Walk[State], levels: Sequence[Level], index: NDArray[np.int64], count: int, ends: bool = True
+    walk: Walk[State], levels: Sequence[TrieLevel], index: NDArray[np.int64], count: int, ends: bool = True
 ) -> NDArray[np.float64]:
     """Natural log p of `count` targets that lie in tries, level by level; `ends`: with their end symbols."""
     state = walk.start()
     total = np.zeros(count)
-    above = np.zeros(len(levels[0].words))  # log p of the prefixes that end in the nodes of a level
+    above = np.zeros(len(levels[0].token_ids))  # log p of the prefixes that end in the nodes of a level
     rows = np.zeros(len(above), np.int64)  # which of the words each node ends in; BOS is the smallest id
     end = 1
     for depth, level in enumerate(levels):
-        below = levels[depth + 1] if depth + 1 < len(levels) else Level(*[np.zeros(0, np.int64)] * 4)
-        next_rows = index[end : end + len(below.words)]
-        end += len(below.words)
-        parents = np.arange(len(level.words)) if depth == 0 else level.parents
-        scores, end_scores = np.empty(len(below.words)), np.empty(len(level.nodes))
+        below = levels[depth + 1] if depth + 1 < len(levels) else TrieLevel.empty()
+        next_rows = index[end : end + len(below.token_ids)]
+        end += len(below.token_ids)
+        parents = np.arange(len(level.token_ids)) if depth == 0 else level.parents
+        scores, end_scores = np.empty(len(below.token_ids)), np.empty(len(level.nodes))
         hidden = []
-        for cut in prefixes.blocks(len(rows)):
+        for cut in prefix_tree.blocks(len(rows)):
             features, after = walk.advance(
                 state, tensor(parents[cut], walk.device), tensor(rows[cut], walk.device), depth == 0
             )
@@ -106,7 +106,9 @@ def walk_tries(
             children = slice(*np.searchsorted(below.parents, [cut.start, cut.stop]))
             finished = slice(*np.searchsorted(level.nodes, [cut.start, cut.stop]))
             asked = np.concatenate([below.parents[children], level.nodes[finished]]) - cut.start
-            answers = np.concatenate([below.words[children], np.full(finished.stop - finished.start, EOS)])
+            answers = np.concatenate(
+                [below.token_ids[children], np.full(finished.stop - finished.start, EOS)]
+            )
             found = edge_scores(walk.output, features, asked, answers)
             scores[children], end_scores[finished] = np.split(found, [children.stop - children.start])
         state = walk.join(hidden)
@@ -124,7 +126,7 @@ def edge_scores(
     nodes, words = nodes[order], words[order]
     result = np.empty(len(nodes))
     room = output.room(min(SOFTMAX_ROWS, len(features)))
-    for cut in prefixes.blocks(len(features), SOFTMAX_ROWS):
+    for cut in prefix_tree.blocks(len(features), SOFTMAX_ROWS):
         edges = slice(*np.searchsorted(nodes, [cut.start, cut.stop]))
         log_probs = output.log_probs(features[cut], out=room[: cut.stop - cut.start])
         result[order[edges]] = (

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt import prefixes
+from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.data.vocab import BOS, EOS
@@ -136,7 +136,7 @@ class RecurrentLM(FeatureLM):
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
         if not texts:
             return np.zeros(0)
-        levels = prefixes.levels(texts, [0] * len(texts))
+        levels = prefix_tree.levels(texts, [0] * len(texts))
         words, index = level_words(levels)
         return walk_tries(RecurrentWalk(self, words), levels, index, len(texts), ends)
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt import prefixes
+from nmt.data import prefix_tree
 from nmt.data.batches import Ids, Packed, pack_source
 from nmt.data.vocab import EOS
 from nmt.layers.cells import Cell
@@ -107,19 +107,21 @@ class RNNEncoder(nn.Module):
         """As `forward`, of B sequences of ids, reading common prefixes once: -> c (B, H)"""
         assert self.shares_prefixes
         device = self.cell.inputs.device
-        levels = prefixes.levels([[*source, EOS] for source in sources])
-        words, index = np.unique(np.concatenate([level.words for level in levels[1:]]), return_inverse=True)
+        levels = prefix_tree.levels([[*source, EOS] for source in sources])
+        words, index = np.unique(
+            np.concatenate([level.token_ids for level in levels[1:]]), return_inverse=True
+        )
         table = self.cell.project(self.embedding(torch.from_numpy(words).to(device)))
         state = table.new_zeros(1, self.cell.state_size)
         c, end = table.new_empty(len(sources), self.cell.hidden), 0
         for level in levels[1:]:
-            rows = torch.from_numpy(index[end : end + len(level.words)]).to(device)
-            end += len(level.words)
+            rows = torch.from_numpy(index[end : end + len(level.token_ids)]).to(device)
+            end += len(level.token_ids)
             parents = torch.from_numpy(level.parents).to(device)
             state = torch.cat(
                 [
                     self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut]))
-                    for cut in prefixes.blocks(len(rows))
+                    for cut in prefix_tree.blocks(len(rows))
                 ]
             )
             if len(level.ended):

@@ -16,7 +16,10 @@ from typing import Any
 
 import torch
 
-from nmt import fastmath, files
+from nmt import files
+from nmt.compute import matmul
+from nmt.compute.mixed import Mixed
+from nmt.compute.processor import flags
 from nmt.data.batches import Batch, make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
@@ -69,7 +72,7 @@ def training() -> None:
             batch: Batch = batch,
             optimizer: Any = optimizer,
         ) -> None:
-            fastmath.use(back_end)
+            matmul.use(back_end)
             optimizer.zero_grad()
             with mode:
                 torch.autograd.backward(model.loss(batch) / batch.target_tokens)
@@ -79,9 +82,9 @@ def training() -> None:
         variants = {
             "fp32, MKL": lambda step=step: step("mkl", nullcontext()),
             "fp32, oneDNN": lambda step=step: step("onednn", nullcontext()),
-            "bf16": lambda step=step: step("mkl", fastmath.Mixed()),
+            "bf16": lambda step=step: step("mkl", Mixed()),
         }
-        if not fastmath.flags() & {"avx512_bf16", "amx_bf16"}:
+        if not flags() & {"avx512_bf16", "amx_bf16"}:
             del variants["bf16"]
         seconds = interleave(variants, rounds)
         report(
@@ -109,10 +112,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--translate", default="", metavar="RUN_DIR")
     parser.add_argument("--input", default="", metavar="FILE")
-    parser.add_argument("--matmul", default="mkl", choices=fastmath.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    fastmath.use(args.matmul)
+    matmul.use(args.matmul)
     if args.translate:
         translating(args.translate, args.input)
     else:

@@ -15,7 +15,8 @@ from itertools import islice
 import numpy as np
 import torch
 
-from nmt import fastmath, nbest
+from nmt import nbest
+from nmt.compute import matmul
 from nmt.data.vocab import Vocab
 from nmt.lm.cslm import CSLM, CSLMConfig, distinct, ngrams
 
@@ -25,11 +26,11 @@ SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, metavar="NBEST")
-    parser.add_argument("--matmul", default="mkl", choices=fastmath.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
     parser.add_argument("--vocabulary", type=int, default=15000)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    fastmath.use(args.matmul)
+    matmul.use(args.matmul)
     texts = [hypothesis.text for hypothesis in islice(nbest.read(args.input), 5000)]
     vocab = Vocab.count(texts, args.vocabulary)
     torch.manual_seed(1)

@@ -7,7 +7,7 @@ import random
 
 import torch
 
-from nmt import fastmath
+from nmt.compute import matmul
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.search.beam import BeamConfig, search
@@ -15,7 +15,7 @@ from nmt.search.beam import BeamConfig, search
 
 def main() -> None:
     torch.set_num_threads(1)
-    fastmath.use("mkl")
+    matmul.use("mkl")
     torch.manual_seed(0)
     words = 30000
     model = Translator(

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt import fastmath
+from nmt.compute import matmul
 from nmt.data.batches import Batch, make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
@@ -196,11 +196,11 @@ def b1() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--matmul", default="mkl", choices=fastmath.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
     torch.set_num_threads(1)
-    print(fastmath.choose("auto"))
+    print(matmul.choose("auto"))
     back_end = parser.parse_args().matmul
-    fastmath.use(back_end)
+    matmul.use(back_end)
     print(f"measured with {back_end} on both sides, one thread")
     cell()
     step()

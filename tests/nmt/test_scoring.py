@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt import checkpoint, phrase_table, prefixes
+from nmt import checkpoint, phrase_table
+from nmt.data import prefix_tree
 from nmt.data.vocab import UNK
 from nmt.layers import batch_scores
 from nmt.models.config import RNNConfig
@@ -40,7 +41,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, nodes: int, rows:
     model = make(output_rank=3)
     sources, targets, source_of = some_pairs(60, 6)
     whole = pair_scores(model, sources, targets, source_of)
-    monkeypatch.setattr(prefixes.blocks, "__defaults__", (nodes,))
+    monkeypatch.setattr(prefix_tree.blocks, "__defaults__", (nodes,))
     monkeypatch.setattr(batch_scores, "SOFTMAX_ROWS", rows)
     assert np.abs(pair_scores(model, sources, targets, source_of) - whole).max() < 1e-9
 
