@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from nmt.compute.autograd import apply
 from nmt.compute.processor import flags
+from nmt.compute.products import deliver
 from nmt.errors import ConfigError
 
 PRECISIONS = ("fp32", "bf16")
@@ -135,12 +136,7 @@ class Mixed(TorchFunctionMode):
             and args[-1].dtype == torch.float32
             and not needs_grad(args[-2:])
         ):
-            result = self.product(args[-2], args[-1])
-            if function is Tensor.addmm_:
-                return args[0].add_(result)
-            if function is torch.addmm:
-                result += args[0]
-            return kwargs["out"].copy_(result) if "out" in kwargs else result
+            return deliver(function, args, kwargs, self.product(args[-2], args[-1]))
         return function(*args, **kwargs)
 
 

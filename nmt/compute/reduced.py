@@ -9,6 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from nmt.compute.products import deliver
+
+PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
+
 
 @runtime_checkable
 class Aligns(Protocol):
@@ -59,13 +63,8 @@ class Reduced(TorchFunctionMode):
             bias = args[2] if len(args) > 2 else None
             result = product(args[0].flatten(0, -2)).view(*args[0].shape[:-1], -1)
             return result if bias is None else result.add_(bias)
-        if function is Tensor.addmm_ and (product := self.product(args[2].t())):
-            return args[0].add_(product(args[1]))
-        if function in (torch.mm, torch.addmm) and (product := self.product(args[-1].t())):
-            result = product(args[-2])
-            if function is torch.addmm:
-                result += args[0]
-            return kwargs["out"].copy_(result) if "out" in kwargs else result
+        if function in PRODUCTS and (product := self.product(args[-1].t())):
+            return deliver(function, args, kwargs, product(args[-2]))
         return function(*args, **kwargs)
 
 
