@@ -17,20 +17,11 @@ from pathlib import Path
 
 from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.text.escapes import escape as escape
+from nmt.text.escapes import unescape as unescape
 
 log = logging.getLogger(__name__)
 
-# What Moses' tokenizer writes for its own special characters; the order matters: `&amp;` is undone last.
-ESCAPES = [
-    ("&#124;", "|"),
-    ("&#91;", "["),
-    ("&#93;", "]"),
-    ("&lt;", "<"),
-    ("&gt;", ">"),
-    ("&apos;", "'"),
-    ("&quot;", '"'),
-    ("&amp;", "&"),
-]
 # one way to match each: a bad line of a thousand numbers must not take ages
 NUMBER = rb"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
@@ -282,23 +273,6 @@ def words(phrase: bytes, where: str = "phrase table") -> list[str]:
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: phrase {phrase!r} is not UTF-8") from error
     return [unescape(word) for word in files.split_words(text)]
-
-
-def unescape(word: str) -> str:
-    if "&" not in word:
-        return word
-    for escaped, plain in ESCAPES:
-        word = word.replace(escaped, plain)
-    return word
-
-
-def escape(word: str) -> str:
-    """As Moses' tokenizer escapes it; what is escaped already stays."""
-    if unescape(word) != word:
-        return word
-    for escaped, plain in reversed(ESCAPES):
-        word = word.replace(plain, escaped)
-    return word
 
 
 def direct(pair: PhrasePair) -> float:

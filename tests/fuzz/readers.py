@@ -173,7 +173,7 @@ READERS: dict[str, Reader] = {
     "hypotheses": Reader(
         hypotheses,
         "file",
-        lambda path: systems.load(
+        lambda path: systems.read_systems(
             str(path.parent / "source"), [str(path.parent / "source")], [str(path)], None, "none"
         ),
     ),
@@ -186,7 +186,7 @@ READERS: dict[str, Reader] = {
             for name in ("train", "dev")
         ],
         "train.tsv",
-        lambda path: list(curves.to_tsv({"run": curves.read(path.parent)})),
+        lambda path: list(curves.table({"run": curves.read_curves(path.parent)}).lines()),
     ),
     "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),

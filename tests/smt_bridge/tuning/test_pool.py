@@ -6,7 +6,7 @@ import pytest
 
 from nmt import files, nbest
 from nmt.errors import DataError
-from nmt.metrics import SentenceStatistics
+from nmt.metrics import BleuStatistics
 from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import References, bleu
@@ -18,7 +18,7 @@ def test_statistics_are_sacrebleus() -> None:
         ["the cat is on the mat", "a b", "the the cat", "x y z w v"],
         ["there is a cat on the mat .", "c", "the dog", "q"],
     ]
-    theirs = SentenceStatistics(hypotheses, references, "none").rows
+    theirs = BleuStatistics(hypotheses, references, "none").rows
     for hypothesis, row, *others in zip(hypotheses, theirs, *references, strict=True):
         ours = References([other.split() for other in others]).statistics(hypothesis.split())
         assert ours[0:8:2] == row[:4].tolist() and ours[1:8:2] == row[4:8].tolist() and ours[8] == row[9]
@@ -33,7 +33,7 @@ def test_corpus_bleu_is_sacrebleus() -> None:
         References([reference.split()]).statistics(hypothesis.split())
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
-    expected = SentenceStatistics(hypotheses, [references], "none").bleu().score
+    expected = BleuStatistics(hypotheses, [references], "none").bleu().score
     assert 100 * float(bleu(np.sum(np.array(rows, float), 0))) == pytest.approx(expected, abs=1e-9)
     assert bleu(np.array([[1, 2, 0, 1, 0, 0, 0, 0, 2.0]]))[0] == 0
 

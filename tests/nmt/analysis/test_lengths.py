@@ -1,12 +1,12 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from nmt.analysis.buckets import sliding
-from nmt.analysis.by_length import by_length, to_tsv
+from nmt.analysis import plots
+from nmt.analysis.buckets import curve_table, sliding
+from nmt.analysis.lengths import by_length
 from nmt.analysis.systems import System, TestSet
-from nmt.metrics import CharacterStatistics, corpus_bleu
+from nmt.metrics import corpus_bleu
 
 SOURCES = ["a b", "a b c", "a b c d e f", "a b c d e"]
 REFERENCES = ["x y z v w", "x y z v", "x y z v w u", "x y z v"]
@@ -52,15 +52,13 @@ def test_small_groups_are_left_out() -> None:
 
 
 def test_tsv() -> None:
-    lines = list(to_tsv(by_length([SYSTEM], window=1)))
+    lines = list(curve_table(by_length([SYSTEM], window=1), "length").lines())
     assert lines[0] == "by\tlength\tfirst\tlast\tsentences\tbleu\tlength_ratio\tchrf\tsystem"
     assert lines[1] == "source\t2\t2\t2\t1\t100.0000\t1.0000\t100.0000\tit"
 
 
 def test_figure(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from nmt.analysis import plots
-
     result = by_length([SYSTEM], window=3)
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -77,18 +75,3 @@ def test_figure(tmp_path: Path) -> None:
     text = " ".join(ElementTree.parse(tmp_path / "a" / "x.svg").getroot().itertext())
     assert "title & <odd> $5" in text and "source length" in text and "the longer of both" in text
     assert (tmp_path / "a" / "x.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_chrf_of_any_group_is_sacrebleus() -> None:
-    from sacrebleu.metrics.chrf import CHRF
-
-    for references in ([REFERENCES], [REFERENCES, SOURCES]):
-        statistics = CharacterStatistics(HYPOTHESES, references)
-        assert statistics.chrf().score == pytest.approx(CHRF().corpus_score(HYPOTHESES, references).score)
-        part = np.array([True, False, True, False])
-        expected = CHRF().corpus_score(HYPOTHESES[::2], [reference[::2] for reference in references])
-        assert statistics.chrf(part).score == pytest.approx(expected.score)
-        assert statistics.by_sentence()[1] == pytest.approx(
-            CHRF().corpus_score(HYPOTHESES[1:2], [reference[1:2] for reference in references]).score
-        )
-    assert statistics.chrf().signature.startswith("nrefs:2|case:mixed|eff:yes|nc:6")

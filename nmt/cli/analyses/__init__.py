@@ -1,0 +1,1 @@
+"""The actions of nmt-analyze, one file each; registry.py lists them."""
