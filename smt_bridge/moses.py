@@ -154,7 +154,7 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
                 asked += 1
             given.seek(0)
             run(command, cast(BinaryIO, given), beside)
-        answered = files.check_lines(str(beside))
+        answered = files.count_lines(str(beside))
         if asked != answered:
             raise DataError(
                 f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line"

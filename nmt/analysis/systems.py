@@ -67,8 +67,8 @@ def read_systems(
     """Read a test set and the outputs of systems, text or n-best lists, from files.
 
     With an empty `source` the first reference stands for it. `names` are the files' own unless given;
-    `tokenize` is sacreBLEU's tokenizer. DataError names a file that is empty or of another length; ConfigError
-    for an unknown tokenizer comes before anything is read.
+    `tokenize` is sacreBLEU's tokenizer. DataError names a file that is empty or of another length;
+    ConfigError for an unknown tokenizer comes before anything is read.
     """
     check_tokenizer(tokenize)
     paths = [source, *references] if source else list(references)

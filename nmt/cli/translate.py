@@ -162,7 +162,7 @@ def command(argv: Sequence[str] | None) -> None:
     work = Work(args, run)
     if not work.plain:  # before the first line is translated
         run.refuse_long(
-            files.again(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
+            files.preview(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
         )
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
