@@ -128,9 +128,9 @@ def decode(raw: bytes, path: str | Path, number: int) -> str:
 def preview(path: str | Path) -> Iterator[str]:
     """The lines of a regular file, for a check before `read_lines`, to which warnings and their remedies are
     left. Empty for a stream, which can be read only once."""
-    if str(path) != "-" and Path(path).is_file():
-        for number, raw in enumerate(read_byte_lines(path), 1):
-            yield decode(raw, path, number)
+    if str(path) == "-" or not Path(path).is_file():
+        return iter(())
+    return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
 
 
 def count_lines(path: str | Path) -> int:

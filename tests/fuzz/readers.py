@@ -84,7 +84,7 @@ def read_arpa(path: Path) -> None:
 
 
 def read_codes(path: Path) -> None:
-    subword.load(path).apply(["the", "lower", "newest"])
+    subword.load_codes(path).apply(["the", "lower", "newest"])
 
 
 def read_overrides(path: Path) -> None:
