@@ -15,6 +15,7 @@ from nmt.cli.analyses import inputs
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
+from nmt.search.config import BeamConfig
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +99,6 @@ def systems_of(args: argparse.Namespace, paths: Mapping[str, str]) -> list[Syste
 def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> System:
     """A run as a system: its translations of the source."""
     run = inputs.load_run(args, path)
-    from nmt.search.config import BeamConfig
-
     return System(
         name=name,
         hypotheses=run.translate(test.sources, BeamConfig(args.beam_size), args.tokenized),
