@@ -1,9 +1,8 @@
-from pathlib import Path
+"""BLEU by sentence length."""
 
 import pytest
 
-from nmt.analysis import plots
-from nmt.analysis.buckets import curve_table, sliding
+from nmt.analysis.buckets import curve_table
 from nmt.analysis.lengths import by_length
 from nmt.analysis.systems import System, TestSet
 from nmt.metrics import corpus_bleu
@@ -34,18 +33,6 @@ def test_a_window_over_everything_is_corpus_bleu() -> None:
     assert SYSTEM.bleu() == whole
 
 
-def test_a_window_of_ten_by_hand() -> None:
-    """Key 9 holds the lengths 4 to 13."""
-    constant = System("it", ["a b c d"] * 14, TestSet(["a"] * 14, [["a b c d"] * 14]))
-    buckets = {b.key: b for b in sliding(list(range(1, 15)), constant, window=10)}
-    assert all(
-        (b.bleu, b.chrf, b.ratio) == pytest.approx((100, 100, 1))
-        for b in sliding(list(range(1, 15)), constant, window=1)
-    )  # flat
-    assert (buckets[9].first, buckets[9].last, buckets[9].sentences) == (4, 13, 10)
-    assert (buckets[1].first, buckets[1].sentences) == (-4, 5)
-
-
 def test_small_groups_are_left_out() -> None:
     result = by_length([SYSTEM], window=1, least=2)
     assert [b.key for b in result["it"]["reference"]] == [4] and not result["it"]["source"]
@@ -55,23 +42,3 @@ def test_tsv() -> None:
     lines = list(curve_table(by_length([SYSTEM], window=1), "length").lines())
     assert lines[0] == "by\tlength\tfirst\tlast\tsentences\tbleu\tlength_ratio\tchrf\tsystem"
     assert lines[1] == "source\t2\t2\t2\t1\t100.0000\t1.0000\t100.0000\tit"
-
-
-def test_figure(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    result = by_length([SYSTEM], window=3)
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        plots.bucket_curves(
-            result["it"],
-            plots.LABELS,
-            "x",
-            "title & <odd> $5",
-            [tmp_path / folder / "x.svg", tmp_path / folder / "x.png"],
-        )
-    assert (tmp_path / "a" / "x.svg").read_bytes() == (tmp_path / "b" / "x.svg").read_bytes()
-    from xml.etree import ElementTree
-
-    text = " ".join(ElementTree.parse(tmp_path / "a" / "x.svg").getroot().itertext())
-    assert "title & <odd> $5" in text and "source length" in text and "the longer of both" in text
-    assert (tmp_path / "a" / "x.png").read_bytes().startswith(b"\x89PNG")

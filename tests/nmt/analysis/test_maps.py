@@ -28,7 +28,9 @@ def test_the_table_names_the_region_of_a_point() -> None:
     assert lines[1] == "a\t0.0000\t0.0000\t1" and lines[6].endswith("\t2") and lines[9].endswith("\t")
 
 
+@pytest.mark.ci
 def test_five_vectors_make_a_map_and_four_do_not() -> None:
     pytest.importorskip("sklearn")
+    assert tsne(np.eye(5)).shape == (5, 2)
     with pytest.raises(DataError, match="4 vectors are too few"):
         tsne(np.zeros((4, 3)))
