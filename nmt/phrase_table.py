@@ -15,8 +15,7 @@ from pathlib import Path
 
 from nmt import files, numbers
 from nmt.errors import DataError
-from nmt.text.escapes import escape as escape
-from nmt.text.escapes import unescape as unescape
+from nmt.text.escapes import unescape
 
 log = logging.getLogger(__name__)
 

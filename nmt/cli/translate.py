@@ -13,8 +13,8 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data import long_lines
 from nmt.errors import ConfigError
-from nmt.phrase_table import escape, unescape
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.text.escapes import escape, unescape
 
 if TYPE_CHECKING:
     from nmt.data.long_lines import Limit

@@ -21,7 +21,7 @@ from pathlib import Path
 from nmt import files
 from nmt.data.tokenize import Tokenizer
 from nmt.errors import UserError
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 
 SHORTEST, LONGEST, MOST = 5, 60, 4
 PASSES = 2  # of train

@@ -20,7 +20,7 @@ from nmt import checkpoint
 from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLM, first_layer_table, ngram_scores, ngrams
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.search import CANDIDATES, FULL, MIX, Limits, State, add, begin, expand_from

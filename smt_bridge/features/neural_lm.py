@@ -8,8 +8,8 @@ from nmt.errors import ConfigError
 from nmt.lm import arpa
 from nmt.lm.backoff import Shares
 from nmt.lm.cslm import CSLM
-from nmt.phrase_table import unescape
 from nmt.scoring import text_scores
+from nmt.text.escapes import unescape
 from smt_bridge.features.base import Pairs, Reader
 
 
