@@ -104,7 +104,7 @@ class DroppedMerges:
         self.rate, self.vocab = rate, vocab
 
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:
-        if UNK in ids:  # a word that cannot be spelled cannot be cut anew
+        if UNK in ids:  # a word that cannot be spelled cannot be cut either
             return list(ids)
         before = random.getstate()
         random.seed(key)  # subword-nmt draws from Python's own generator

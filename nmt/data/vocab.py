@@ -84,7 +84,7 @@ class Vocab:
         for number, line in enumerate(lines, 2):
             word, tab, count = line.rpartition("\t")
             if word in counts:
-                raise DataError(f"{path}:{number}: {shown(word)} stands twice")
+                raise DataError(f"{path}:{number}: {shown(word)} occurs twice")
             try:
                 counts[word] = numbers.count(count if tab else "")
             except ValueError as error:
