@@ -279,10 +279,11 @@ def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
     handler = BarHandler() if times and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
     form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
     handler.setFormatter(OneLine(form, "%Y-%m-%d %H:%M:%S"))
-    root = logging.getLogger("nmt")
-    root.handlers = [handler]
-    root.setLevel(logging.WARNING if quiet else logging.INFO)
-    root.propagate = False
+    for package in ("nmt", "smt_bridge"):
+        root = logging.getLogger(package)
+        root.handlers = [handler]
+        root.setLevel(logging.WARNING if quiet else logging.INFO)
+        root.propagate = False
 
 
 def before_torch() -> None:
