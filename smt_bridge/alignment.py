@@ -12,7 +12,7 @@ from nmt import files
 from nmt.errors import ConfigError, DataError
 from smt_bridge.symmetrize import HEURISTICS, Links
 
-log = logging.getLogger("nmt.align")
+log = logging.getLogger(__name__)
 
 METHODS = ("fast_align", "eflomal", "hmm", "ibm4")
 POINT = re.compile(r"[0-9]{1,9}-[0-9]{1,9}")

@@ -39,19 +39,6 @@ class TrainConfig:
 
 
 @dataclass
-class TuneConfig:
-    method: str = choice("mert", "kbmira", "pro")  # line search, batch MIRA, pairwise ranking
-    iterations: int = number(10, least=1)  # decodings at most
-    patience: int = number(3, least=1)  # stop after so many decodings without a better BLEU
-    restarts: int = number(
-        20, least=0
-    )  # random starts of mert besides the given ones, as Moses' mert; in every iteration
-    seed: int = number(1, least=0)
-    threads: int = number(2, least=1)  # of mert; no result depends on them
-    still: float = number(1e-4, least=0)  # stop when no weight moves further
-
-
-@dataclass
 class SelectionConfig:
     order: int = number(4, least=1, most=10)  # of the n-gram models
     min_count: int = number(

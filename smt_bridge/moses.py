@@ -17,7 +17,7 @@ from nmt import files, locks
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge import ini_paths, moses_ini
 
-log = logging.getLogger("nmt.moses")
+log = logging.getLogger(__name__)
 
 FILTER = "scripts/training/filter-model-given-input.pl"
 TUNE = "scripts/training/mert-moses.pl"

@@ -23,7 +23,7 @@ from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import work_folder
 from smt_bridge.extraction.tables import Inputs, Outputs, build
 
-log = logging.getLogger("nmt.smt_train")
+log = logging.getLogger(__name__)
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
 LEXICAL = "lex"  # lex.e2f and lex.f2e

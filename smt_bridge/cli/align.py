@@ -17,7 +17,7 @@ from smt_bridge.config import TrainConfig
 if TYPE_CHECKING:
     from smt_bridge.symmetrize import Links
 
-log = logging.getLogger("nmt.align")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

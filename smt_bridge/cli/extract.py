@@ -13,7 +13,7 @@ from nmt.errors import ConfigError
 from smt_bridge.cli.progress import Progress
 from smt_bridge.config import ExtractConfig
 
-log = logging.getLogger("nmt.extract")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

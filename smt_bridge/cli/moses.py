@@ -12,7 +12,7 @@ from nmt.cli.arguments import Input, Output
 from nmt.errors import DataError
 from smt_bridge import check_system, moses, moses_ini
 
-log = logging.getLogger("nmt.moses")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

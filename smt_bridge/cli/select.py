@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from smt_bridge.cli.progress import Progress
 from smt_bridge.config import SelectionConfig
 
-log = logging.getLogger("nmt.select")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

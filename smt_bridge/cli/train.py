@@ -13,7 +13,7 @@ from nmt.errors import ConfigError
 from smt_bridge.alignment import thot
 from smt_bridge.config import ExtractConfig, TrainConfig
 
-log = logging.getLogger("nmt.smt_train")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,7 +24,7 @@ from smt_bridge.extraction.counts import Pairs, WordTable
 from smt_bridge.extraction.instances import Extractor, unpack, word_pairs
 from smt_bridge.extraction.work_folder import work_folder
 
-log = logging.getLogger("nmt.extract")
+log = logging.getLogger(__name__)
 
 ROW_BYTES = 8  # of a number in a bucket
 COPIES = 6  # of a bucket while it is sorted
