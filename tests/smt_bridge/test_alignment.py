@@ -73,7 +73,7 @@ def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 20
 
 
-@pytest.mark.parametrize("method", alignment.METHODS)
+@pytest.mark.parametrize("method", alignment.ALIGNERS)
 def test_command_aligns_and_repeats_itself(
     method: str, smt_model: Path, tmp_path: Path, command: Command
 ) -> None:

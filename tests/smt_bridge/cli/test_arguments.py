@@ -48,7 +48,7 @@ LINES = {
     ],
     "moses": [
         "filter <ini --input <a --output >out",
-        "decode <ini --input <a --output >out --nbest >list",
+        "decode <ini --input <a --output >out --n-best-list >list",
         "tune <ini --input <a --reference <r <r2 --working-dir >work",
     ],
 }
@@ -144,7 +144,7 @@ NUMBERS = [
     ("select", "--in-domain a --general b --output o --keep 1 --order 40"),
     ("select", "--in-domain a --general b --output o --keep ²"),
     ("extract", "--source a --target b --alignment l --max-length 9"),
-    ("extract", "--source a --target b --alignment l --memory 100"),
+    ("extract", "--source a --target b --alignment l --memory 50M"),
     ("train", "m --source a --target b --distortion-limit -2"),
     ("train", "m --source a --target b --order 1_0"),
     ("tune", "m --source a --reference b --restarts -1"),
