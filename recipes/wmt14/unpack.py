@@ -1,5 +1,4 @@
-"""Extract texts from downloaded archives, a pair of plain files for each kind: unpack.py CORPORA.tsv DOWNLOADS
-OUT
+"""Extract texts from downloaded archives, a pair of files for each kind: unpack.py CORPORA.tsv DOWNLOADS OUT
 
 OUT/parallel.en OUT/parallel.fr   all parallel corpora
 OUT/mono.fr                       monolingual text
