@@ -178,7 +178,7 @@ def test_the_last_line_needs_no_end(
     moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The stand-in drops it, as Moses does. When lines are missing nonetheless there is no output at all."""
-    decode = ("decode", "moses.ini", "-i", "text", "-o", "out", "--nbest", "list")
+    decode = ("decode", "moses.ini", "-i", "text", "-o", "out", "--n-best-list", "list")
     (tmp_path / "text").write_text("a b\n\nc")
     moses_bin = moses / "bin" / "moses"
     moses_bin.write_text(f'#!/bin/sh\n{LISTS}while IFS= read -r line; do echo "$line"; done\n')
