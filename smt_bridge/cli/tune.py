@@ -136,15 +136,13 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     """Run the loop; write the best weights, and what other seeds make of the lists."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning import pool as pools
-    from smt_bridge.tuning.bleu import References
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
-    references = [References([files.split_words(text) for text in row]) for row in zip(*texts, strict=True)]
     decoder = decoder_for(args, sources)
     tuning = open_tuning(args, places, decoder, [*sources, *(line for text in texts for line in text)])
     start = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
-    reason = loop.run(tuning, start, partial(translations, args, decoder, sources), references)
+    reason = loop.run(tuning, start, partial(translations, args, decoder, sources), loop.references_of(texts))
     whole = partial(whole_weights, decoder.system, tuning.names)
     write(args, tuning, places, whole)
     final_seeds(args, tuning, places.work, whole)

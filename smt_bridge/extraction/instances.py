@@ -98,10 +98,10 @@ def alignment_square(
 @njit
 def way(points: Int32s, p0: int, p1: int, first: int, last: int, begin: int, end: int, n: int, m: int) -> int:
     """Both orientations of a pair: 3 x that to what precedes + that to what follows."""
-    before = orientation(
+    before: int = orientation(
         linked(points, p0, p1, first - 1, begin - 1, n, m), linked(points, p0, p1, last + 1, begin - 1, n, m)
     )
-    behind = orientation(
+    behind: int = orientation(
         linked(points, p0, p1, last + 1, end + 1, n, m), linked(points, p0, p1, first - 1, end + 1, n, m)
     )
     return 3 * before + behind

@@ -162,6 +162,11 @@ class Tuning:
         return self.tuner.tune(self.pool(), last, seed, others=others, threads=self.threads)
 
 
+def references_of(texts: Sequence[Sequence[str]]) -> list[References]:
+    """The references of each sentence. `texts`: the lines of each translation of the development set."""
+    return [References([files.split_words(line) for line in row]) for row in zip(*texts, strict=True)]
+
+
 Decode = Callable[[Weights], Generator[Translation]]
 
 

@@ -249,13 +249,14 @@ def test_refused_files(text: str, message: str, system: Path) -> None:
 
 def test_edits_that_make_no_sense(system: Path) -> None:
     ini = moses_ini.read(str(system / "moses.ini"))
-    for call, message in (
+    cases: list[tuple[Callable[[], object], str]] = [
         (lambda: moses_ini.remove_column(ini, "TM0", 3), "there is no column 3"),
         (lambda: moses_ini.remove_column(ini, "LM0", 1), "has only this score"),
         (lambda: moses_ini.add_columns(ini, "XX", [1]), "no feature XX, expected one of"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM0 path=x", [1]), "feature LM0 exists already"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM1 path=x", [1, 2]), "1 scores, but 2 weights"),
-    ):
+    ]
+    for call, message in cases:
         with pytest.raises(ConfigError, match=message):
             call()
 

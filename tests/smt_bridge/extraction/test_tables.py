@@ -107,7 +107,9 @@ def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
 
     def best(held: list[tuple[Links, int, int]], side: int, length: int) -> Links:
         counts = Counter(tuple(sorted(points)) for points, _, _ in held)
-        return list(max(counts, key=lambda points: (counts[points], by_sets(list(points), side, length))))
+        return list(
+            max(counts, key=lambda points: (counts[tuple(points)], by_sets(list(points), side, length)))
+        )
 
     def weight(points: Links, own: list[str], other: list[str], side: int) -> float:
         total = 1.0

@@ -55,7 +55,7 @@ def test_line_search_along_an_axis_and_where_nothing_changes() -> None:
     assert mert.line_search(pool, values, np.array([0, 2.0, 0])) == pytest.approx(
         mert.line_search(pool, values, np.array([0, 2.0, 1e-300]))
     )
-    assert mert.line_search(pool, values, np.zeros(3)) == (0.0, pytest.approx(pool.bleu(np.ones(3))))
+    assert mert.line_search(pool, values, np.zeros(3)) == pytest.approx((0.0, pool.bleu(np.ones(3))))
 
 
 def test_envelope_of_one_sentence() -> None:
