@@ -62,7 +62,9 @@ def smoothed_bleu(stats: Floats) -> Floats:
 
 def logistic(rows: Floats, ridge: float, steps: int = 50) -> Floats:
     """argmin Σ log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method. Columns are scaled first, so that
-    the ridge treats them alike."""
+    the ridge treats them alike. 0 without any rows."""
+    if not len(rows):
+        return np.zeros(rows.shape[1])
     scale = np.sqrt((rows**2).mean(0))
     scale[scale == 0] = 1
     x = rows / scale
