@@ -128,7 +128,7 @@ def test_set_weights(system: Path, command: Command, refused: Callable[..., str]
 
 
 PROBLEMS = {
-    "columns": (("num-features=2", "num-features=3"), "TM0 has num-features=3, but t has 2 scores a line"),
+    "columns": (("num-features=2", "num-features=3"), "TM0 has num-features=3, but t has 2 scores per line"),
     "weights": (("TM0= 0.2  0.3", "TM0= 0.2"), "TM0 has 1 weights, but num-features=2"),
     "no weights": (("TM0= 0.2  0.3\n", ""), "TM0 has no line in [weight]; Moses silently uses 1"),
     "name": (("TM0", "Translation_Model0"), "split names at '_'"),
@@ -190,12 +190,12 @@ def test_check_of_rows(system: Path, command: Command) -> None:
     (system / "r").write_text(
         REORDERING + REORDERING.replace("||| b", "||| d")
     )  # as many rows, another target
-    assert "r:2: another phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
+    assert "r:2: a different phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
 
 
 def test_check_of_a_multi_model(system: Path) -> None:
     """Its tables need no weights of their own, and the reordering table has the pairs of all; a table that is
-    not there is told."""
+    not there is reported."""
     table = "PhraseDictionaryMemory name=TM0  num-features=2 path=t input-factor=0 output-factor=0"
     other = "PhraseDictionaryMemory name=TM1 num-features=2 path=t2 tuneable=false"
     both = (
@@ -211,7 +211,7 @@ def test_check_of_a_multi_model(system: Path) -> None:
     ini = moses_ini.parse("moses.ini", text.replace("components=TM0,TM1", "components=TM0,TM2").split("\n"))
     found = list(problems(ini, str(system)))
     assert found[0].endswith("all weights of TM1 are 0; Moses ignores the feature (remove it, or tune)")
-    assert found[1].startswith("moses.ini:10: MM combines TM2, which is no feature")
+    assert found[1].startswith("moses.ini:10: MM combines TM2, which is not a feature")
     (system / "t2").write_text("a ||| c ||| 0.5 x ||| 0-0\n")
     ini = moses_ini.parse("moses.ini", text.split("\n"))
     with pytest.raises(DataError, match="t2:1: score x is not a number"):

@@ -9,7 +9,7 @@ from smt_bridge.extraction.instances import Extractor, packing_of, unpack, word_
 
 
 def read(folder: Path, source: str, target: str, links: str) -> tuple[corpus.Survey, corpus.Block]:
-    paths = [str(folder / name) for name in ("s", "t", "a")]
+    paths = str(folder / "s"), str(folder / "t"), str(folder / "a")
     for path, line in zip(paths, (source, target, links), strict=True):
         Path(path).write_text(line + "\n")
     words = corpus.survey(*paths)
