@@ -101,7 +101,7 @@ def command(argv: Sequence[str] | None) -> None:
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     for path in (args.source, args.target):  # before the first pair is scored
         run.refuse_long(
-            files.again(path),
+            files.preview(path),
             args.tokenized,
             run.limit(args.max_line_words, path),
             SCORED,

@@ -13,8 +13,8 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data import long_lines
 from nmt.errors import ConfigError
-from nmt.phrase_table import escape, unescape
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.text.escapes import escape, unescape
 
 if TYPE_CHECKING:
     from nmt.data.long_lines import Limit
@@ -153,7 +153,7 @@ def command(argv: Sequence[str] | None) -> None:
     work = Work(args, run)
     if not work.plain:  # before the first line is translated
         run.refuse_long(
-            files.again(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
+            files.preview(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
         )
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))

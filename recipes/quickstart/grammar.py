@@ -1,259 +1,60 @@
-"""A small English-French grammar that writes a parallel corpus with its word alignment. Seeded: same seed,
-same sentences.
+"""A small English-French grammar that writes a parallel corpus with its word alignment; the same seed gives
+the same sentences.
 
 It has what makes translation more than a dictionary: agreement in gender and number, adjectives before or
-after the noun,
-negation and object pronouns around the verb, elision and contraction, idioms of several words, ambiguous
-words whose
-translation hangs on the context (bank, light, know, play, run, leave), rare names, and sentences of 3 to 40
-words.
+after the noun, negation and object pronouns around the verb, elision and contraction, idioms of several
+words, ambiguous words whose translation depends on the context (bank, light, know, play, run, leave), rare
+names, and sentences of 3 to 40 words.
 """
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-VOWELS = "aeiouhéèêàâîôœ"
+from vocabulary import (
+    ADJECTIVES,
+    GAMES,
+    IDIOMS,
+    INSTRUMENTS,
+    INTRANSITIVE,
+    LIGHT,
+    LINKS,
+    NOUNS,
+    OBJECTS,
+    ONSETS,
+    PLAY,
+    PREPOSITIONS,
+    PRONOUNS,
+    RHYMES,
+    THINK,
+    TIMES,
+    VERBS,
+    VOWELS,
+)
 
-# English singular, plural, French singular, plural, gender, kind
-NOUNS = [
-    row.split()
-    for row in """
-man men homme hommes m person
-woman women femme femmes f person
-boy boys garçon garçons m person
-girl girls fille filles f person
-child children enfant enfants m person
-doctor doctors médecin médecins m person
-teacher teachers professeur professeurs m person
-farmer farmers fermier fermiers m person
-actress actresses actrice actrices f person
-neighbor neighbors voisin voisins m person
-queen queens reine reines f person
-king kings roi rois m person
-nurse nurses infirmière infirmières f person
-student students étudiant étudiants m person
-friend friends ami amis m person
-dog dogs chien chiens m animal
-cat cats chat chats m animal
-horse horses cheval chevaux m animal
-bird birds oiseau oiseaux m animal
-cow cows vache vaches f animal
-mouse mice souris souris f animal
-house houses maison maisons f place
-garden gardens jardin jardins m place
-school schools école écoles f place
-church churches église églises f place
-forest forests forêt forêts f place
-street streets rue rues f place
-village villages village villages m place
-kitchen kitchens cuisine cuisines f place
-market markets marché marchés m place
-station stations gare gares f place
-island islands île îles f place
-hotel hotels hôtel hôtels m place
-bridge bridges pont ponts m place
-book books livre livres m thing
-letter letters lettre lettres f thing
-apple apples pomme pommes f thing
-bread breads pain pains m thing
-car cars voiture voitures f thing
-bicycle bicycles vélo vélos m thing
-hat hats chapeau chapeaux m thing
-dress dresses robe robes f thing
-key keys clé clés f thing
-flower flowers fleur fleurs f thing
-picture pictures tableau tableaux m thing
-knife knives couteau couteaux m thing
-bag bags sac sacs m thing
-box boxes boîte boîtes f thing
-tree trees arbre arbres m thing
-lamp lamps lampe lampes f thing
-egg eggs œuf œufs m thing
-orange oranges orange oranges f thing
-umbrella umbrellas parapluie parapluies m thing
-wall walls mur murs m surface
-shirt shirts chemise chemises f surface
-door doors porte portes f surface
-""".strip().split("\n")
-]
-# English, French m sg, f sg, m pl, f pl, before or after the noun; `*` is the form of m sg before a vowel
-ADJECTIVES = [
-    row.split()
-    for row in """
-small petit petite petits petites before petit
-big grand grande grands grandes before grand
-old vieux vieille vieux vieilles before vieil
-beautiful beau belle beaux belles before bel
-new nouveau nouvelle nouveaux nouvelles before nouvel
-young jeune jeune jeunes jeunes before jeune
-good bon bonne bons bonnes before bon
-red rouge rouge rouges rouges after -
-black noir noire noirs noires after -
-white blanc blanche blancs blanches after -
-green vert verte verts vertes after -
-happy heureux heureuse heureux heureuses after -
-tired fatigué fatiguée fatigués fatiguées after -
-strange étrange étrange étranges étranges after -
-rich riche riche riches riches after -
-quiet calme calme calmes calmes after -
-famous célèbre célèbre célèbres célèbres after -
-expensive cher chère chers chères after -
-""".strip().split("\n")
-]
-LIGHT = {
-    "surface": ["clair", "claire", "clairs", "claires"],
-    "other": ["léger", "légère", "légers", "légères"],
-}
-# English base, 3sg, past, French 1sg, 3sg, 1pl, 3pl, participle, kinds of objects
-VERBS = [
-    row.split()
-    for row in """
-see sees saw vois voit voyons voient vu any
-find finds found trouve trouve trouvons trouvent trouvé any
-love loves loved aime aime aimons aiment aimé any
-watch watches watched regarde regarde regardons regardent regardé any
-look-for looks-for looked-for cherche cherche cherchons cherchent cherché any
-hear hears heard entends entend entendons entendent entendu person,animal
-help helps helped aide aide aidons aident aidé person
-invite invites invited invite invite invitons invitent invité person
-follow follows followed suis suit suivons suivent suivi person,animal
-feed feeds fed nourris nourrit nourrissons nourrissent nourri animal
-buy buys bought achète achète achetons achètent acheté thing,surface
-sell sells sold vends vend vendons vendent vendu thing,surface
-lose loses lost perds perd perdons perdent perdu thing
-hide hides hid cache cache cachons cachent caché thing
-open opens opened ouvre ouvre ouvrons ouvrent ouvert place,thing
-paint paints painted peins peint peignons peignent peint surface,place
-visit visits visited visite visite visitons visitent visité place
-leave leaves left quitte quitte quittons quittent quitté place,person
-leave leaves left laisse laisse laissons laissent laissé thing
-run runs ran dirige dirige dirigeons dirigent dirigé place
-know knows knew connais connaît connaissons connaissent connu person,place
-""".strip().split("\n")
-]
-INTRANSITIVE = [
-    row.split()
-    for row in """
-sleep sleeps slept dors dort dormons dorment dormi
-sing sings sang chante chante chantons chantent chanté
-work works worked travaille travaille travaillons travaillent travaillé
-run runs ran cours court courons courent couru
-dance dances danced danse danse dansons dansent dansé
-laugh laughs laughed ris rit rions rient ri
-wait waits waited attends attend attendons attendent attendu
-""".strip().split("\n")
-]
-THINK = [
-    row.split()
-    for row in """
-think thinks thought pense pense pensons pensent pensé
-know knows knew sais sait savons savent su
-say says said dis dit disons disent dit
-believe believes believed crois croit croyons croient cru
-""".strip().split("\n")
-]
-PLAY = "play plays played joue joue jouons jouent joué".split()
-INSTRUMENTS = [
-    ("piano", "du piano"),
-    ("guitar", "de la guitare"),
-    ("violin", "du violon"),
-    ("flute", "de la flûte"),
-]
-GAMES = [
-    ("football", "au football"),
-    ("chess", "aux échecs"),
-    ("cards", "aux cartes"),
-    ("tennis", "au tennis"),
-]
-# Whole predicates that no dictionary of words explains: English 3sg / plural / past, French 1sg 3sg 1pl 3pl
-# participle, rest
-IDIOMS = [
-    (
-        "kick",
-        "kicks",
-        "kicked",
-        "the bucket",
-        "casse casse cassons cassent cassé",
-        "ma|sa|notre|leur",
-        "pipe",
-    ),
-    ("have", "has", "had", "a cold", "suis est sommes sont été", "", "enrhumé"),
-    ("let", "lets", "let", "the cat out of the bag", "vends vend vendons vendent vendu", "", "la mèche"),
-    ("fall", "falls", "fell", "asleep", "m'endors s'endort nous-endormons s'endorment -", "", ""),
-    (
-        "cost",
-        "costs",
-        "cost",
-        "an arm and a leg",
-        "coûte coûte coûtons coûtent coûté",
-        "",
-        "les yeux de la tête",
-    ),
-    (
-        "pull",
-        "pulls",
-        "pulled",
-        "the wool over our eyes",
-        "jette jette jetons jettent jeté",
-        "",
-        "de la poudre aux yeux",
-    ),
-]
-IDIOMS = [idiom for idiom in IDIOMS if "-" not in idiom[4]]
-PREPOSITIONS = [
-    ("in", "dans"),
-    ("under", "sous"),
-    ("behind", "derrière"),
-    ("near", "près de"),
-    ("in front of", "devant"),
-    ("next to", "à côté de"),
-    ("with", "avec"),
-    ("without", "sans"),
-]
-TIMES = [
-    ("today", "aujourd'hui"),
-    ("every day", "tous les jours"),
-    ("once in a blue moon", "tous les trente-six du mois"),
-    ("at night", "la nuit"),
-    ("as soon as possible", "dès que possible"),
-    ("of course", "bien sûr"),
-    ("at once", "tout de suite"),
-]
-LINKS = [
-    ("and", "et"),
-    ("but", "mais"),
-    ("because", "parce que"),
-    ("when", "quand"),
-    ("so", "donc"),
-    ("while", "pendant que"),
-    ("if", "si"),
-]
-PRONOUNS = [("I", "je", 0), ("he", "il", 1), ("she", "elle", 1), ("we", "nous", 2), ("they", "ils", 3)]
-OBJECTS = [("him", "le"), ("her", "la"), ("them", "les"), ("us", "nous")]
-ONSETS = "b br d dr f g gr k l m n p r s st t tr v z".split()
-RHYMES = "a al an ar e el en er i il in ir o ol on or u ul un ur".split()
+Tokens = list[tuple[str, int]]  # words and their marks
 
 
 @dataclass
 class Pair:
-    """Tokens of a sentence and its translation; equal numbers mark words that translate each other."""
+    """A sentence and its translation; words with equal marks translate each other."""
 
-    source: list[tuple[str, int]] = field(default_factory=list)
-    target: list[tuple[str, int]] = field(default_factory=list)
+    source: Tokens = field(default_factory=list)
+    target: Tokens = field(default_factory=list)
 
 
 @dataclass
 class Noun:
-    """A noun phrase: its words on both sides, and what a verb has to know of it."""
+    """A noun phrase on both sides, and what a verb needs to know of it."""
 
-    source: list[tuple[str, int]]
-    target: list[tuple[str, int]]
+    source: Tokens
+    target: Tokens
     person: int  # 0 je, 1 il or elle, 2 nous, 3 ils
     definite: bool = False
 
 
 def vowel(word: str) -> bool:
+    """Does a word begin with a vowel, or a silent h?"""
     return word[0].lower() in VOWELS
 
 
@@ -280,13 +81,13 @@ class Writer:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def both(self, english: str, french: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """An expression of several words as one block."""
+    def both(self, english: str, french: str) -> tuple[Tokens, Tokens]:
+        """An expression of several words with one mark."""
         mark = self.number()
         return [(word, mark) for word in english.split()], [(word, mark) for word in french.split()]
 
     def name(self) -> Noun:
-        """Zipf's law: the first names are frequent, most are rare, and some occur once."""
+        """A name; by Zipf's law a few are frequent, most are rare, and some occur once."""
         rank = min(int(self.random.paretovariate(0.7)) - 1, len(self.names) - 1)
         source, target = self.both(self.names[rank], self.names[rank])
         return Noun(source, target, 1)
@@ -327,7 +128,8 @@ class Writer:
             target = [*target, *contract("de", other.target, mark)]
         return Noun(source, target, 3 if many else 1, definite=True)
 
-    def determine(self, source: list, target: list, many: bool, gender: str) -> tuple[list, list]:
+    def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
+        """A noun with its article, possessive or demonstrative."""
         mark = self.number()
         start = vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
@@ -346,7 +148,7 @@ class Writer:
         return [(kind, mark), *source], [(french, mark), *target]
 
     def bank(self) -> Noun:
-        """The bank of the river is a rive, any other a banque."""
+        """The bank of a river is a rive, any other a banque."""
         the, bank = self.number(), self.number()
         source, target = [("the", the), ("bank", bank)], [("la", the)]
         if self.chance(0.5):
@@ -372,13 +174,13 @@ class Writer:
             (1, self.play),
             (1, self.idiom),
         ]
-        weights, makers = zip(*options, strict=True)
+        weights, makers = [weight for weight, _ in options], [maker for _, maker in options]
         return self.random.choices(makers, weights)[0](subject)
 
     def predicate(
         self, subject: Noun, verb: list[str], object_pronoun: tuple[str, str] | None = None
     ) -> Pair:
-        """Subject, verb and what stands around it: tense, negation, pronoun."""
+        """A subject with its verb in some tense, perhaps negated or with an object pronoun."""
         base, third, past, *french = verb
         forms, participle = french[:4], french[4]
         is_past, negative = self.chance(0.35), self.random.choices(["", "not", "never"], [0.7, 0.22, 0.08])[0]
@@ -425,7 +227,7 @@ class Writer:
         return self.predicate(subject, self.random.choice(INTRANSITIVE))
 
     def play(self, subject: Noun) -> Pair:
-        """One plays DU piano and AUX cartes."""
+        """In French, one plays DU piano but AUX cartes."""
         pair = self.predicate(subject, PLAY)
         english, french = self.random.choice(INSTRUMENTS + GAMES)
         source, target = self.both(("the " if (english, french) in INSTRUMENTS else "") + english, french)
@@ -434,7 +236,7 @@ class Writer:
     def idiom(self, subject: Noun) -> Pair:
         base, third, past, rest, french, owners, tail = self.random.choice(IDIOMS)
         pair = self.predicate(subject, [base, third, past, *french.split()])
-        owner = owners.split("|")[subject.person] + " " if owners else ""
+        owner = owners.split()[subject.person] + " " if owners else ""
         source, target = self.both(rest, owner + tail)
         return Pair(pair.source + source, pair.target + target)
 
@@ -474,7 +276,7 @@ class Writer:
         return Pair(pair.source + source + other.source, pair.target + link)
 
     def sentence(self, words: int) -> Pair:
-        """A sentence of at least `words` words, when the grammar gets there, and at most 40."""
+        """A sentence of about `words` words or more, at most 40."""
         while True:
             pair = self.clause()
             while len(pair.source) < words:
@@ -487,7 +289,7 @@ class Writer:
                 return Pair([*pair.source, (".", mark)], [*pair.target, (".", mark)])
 
 
-def contract(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[str, int]]:
+def contract(word: str, target: Tokens, mark: int) -> Tokens:
     """de + le = du, de + les = des, de + un = d'un."""
     first, first_mark = target[0]
     if first in ("le", "les"):
@@ -497,7 +299,7 @@ def contract(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[
     return [("d'" if vowel(first) else word, mark), *target]
 
 
-def elide(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[str, int]]:
+def elide(word: str, target: Tokens, mark: int) -> Tokens:
     """que + il = qu'il, si + il = s'il (but si elle)."""
     first = target[0][0]
     if word == "que" and vowel(first):
@@ -507,7 +309,7 @@ def elide(word: str, target: list[tuple[str, int]], mark: int) -> list[tuple[str
     return [(word, mark), *target]
 
 
-def text(tokens: list[tuple[str, int]]) -> str:
+def text(tokens: Tokens) -> str:
     """As people write: no blank before the full stop or after an apostrophe, a capital first."""
     line = " ".join(word for word, _ in tokens).replace("' ", "'").replace(" .", ".")
     return line[0].upper() + line[1:]

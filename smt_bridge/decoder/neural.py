@@ -22,7 +22,7 @@ from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
 from nmt.lm.cslm import ngrams
 from nmt.lm.protocols import NgramNetwork, NgramScores, NormalizedScores
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.search import CANDIDATES, FULL, MIX, Limits, State, add, begin, expand_from

@@ -7,7 +7,7 @@ from nmt.checkpoint import SavedLM
 from nmt.lm import arpa
 from nmt.lm.backoff import UnknownShares
 from nmt.lm.protocols import scorer_of
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 from smt_bridge.features.base import Pairs, Reader
 
 

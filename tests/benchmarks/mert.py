@@ -22,11 +22,11 @@ def main() -> None:
             [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)]
             for kind in ("features", "scores")
         )
-        pool = pools.from_moses(features, scores)
+        pool = pools.read_moses(features, scores).pool()
         start = np.array((folder / f"run{runs}.init.opt").read_text().split("\n")[0].split(), float)
         theirs = (folder / f"run{runs}.best-point.txt").read_text().split("=>")[1].strip()
         clock = time.monotonic()
-        found = mert.mert(pool, [start, np.ones(len(start))], seed=1, threads=2)
+        found = mert.Mert().tune(pool, start, 1, others=[np.ones(len(start))], threads=2)
         print(
             f"rounds 1 to {runs}: {len(pool.features):,} hypotheses, BLEU {found.bleu:.6f}, Moses {theirs}, "
             f"{time.monotonic() - clock:.1f} s wall"

@@ -21,12 +21,12 @@ from nmt.lm import count
 from nmt.lm.dictionary import Dictionary
 from nmt.training import loop
 from smt_bridge import alignment, check_system, job, moses_ini, propose, reuse, weights
-from smt_bridge.cli import tune_nbest
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.tuning import loop as tuning
-from smt_bridge.tuning import pool
+from smt_bridge.tuning import pool, runs
+from smt_bridge.tuning.mert import Mert
 from tests.conftest import ROOT
 from tests.smt_bridge.decoder.models import write_model
 
@@ -84,7 +84,7 @@ def read_arpa(path: Path) -> None:
 
 
 def read_codes(path: Path) -> None:
-    subword.load(path).apply(["the", "lower", "newest"])
+    subword.load_codes(path).apply(["the", "lower", "newest"])
 
 
 def read_overrides(path: Path) -> None:
@@ -173,7 +173,7 @@ READERS: dict[str, Reader] = {
     "hypotheses": Reader(
         hypotheses,
         "file",
-        lambda path: systems.load(
+        lambda path: systems.read_systems(
             str(path.parent / "source"), [str(path.parent / "source")], [str(path)], None, "none"
         ),
     ),
@@ -186,7 +186,7 @@ READERS: dict[str, Reader] = {
             for name in ("train", "dev")
         ],
         "train.tsv",
-        lambda path: list(curves.to_tsv({"run": curves.read(path.parent)})),
+        lambda path: list(curves.table({"run": curves.read_curves(path.parent)}).lines()),
     ),
     "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),
@@ -229,7 +229,7 @@ def pools(folder: Path) -> None:
 
 
 def read_pool(path: Path) -> None:
-    pool.from_moses([str(path.parent / "features")], [str(path.parent / "scores")])
+    pool.read_moses([str(path.parent / "features")], [str(path.parent / "scores")]).pool()
 
 
 def read_ini(path: Path) -> None:
@@ -291,14 +291,14 @@ def read_job(path: Path) -> None:
 
 def tuned(folder: Path) -> None:
     (folder / "work").mkdir()
-    tuning.open_folder(folder / "work", {"model": "m"}, tuning.TuneConfig())
+    tuning.open_folder(folder / "work", {"model": "m"}, tuning.TuneConfig(), Mert())
     made = tuning.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
-    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, tuning.TuneConfig()).save(made)
+    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, tuning.TuneConfig(), Mert()).save(made)
 
 
 def read_tuned(path: Path) -> None:
-    tuning.open_folder(path.parent, {"model": "m"}, tuning.TuneConfig())
-    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, tuning.TuneConfig())
+    tuning.open_folder(path.parent, {"model": "m"}, tuning.TuneConfig(), Mert())
+    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, tuning.TuneConfig(), Mert())
     begun.load()
     begun.pool()
 
@@ -314,7 +314,7 @@ READERS |= {
     "starting weights": Reader(
         text("0.5 0.25 0.25"),
         "file",
-        lambda path: tune_nbest.read_init(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
+        lambda path: runs.read_start(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
     ),
     "moses.ini": Reader(text(*INI), "file", read_ini),
     "scores.json": Reader(

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from nmt.analysis.grconv_parse import Node, edges, nodes, svg, to_tsv
+from nmt.analysis.grconv_parse import Node, edges, nodes, svg, table
 
 
 def test_nodes_and_edges_by_hand() -> None:
@@ -25,7 +25,7 @@ def test_nodes_and_edges_by_hand() -> None:
         (2, 0, 1, "new", 0.5),
         (2, 0, 1, "right", 0.4),
     ]
-    assert list(to_tsv(["a", "b", "c"], found))[-1] == "2\t0\t2\t0.500000\t0.100000\t0.400000\ta b c"
+    assert list(table(["a", "b", "c"], found).lines())[-1] == "2\t0\t2\t0.500000\t0.100000\t0.400000\ta b c"
 
 
 def test_hard_gates_give_a_tree() -> None:
