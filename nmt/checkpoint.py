@@ -3,15 +3,14 @@ nmt/run_directory.py."""
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from torch import nn
 
 from nmt import manifest, run_directory, settings, yaml_text
 from nmt.data.corpus import DataConfig
@@ -20,9 +19,11 @@ from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.lm.config import LMConfig
 from nmt.lm.dictionary import Dictionary
-from nmt.lm.model import LanguageModel, make
-from nmt.models.config import ModelConfig
-from nmt.models.translator import Translator
+from nmt.lm.protocols import LanguageModel
+from nmt.lm.registry import AllKeys, language_model_class
+from nmt.models import registry
+from nmt.models.config import RNNConfig
+from nmt.models.registry import AnyModel
 from nmt.run_directory import CONFIG, DICTIONARY, weights_path
 from nmt.yaml_text import reason
 
@@ -34,7 +35,7 @@ class SavedRun:
     """A trained model with its text pipeline. nmt.run.Run translates and scores with one or more of them."""
 
     directory: Path
-    model: Translator
+    model: AnyModel
     source: TextPipeline
     target: TextPipeline
     source_words: Vocab
@@ -129,14 +130,14 @@ def read_yaml(directory: Path) -> Any:
     return config
 
 
-def read_config(directory: Path) -> tuple[DataConfig, ModelConfig, LMConfig]:
+def read_config(directory: Path) -> tuple[DataConfig, RNNConfig, LMConfig]:
     """The data, model and lm sections of a run's config.yaml."""
     config, path = read_yaml(directory), directory / CONFIG
     try:
         data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
-        model = OmegaConf.merge(OmegaConf.structured(ModelConfig), config["model"])
+        model = OmegaConf.merge(OmegaConf.structured(RNNConfig), config["model"])
         lm = OmegaConf.merge(
-            OmegaConf.structured(LMConfig), config.get("lm", {})
+            OmegaConf.structured(AllKeys), config.get("lm", {})
         )  # before version 0.4 there was none
         result: Any = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
         settings.check(result[0], "data.")
@@ -160,9 +161,11 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
 
 
 def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
-    """That of a multi-scale model."""
+    """That of a model which needs one."""
+    if not language_model_class(config.type).needs_dictionary:
+        return None
     try:
-        return Dictionary.load(directory / DICTIONARY) if config.type == "multiscale" else None
+        return Dictionary.load(directory / DICTIONARY)
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
 
@@ -183,7 +186,7 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
     source, source_words = load_side(directory, "source", data)
     target, target_words = load_side(directory, "target", data)
     step = run_directory.find_step(directory, which)
-    model = Translator(
+    model = registry.make(
         model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words
     )
     load_weights(model, weights_path(directory, step))
@@ -206,11 +209,13 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
         raise CheckpointError(
             f"{directory}: is a translator, expected a language model's run directory (lm.type)"
         )
-    if config.type == "multiscale" and device != "cpu":
-        raise ConfigError(f"{directory}: multiscale models compute on the CPU only; use --device cpu")
+    kind = language_model_class(config.type)
+    if kind.cpu_only and device != "cpu":
+        raise ConfigError(f"{directory}: {config.type} models compute on the CPU only; use --device cpu")
     text, words = load_side(directory, "target", data)
     step = run_directory.find_step(directory, which)
-    model = make(config, words.words, fill=False, dictionary=load_dictionary(directory, config))
+    config = config.typed()  # type: ignore[attr-defined]
+    model = kind.build(config, words.words, load_dictionary(directory, config), fill=False)
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedLM(directory, model.to(device), text, words, config, step)
@@ -231,7 +236,14 @@ def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
 
 
-def load_weights(model: nn.Module, path: Path) -> None:
+class Loadable(Protocol):
+    """What weights are loaded into: an nn.Module."""
+
+    def load_state_dict(self, state_dict: Mapping[str, torch.Tensor]) -> object: ...
+
+
+def load_weights(model: Loadable, path: Path) -> None:
+    """Weights into a model. CheckpointError where they do not fit."""
     weights = load_tensors(path)
     try:
         model.load_state_dict(weights)

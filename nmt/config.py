@@ -20,8 +20,8 @@ from yaml import YAMLError
 from nmt import checkpoint, files, settings, yaml_text
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.config import LMConfig
-from nmt.models.config import ModelConfig
+from nmt.lm.registry import AllKeys
+from nmt.models.config import RNNConfig
 from nmt.numbers import LONGEST, shown
 from nmt.run_directory import CONFIG
 from nmt.settings import choice, number
@@ -43,9 +43,9 @@ class RunConfig:
     )  # of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16
     matmul: str = choice("auto", "mkl", "onednn")  # back end of matrix products on the CPU
     data: DataConfig = field(default_factory=DataConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    lm: LMConfig = field(
-        default_factory=LMConfig
+    model: RNNConfig = field(default_factory=RNNConfig)
+    lm: AllKeys = field(
+        default_factory=AllKeys
     )  # with a type: the run is a language model and `model` is not read
     training: TrainingConfig = field(default_factory=TrainingConfig)
 

@@ -1,9 +1,9 @@
-"""Lines in, lines out: strict UTF-8, `\\n` only, plain or gzip, `-` for stdin and stdout; output is written
-beside and renamed.
+"""Lines in, lines out: strict UTF-8, plain or gzip, `-` for stdin and stdout. Output is written to a file
+beside its target, which is then renamed.
 
 A line ends at `\\n` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `\\r` are data. One trailing
-`\\r` and a byte order mark on line 1 are removed with a warning. Files are recognized as gzip by their
-content, not their name.
+`\\r` per line and a byte order mark on line 1 are removed with a warning. Gzip is recognized by the content
+of a file, not by its name.
 """
 
 import gzip
@@ -26,11 +26,8 @@ try:  # unpacks twice as fast as zlib
     from isal.igzip import IGzipFile as GzipReader
     from isal.isal_zlib import error as isal_error
 
-    UNPACK_ERRORS = (
-        gzip.BadGzipFile,
-        zlib.error,
-        cast("type[Exception]", isal_error),
-    )  # its stub calls it an instance
+    # The stub of isal calls its error an instance.
+    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error, cast("type[Exception]", isal_error))
 except ImportError:
     from gzip import GzipFile as GzipReader  # type: ignore[assignment]
 
@@ -44,14 +41,16 @@ SERIAL = itertools.count()  # makes the names of unfinished files unique in this
 
 
 def name_of(path: str | Path) -> str:
-    """How messages call a file: `-` is stdin."""
+    """The name of a file in messages: `-` is stdin."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """A buffered byte stream of a plain or gzip file, or of stdin. DataError when it cannot be opened, or
-    turns out to be a broken gzip file."""
+    """A buffered byte stream of a plain or gzip file, or of stdin.
+
+    DataError when it cannot be opened, or turns out to be a broken gzip file.
+    """
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -68,15 +67,17 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             yield stream
             return
         try:
-            with GzipReader(fileobj=stream) as unpacked:
+            with GzipReader(fileobj=stream) as unpacked:  # type: ignore[no-untyped-call]
                 yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), BUFFER))
-        except (EOFError, *UNPACK_ERRORS) as error:  # of whoever reads it
+        except (EOFError, *UNPACK_ERRORS) as error:  # raised in the body of the `with` that reads
             raise DataError(f"{path}: broken gzip file ({error}); was it copied whole?") from error
 
 
 def read_byte_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file as bytes, each without its `\\n`; nothing else is touched. DataError for a broken
-    gzip file."""
+    """The lines of a file as bytes, each without its `\\n` and otherwise untouched.
+
+    DataError for a file that cannot be read, or is a broken gzip file.
+    """
     with open_bytes(path) as stream:
         try:
             for line in stream:
@@ -124,34 +125,31 @@ def decode(raw: bytes, path: str | Path, number: int) -> str:
         ) from error
 
 
+def preview(path: str | Path) -> Iterator[str]:
+    """The lines of a regular file, for a check before `read_lines`, to which warnings and their remedies are
+    left. Empty for a stream, which can be read only once."""
+    if str(path) == "-" or not Path(path).is_file():
+        return iter(())
+    return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
+
+
+def count_lines(path: str | Path) -> int:
+    """The number of lines of a regular file. DataError for one that is not text."""
+    existing([path])
+    return sum(1 for _ in preview(path))
+
+
 def check_text(path: str | Path) -> None:
     """Read a regular file through once, so that a bad line is reported before hours of work, not after
     them."""
-    if str(path) != "-" and not Path(path).exists():
-        raise DataError(f"{path}: cannot read: No such file or directory")
-    if str(path) != "-" and Path(path).is_file():
-        check_lines(path)
-
-
-def check_lines(path: str | Path) -> int:
-    """The number of lines, each of which is text; warnings are left for the reading that counts."""
-    number = 0
-    for number, raw in enumerate(read_byte_lines(path), 1):
-        decode(raw, path, number)
-    return number
-
-
-def again(path: str | Path) -> Iterator[str]:
-    """The lines of a regular file, for a check before the reading that counts; none of a stream, which can be
-    read only once."""
-    if str(path) != "-" and Path(path).is_file():
-        for number, raw in enumerate(read_byte_lines(path), 1):
-            yield decode(raw, path, number)
+    count_lines(path)
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
-    """Walk files of equal length line by line. DataError names the shorter file and gives both numbers of
-    lines."""
+    """The lines of files of equal length, side by side.
+
+    DataError names the shorter file and gives both numbers of lines.
+    """
     streams = [read_lines(path) for path in paths]
     number = 0
     while True:
@@ -169,17 +167,20 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
 
 
 def check_parallel(*paths: str | Path) -> None:
-    """Read files through once: DataError for bad text or unequal numbers of lines. Pipes are left for the
-    reading that counts."""
+    """Read files through once: DataError for bad text or unequal numbers of lines.
+
+    Where one is a pipe, nothing is read.
+    """
     existing(paths)
     if not all(Path(path).is_file() for path in paths):
         return
-    counts = [check_lines(path) for path in paths]
+    counts = [count_lines(path) for path in paths]
     if len(set(counts)) > 1:
         raise unequal(paths, counts)
 
 
 def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
+    """The error for parallel files of unequal length: names the shortest and the longest."""
     short, long = counts.index(min(counts)), counts.index(max(counts))
     return DataError(
         f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
@@ -188,23 +189,25 @@ def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
 
 
 def split_words(line: str) -> list[str]:
-    """Words of a tokenized line. Only space and tab separate, as in Moses: NBSP or U+2028 stay inside a
-    word."""
+    """The words of a tokenized line.
+
+    Only space and tab separate words, as in Moses: NBSP or U+2028 stay inside a word.
+    """
     return [word for word in line.replace("\t", " ").split(" ") if word]
 
 
 class Output:
-    """A byte or text sink whose failures (a full disk, say) are UserErrors."""
+    """An open output, bytes or text, whose failures (a full disk, say) are UserErrors."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.stream = stream
         self.name = name
 
     def write(self, data: bytes | str) -> None:
+        if isinstance(data, str):
+            data = data.encode("utf-8", "backslashreplace")  # names of files may not be UTF-8
         try:
-            self.stream.write(
-                data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
-            )  # for names that are not UTF-8
+            self.stream.write(data)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -224,19 +227,20 @@ class Output:
 
 
 def cannot_write(name: str | Path, error: OSError) -> UserError:
+    """The error for an output that cannot be written."""
     return UserError(f"{name}: cannot write: {error.strerror or error}")
 
 
 class Writing:
-    """`with Writing(path) as out:` writes beside `path` and renames at the end; after an error nothing is
-    left behind.
+    """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end; after an error
+    nothing is left behind.
 
     `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
     """
 
     def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
-        """`folder`, on the same disk, takes the unfinished file instead, under one name, so that a killed job
-        leaves none behind."""
+        """`folder`, on the same disk, takes the unfinished file instead. Its name there is always the same,
+        so that killed jobs do not pile up files."""
         self.path = str(path)
         self.name = "<stdout>" if self.path == "-" else self.path
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
@@ -257,9 +261,8 @@ class Writing:
             raise cannot_write(self.name, error) from error
         self.top: BinaryIO = self.file
         if self.path.endswith(".gz"):
-            self.top = cast(
-                BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0)
-            )  # no date: same input, same bytes
+            # no date: same input, same bytes
+            self.top = cast(BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0))
         return Output(self.top, self.name)
 
     def __exit__(
@@ -284,19 +287,19 @@ class Writing:
         finally:
             if self.path != "-":
                 with suppress(OSError):
-                    self.file.close()  # after a full disk the first close fails, the second only lets go
+                    self.file.close()  # on a full disk the first close fails, the second only frees it
             if not self.direct:
                 Path(self.beside).unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    """Write a whole text file, one line each, atomically."""
+    """Write a whole text file, each line with its `\\n`, atomically."""
     with Writing(path) as out:
         out.write_lines(lines)
 
 
 def existing(paths: Sequence[str | Path]) -> None:
-    """DataError for the first path that is not there."""
+    """DataError for the first path that does not exist; `-` always does."""
     for path in paths:
         if str(path) != "-" and not Path(path).exists():
             raise DataError(f"{path}: cannot read: No such file or directory")

@@ -1,161 +1,193 @@
 """Any language model as one thing that scores lines: a run directory, an ARPA file, a binary file of KenLM.
 
-lm = language_model.load("lm.arpa.gz")
-for line in lm.score(["a b c", ""]):
-    sum(line.log_probs)
+>>> import nmt
+>>> lm = nmt.load_language_model("lm.arpa")
+>>> [line] = lm.score(["un garçon"])
+>>> line.units
+['un', 'garçon']
+>>> len(line.log_probs)                    # natural log p of each unit and of the end of the line
+3
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from nmt import checkpoint, files
 from nmt.checkpoint import SavedLM
+from nmt.data.batches import Ids
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.data.vocab import UNK
 from nmt.errors import ConfigError
 from nmt.lm import arpa, count
-from nmt.lm.backoff import Shares
-from nmt.lm.cslm import CSLM, FirstLayer, distinct, ngram_scores, ngrams
-from nmt.lm.multiscale import MultiscaleLM
-from nmt.lm.recurrent import RecurrentLM
-from nmt.scoring import word_scores
+from nmt.lm.backoff import UnknownShares
+from nmt.lm.protocols import (
+    Carried,
+    NormalizedScores,
+    RunningTextModel,
+    TokenSampler,
+    scorer_of,
+)
+from nmt.search.config import SamplingConfig
+from nmt.search.sampling import sample
+from nmt.search.steps import StepModel
 
 STEPS = 200  # of running text at a time
 
 
 @dataclass
 class LineScores:
-    """A line as the model reads it: log p, natural, of each unit and of the end of the line."""
+    """A line as the model reads it: natural log p of each unit and of the end of the line."""
 
     units: list[str]
-    log_probs: list[float]
+    log_probs: list[float]  # (units + 1,)
     known: list[bool]  # (units,) is the unit in the vocabulary?
 
 
-class LanguageModel(Protocol):
-    name: str
-    vocabulary: int  # units with a probability of their own; 0 where the file does not tell
+class LineScorer(Protocol):
+    """A language model of any kind, by what it says of lines of text."""
 
-    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]: ...
+    name: str  # of the model, for results
+    vocab_size: int  # units that the model knows, the end symbol included; 0 where the file does not say
 
-    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]: ...
-
-
-class Counts:
-    """An n-gram model: words are what stands between blanks."""
-
-    def __init__(self, path: str) -> None:
-        self.model = count.load(path)
-        self.name = Path(path).name
-        self.vocabulary = len(getattr(self.model, "words", [0, 0])) - 2
+    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+        """log p of each line, unit by unit. `tokenized`: the text is tokenized as the model's was."""
+        ...
 
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+        """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
+        nothing."""
+        ...
+
+
+class CountLineScorer:
+    """A count-based n-gram model: words are what stands between blanks."""
+
+    def __init__(self, path: str) -> None:
+        self.model = count.load_count_model(path)
+        self.name = Path(path).name
+        self.vocab_size = self.model.vocab_size
+
+    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+        """Nothing: probabilities sum to one anyway."""
         return []
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+        """log p of each line, word by word."""
         texts = [files.split_words(line) for line in lines]
         found = self.model.scores(texts)
         return [
-            LineScores(text, scores.tolist(), list(map(self.model.knows, text)))
+            LineScores(units=text, log_probs=scores.tolist(), known=list(map(self.model.knows, text)))
             for text, scores in zip(texts, found, strict=True)
         ]
 
 
-class Neural:
-    """A run. With lm.carry a line goes on from the state after the line before, of the last call too."""
+class NeuralLineScorer:
+    """A run. With lm.carry a line continues from the state after the line before, also from call to call."""
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
-        if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
-            raise ConfigError(
-                f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer; its scores "
-                "are no log p without log Z"
-            )
-        self.run, self.normalized, self.name = run, normalized, run.name
-        self.vocabulary = len(run.words) - 2
-        self.carried: Any = None
-        self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
+        """`normalized`, `backoff`: see load_language_model."""
+        self.run, self.name, self.vocab_size = run, run.name, len(run.words) - 2
+        self.scorer = scorer_of(run.model, normalized, run.directory)
+        self.carried: Carried = None
+        self.shares = UnknownShares(arpa.read(backoff), run.words.ids) if backoff else None
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+        """log p of each line, unit by unit."""
         texts = [self.run.text.units(line, tokenized) for line in lines]
         ids = [self.run.words.encode(text) for text in texts]
-        found = self.scores(ids)
+        found = self.score_ids(ids)
         if self.shares:
             found = [
                 np.add(scores, share).tolist()
                 for scores, share in zip(found, self.shares.logs(texts), strict=True)
             ]
         return [
-            LineScores(text, scores, [word != UNK for word in line])
+            LineScores(units=text, log_probs=scores, known=[unit != UNK for unit in line])
             for text, scores, line in zip(texts, found, ids, strict=True)
         ]
 
+    def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
+        """log p of each unit of each text and of its end symbol."""
+        model = self.run.model
+        if model.carries:
+            assert isinstance(model, RunningTextModel)
+            return self.score_running(model, texts)
+        return self.scorer.score_texts(texts)
+
+    def score_running(self, model: RunningTextModel, texts: Sequence[Ids]) -> list[list[float]]:
+        """The same of running text, continued from the text before."""
+        parts = [torch.zeros(0, dtype=torch.float64)]
+        for chunk in ChunkStream(running(sentences(texts)), 1, STEPS).batches(0):
+            scores, self.carried = model.score_running(chunk.to(model.device), self.carried)
+            parts.append(scores.double().cpu())
+        return [part.tolist() for part in torch.cat(parts).split([len(text) + 1 for text in texts])]
+
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
-        """|log Z| of each distinct context of some lines, by a CSLM trained with lm.normalizer; else
+        """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
         model = self.run.model
-        if not isinstance(model, CSLM) or not self.run.config.normalizer or not lines:
+        if not isinstance(model, NormalizedScores) or not model.normalizer or not lines:
             return []
         texts = [self.run.words.encode(self.run.text.units(line, tokenized)) for line in lines]
-        return np.abs(log_normalizers(model, texts)).tolist()  # type: ignore[no-any-return]
-
-    def scores(self, ids: Sequence[Sequence[int]]) -> list[list[float]]:
-        model = self.run.model
-        if isinstance(model, CSLM):
-            if not ids:
-                return []
-            contexts, words = ngrams(ids, model.order)
-            flat = ngram_scores(model, contexts, words, self.normalized)
-            return [part.tolist() for part in np.split(flat, np.cumsum([len(text) + 1 for text in ids])[:-1])]
-        if model.carries:
-            return self.running(model, ids)
-        return word_scores(model, [((), text) for text in ids])
-
-    def running(self, model: RecurrentLM | MultiscaleLM, ids: Sequence[Sequence[int]]) -> list[list[float]]:
-        parts = []
-        for chunk in ChunkStream(running(sentences(ids)), 1, STEPS).batches(0):
-            scores, self.carried = model.score_chunk(chunk.to(model.device), self.carried)
-            parts.append(scores.double())
-        flat = torch.cat(parts) if parts else torch.zeros(0)
-        return [part.tolist() for part in flat.split([len(text) + 1 for text in ids])] if ids else []
+        found: list[float] = np.abs(model.log_normalizers(texts)).tolist()
+        return found
 
 
-def load(
-    path: str, which: str = "best", device: str = "cpu", normalized: bool = False, backoff: str = ""
-) -> LanguageModel:
-    """`backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
+def load_language_model(
+    path: str | Path,
+    which: str = "best",
+    device: str = "cpu",
+    normalized: bool = False,
+    backoff: str = "",
+) -> LineScorer:
+    """A language model from a run directory, an ARPA file (.gz too) or a KenLM binary.
 
-    ConfigError, DataError or CheckpointError, in one line, for what is no language model."""
+    `which`: the checkpoint of a run: best, last or the number of an update. `normalized`: take a network's
+    log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
+
+    ConfigError, DataError or CheckpointError, in one line, for what is not a language model.
+
+    >>> lm = load_language_model("runs/lm")
+    >>> [line] = lm.score(["Un garçon ne suit pas l'homme."])
+    >>> round(sum(line.log_probs), 2)
+    0.0
+    """
     if Path(path).is_dir():
-        return Neural(checkpoint.load_lm(path, which, device), normalized, backoff)
+        return NeuralLineScorer(checkpoint.load_lm(path, which, device), normalized, backoff)
     if backoff:
         raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself")
     if normalized:
         raise ConfigError(
             f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway"
         )
-    return Counts(path)
+    return CountLineScorer(str(path))
 
 
-@torch.no_grad()
-def log_normalizers(model: CSLM, texts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-    """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
-    unique, _ = distinct(ngrams(texts, model.order)[0])
-    first, parts = FirstLayer(model, unique), []
-    for start in range(0, len(unique), STEPS):
-        features = model.above(first.rows(start, start + STEPS))
-        matrix: Any = model.output.words
-        scores = features @ matrix.t()
-        parts.append(
-            (scores if model.output.words_bias is None else scores + model.output.words_bias)
-            .logsumexp(1)
-            .double()
-            .cpu()
-            .numpy()
-        )
-    return np.concatenate(parts) if parts else np.zeros(0)
+def sample_lines(
+    run: SavedLM,
+    count: int,
+    max_length: int,
+    seed: int,
+    temperature: float = 1.0,
+    boundaries: str | None = None,
+) -> Iterator[str]:
+    """Lines drawn from a run, each cut off after `max_length` units; the same seed gives the same lines.
+
+    `boundaries`: put this between the tokens of a multiscale model. ConfigError for it where units are no
+    tokens.
+    """
+    model = run.model
+    if isinstance(model, TokenSampler):
+        return map((boundaries or "").join, model.sample(count, max_length, seed, temperature))
+    if boundaries is not None:
+        raise ConfigError("--boundaries: only multiscale models have tokens of several units")
+    if not isinstance(model, StepModel):
+        raise ConfigError(f"{run.directory}: {run.config.type} models cannot be sampled, they have no `step`")
+    config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)
+    drawn = sample(model, [range(max_length)] * count, config)
+    return (run.text.text(run.words.decode(line.words), tokenized=True) for [line] in drawn)

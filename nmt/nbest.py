@@ -1,6 +1,6 @@
 """n-best lists in Moses' format: `id ||| words ||| name= v v name= v ||| total`, ids from 0.
 
-Moses writes two blanks before the second `|||`; both forms are read. Fields after the total (segmentation,
+Moses writes two blanks before the second `|||`; one is accepted too. Fields after the total (segmentation,
 alignment) are kept. A list without labels is read as one feature whose name is empty.
 """
 
@@ -18,8 +18,10 @@ SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
 
 @dataclass
 class Hypothesis:
-    """One translation. `features` keeps the written order; values are natural logarithms where they are
-    probabilities."""
+    """One translation of a list.
+
+    `features` keeps the order of the line; values that are probabilities are natural logarithms.
+    """
 
     sentence: int
     words: list[str]
@@ -30,23 +32,24 @@ class Hypothesis:
 
     @property
     def text(self) -> list[str]:
-        """The words as they stand in the line, Moses' escapes in place."""
-        return (
-            files.split_words(self.raw.split("|||", 2)[1])
-            if self.raw
-            else [escape_bar(word) for word in self.words]
-        )
+        """The words as the line has them, with Moses' escapes."""
+        if self.raw:
+            return files.split_words(self.raw.split("|||", 2)[1])
+        return [escape_bar(word) for word in self.words]
 
 
 def format_number(value: float) -> str:
+    """Six significant digits."""
     return f"{value:.6g}"
 
 
 def escape_bar(word: str) -> str:
+    """The word without a `|`, which separates fields."""
     return word.replace("|", "&#124;")
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> str:
+    """`name= value value name= value`"""
     labelled = (
         (f"{name}= " if name else "") + " ".join(map(format_number, values))
         for name, values in features.items()
@@ -55,8 +58,7 @@ def format_features(features: Mapping[str, Sequence[float]]) -> str:
 
 
 def write(hypothesis: Hypothesis) -> str:
-    """One line, without its end. A `|` inside a word becomes `&#124;`, as Moses' tokenizer does, so that
-    fields stay fields."""
+    """One line, without a line end. A `|` inside a word becomes `&#124;`, as in Moses' tokenizer."""
     words = " ".join(map(escape_bar, hypothesis.words))
     return " ||| ".join(
         [
@@ -72,8 +74,8 @@ def write(hypothesis: Hypothesis) -> str:
 def extended(
     hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None
 ) -> str:
-    """The line it was read from with more features at the end of its third field, and another total; all
-    other bytes as they were."""
+    """The line it was read from, with more features at the end of its third field and, if given, another
+    total; all other bytes stay."""
     parts = hypothesis.raw.split("|||")
     if features:
         parts[2] = f"{parts[2].rstrip(' ')} {format_features(features)} "
@@ -83,7 +85,7 @@ def extended(
 
 
 def with_field(line: str, place: int, text: str) -> str:
-    """The line with another text in one of its fields, counted from 0."""
+    """The line with another text in field number `place`, from 0."""
     parts = line.split("|||")
     parts[place] = f" {text} "
     return "|||".join(parts)
@@ -96,11 +98,11 @@ def read(path: str | Path) -> Iterator[Hypothesis]:
 
 
 def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The entries of each sentence. DataError where ids do not rise, where features differ from line to line,
-    for an empty file.
+    """The entries of each sentence, (id, entries).
 
-    Moses' tuners read dense features by position: one that is missing or elsewhere on some lines would be
-    taken for another.
+    DataError where ids decrease, where features differ from line to line, and for an empty file. Moses'
+    tuners read dense features by position: one that is missing or elsewhere on some lines would be taken for
+    another.
     """
     name = files.name_of(path)
     group: list[Hypothesis] = []
@@ -110,14 +112,14 @@ def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
         first = dense if first is None else first
         if list(dense.items()) != list(first.items()):
             raise DataError(
-                f"{name}:{number}: features {shown(dense)}, but the lines above have {shown(first)}; Moses' "
-                "tuners would mix them up"
+                f"{name}:{number}: features {list_features(dense)}, but the lines above have "
+                f"{list_features(first)}; Moses' tuners would mix them up"
             )
         if group and hypothesis.sentence != group[0].sentence:
             if hypothesis.sentence < group[0].sentence:
                 raise DataError(
                     f"{name}:{number}: id {hypothesis.sentence} after id {group[0].sentence}; entries of a "
-                    "sentence belong together, ids rise"
+                    "sentence belong together, and ids increase"
                 )
             yield group[0].sentence, group
             group = []
@@ -127,12 +129,16 @@ def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
     yield group[0].sentence, group
 
 
-def shown(features: Mapping[str, int]) -> str:
+def list_features(features: Mapping[str, int]) -> str:
+    """Names and numbers of values, for a message."""
     return " ".join(f"{name or 'unlabelled'}({count})" for name, count in features.items()) or "none"
 
 
 def parse(line: str, where: str) -> Hypothesis:
-    """DataError when a field is missing or a value is not a finite number."""
+    """The entry of a line. DataError when a field is missing or a value is not a finite number.
+
+    `where` is file:line, for messages.
+    """
     parts = [part.strip(" ") for part in line.split("|||")]
     if len(parts) < 4:
         raise DataError(
@@ -149,10 +155,12 @@ def parse(line: str, where: str) -> Hypothesis:
     words = files.split_words(parts[1])
     if "&#124;" in parts[1]:
         words = [word.replace("&#124;", "|") for word in words]
+    # By position: keywords would cost a twentieth of the reading time.
     return Hypothesis(sentence, words, parse_features(parts[2], where), total, parts[4:], line)
 
 
 def parse_features(text: str, where: str) -> dict[str, list[float]]:
+    """The values of a feature field by name. DataError for one that Moses' tuners would misread."""
     features: dict[str, list[float]] = {}
     name = ""
     parse_value = float if numbers.plain(text) else numbers.real
@@ -160,25 +168,24 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
         if token[-1] == "=" and len(token) > 1:
             name = token[:-1]
             if name in features:
-                raise DataError(f"{where}: feature {name} stands twice on the line")
+                raise DataError(f"{where}: feature {name} occurs twice on the line")
             features[name] = []
             continue
         try:
             value = parse_value(token)
         except ValueError as error:
-            raise DataError(f"{where}: {what_is(token)}") from error
+            raise DataError(f"{where}: {why_no_number(token)}") from error
         if not math.isfinite(value):
             raise DataError(
-                f"{where}: {numbers.shown(token)} in feature {name or 'list'}; Moses' tuners drop or "
-                "misread "
+                f"{where}: {numbers.shown(token)} in feature {name or 'list'}; Moses' tuners drop or misread "
                 "such a line"
             )
         features.setdefault(name, []).append(value)
     return features
 
 
-def what_is(token: str) -> str:
-    """Why a token of the feature field is no number."""
+def why_no_number(token: str) -> str:
+    """A message on a token of the feature field that is not a number."""
     if token[-1] == ":":
         return (
             f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as "
@@ -193,8 +200,7 @@ def what_is(token: str) -> str:
 
 
 def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """The phrases of a hypothesis: (first and last word of the source), (of the target), from 0, both
-    inclusive.
+    """The phrases of a hypothesis: (first, last) word of the source and of the target, from 0, inclusive.
 
     DataError for a list that was written without -include-segmentation-in-n-best.
     """
@@ -211,5 +217,6 @@ def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, in
 
 
 def span(text: str) -> tuple[int, int]:
+    """`2` or `0-1` as (first, last)."""
     first, _, last = text.partition("-")
     return int(first), int(last or first)

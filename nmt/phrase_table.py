@@ -1,11 +1,9 @@
 """The lines of a Moses phrase table: `source ||| target ||| scores ||| alignment ||| counts ||| sparse |||
 properties`.
 
-Bytes in, bytes out: only the score field is ever read as anything but bytes, and whatever follows it is kept
-as it stands.
-Training takes a table as it is (`read`); whoever writes one for Moses reads it with `checked`, which refuses
-every line that
-Moses would refuse, crash on or silently misread.
+Bytes in, bytes out: only the score field is ever parsed, and whatever follows it is kept as it is. Training
+takes a table as it is (`read`); a program that writes one for Moses reads it with `checked`, which refuses
+every line that Moses would refuse, crash on or silently misread.
 """
 
 import logging
@@ -17,42 +15,34 @@ from pathlib import Path
 
 from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.text.escapes import unescape
 
 log = logging.getLogger(__name__)
 
-# What Moses' tokenizer writes for its own special characters; the order matters: `&amp;` is undone last.
-ESCAPES = [
-    ("&#124;", "|"),
-    ("&#91;", "["),
-    ("&#93;", "]"),
-    ("&lt;", "<"),
-    ("&gt;", ">"),
-    ("&apos;", "'"),
-    ("&quot;", '"'),
-    ("&amp;", "&"),
-]
-# one way to match each: a bad line of a thousand numbers must not take ages
+# Each matches in one way only: backtracking over a bad line of a thousand numbers would take ages.
 NUMBER = rb"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
 POINT = rb"\d{1,9}-\d{1,9}"
 ALIGNMENT = re.compile(rb"[ \t]*(?:" + POINT + rb"(?:[ \t]+" + POINT + rb")*)?[ \t\r]*")
 PROPERTY = re.compile(rb"\{\{(\S*)")
 # The phrase properties that Moses registers; it stops at any other.
-PROPERTIES = {
-    b"Counts", b"LHS", b"NonTermContext", b"NonTermContextTarget", b"Orientation", b"SourceLabels",
-    b"SpanLength",
-    b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent", b"TargetPreferences",
-}  # fmt: skip
+PROPERTIES = set(
+    b"Counts LHS NonTermContext NonTermContextTarget Orientation SourceLabels SpanLength "
+    b"TargetConstituentBoundariesLeft TargetConstituentBoundariesRightAdjacent TargetPreferences".split()
+)
 BINARY = {".minphr", ".binphr", ".minlexr"}  # of Moses' compact and on-disk tables
 LARGEST = 3.4e38  # of float32
-DIRECT = 2  # place of p(target | source) among Moses' scores
-SMALLEST = 3.8e-44  # float32: what is below is read as 0 and floored by Moses at a log of -100
+DIRECT = 2  # index of p(target | source) among Moses' scores
+SMALLEST = 3.8e-44  # of float32: anything below is read as 0, whose log Moses floors at -100
 
 
 @dataclass(slots=True)
 class PhrasePair:
-    """One line. `source` and `target` are bytes with Moses' escapes in place; `raw[:end]` is the line up to
-    its last score."""
+    """One line of a table.
+
+    `source` and `target` are bytes with Moses' escapes in place; `raw[:end]` is the line up to its last
+    score.
+    """
 
     source: bytes
     target: bytes
@@ -65,13 +55,15 @@ class PhrasePair:
         return self.raw[: self.end] + b" " + extra + self.raw[self.end :] if extra else self.raw
 
     def fields(self) -> list[bytes]:
-        """Source, target, scores and what follows, without the blanks around them."""
+        """All fields of the line, without the blanks around them."""
         return [part.strip(b" \t\r") for part in self.raw.split(b"|||")]
 
 
 def parse(line: bytes, where: str) -> PhrasePair:
-    """DataError when the line has fewer than 3 or more than 7 fields, an empty phrase or an empty score
-    field."""
+    """The pair of a line. DataError for fewer than 3 fields, an empty phrase or an empty score field.
+
+    `where` is file:line, for messages.
+    """
     parts = line.split(b"|||", 3)
     if len(parts) < 3:
         if not line.strip():
@@ -81,34 +73,31 @@ def parse(line: bytes, where: str) -> PhrasePair:
             )
         raise DataError(
             f"{where}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| "
-            f"scores ...). {what_it_is(line)}"
+            f"scores ...). {guess_format(line)}"
         )
     source, target, scores = parts[0].strip(b" \t"), parts[1].strip(b" \t"), parts[2].strip(b" \t\r")
     if not source or not target:
-        fate = (
-            "skips the line with a misleading message"
-            if not source
-            else "crashes when such a line has an alignment"
+        side, effect = (
+            ("target", "crashes when such a line has an alignment")
+            if source
+            else ("source", "skips the line with a misleading message")
         )
-        raise DataError(
-            f"{where}: empty {'source' if not source else 'target'} phrase; Moses {fate}. Remove the line"
-        )
+        raise DataError(f"{where}: empty {side} phrase; Moses {effect}. Remove the line")
     if not scores:
         raise DataError(f"{where}: no scores, expected numbers in the third field")
-    return PhrasePair(
-        source, target, scores, line, len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r"))
-    )
+    end = len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r"))
+    return PhrasePair(source, target, scores, line, end)  # keywords would cost a fifth of the reading time
 
 
-def what_it_is(line: bytes) -> str:
-    """What a file without fields seems to be."""
+def guess_format(line: bytes) -> str:
+    """What a file whose lines have no fields seems to be."""
     if b"\0" in line or line[:4] == b"\xfd7zX":
         return "This is a binary file: give the text table (plain or gzip) that the binary one was made from"
     return "Is this a phrase table?"
 
 
 def check(pair: PhrasePair, where: str) -> None:
-    """DataError for a line that Moses refuses, crashes on, or takes for something else than it says."""
+    """DataError for a line that Moses refuses, crashes on, or misreads."""
     raw = pair.raw
     if not raw.isascii():
         if raw.startswith(b"\xef\xbb\xbf"):
@@ -118,19 +107,19 @@ def check(pair: PhrasePair, where: str) -> None:
             )
         files.decode(raw, *split_where(where))
     elif b"\0" in raw:
-        raise DataError(f"{where}: NUL character. {what_it_is(raw)}")
+        raise DataError(f"{where}: NUL character. {guess_format(raw)}")
     for name, phrase in (("source", pair.source), ("target", pair.target)):
         if b"|" in phrase:
             raise DataError(
-                f"{where}: '|' in the {name} phrase {shown(phrase)}: Moses cuts the word there, as in "
-                "factored tables, which are not supported; "
-                "write &#124; for a literal one, or give a table of one factor"
+                f"{where}: '|' in the {name} phrase {quoted(phrase)}: Moses cuts the word there, as in "
+                "factored tables, which are not supported; write &#124; for a literal one, or give a table "
+                "of one factor"
             )
         if b"[" in phrase and any(word[:1] == b"[" and word[-1:] == b"]" for word in phrase.split(b" ")):
             raise DataError(
-                f"{where}: non-terminal in the {name} phrase {shown(phrase)}: a hierarchical (Hiero) table, "
-                "which is not supported; "
-                "give a phrase-based one, or write &#91; and &#93; for literal brackets"
+                f"{where}: non-terminal in the {name} phrase {quoted(phrase)}: a hierarchical (Hiero) table, "
+                "which is not supported; give a phrase-based one, or write &#91; and &#93; for literal "
+                "brackets"
             )
     check_scores(pair.scores, where)
     if raw.find(b"|||", pair.end) >= 0:
@@ -138,6 +127,7 @@ def check(pair: PhrasePair, where: str) -> None:
 
 
 def check_scores(scores: bytes, where: str) -> None:
+    """DataError for a score field that holds anything but probabilities in single precision."""
     if SCORES.fullmatch(scores) and max(map(float, scores.split())) <= LARGEST:
         return
     for word in scores.split():
@@ -145,8 +135,7 @@ def check_scores(scores: bytes, where: str) -> None:
         if re.fullmatch(rb"-(?:" + NUMBER + rb"|inf)", word):
             raise DataError(
                 f"{where}: score {text} is negative, expected a probability: Moses takes its logarithm, gets "
-                "nan and silently drops the pair; "
-                "write exp(log p) instead of log p"
+                "nan and silently drops the pair; write exp(log p) instead of log p"
             )
         if re.fullmatch(rb"\d+-\d+", word):
             raise DataError(
@@ -154,13 +143,10 @@ def check_scores(scores: bytes, where: str) -> None:
                 "another order of fields; Moses refuses them"
             )
         if not re.fullmatch(NUMBER, word):
-            fate = (
-                "prints -nan totals"
-                if word.lstrip(b"+").lower().startswith(b"inf")
-                else "stops with 'Bad score'"
-            )
+            infinite = word.lstrip(b"+").lower().startswith(b"inf")
+            effect = "prints -nan totals" if infinite else "stops with 'Bad score'"
             raise DataError(
-                f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {fate}"
+                f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {effect}"
             )
         if float(word) > LARGEST:
             raise DataError(
@@ -169,7 +155,7 @@ def check_scores(scores: bytes, where: str) -> None:
 
 
 def check_rest(pair: PhrasePair, where: str) -> None:
-    """Alignment and properties."""
+    """DataError for an alignment or a phrase property that Moses cannot use."""
     parts = pair.raw[pair.end :].split(b"|||")[1:]
     if len(parts) > 4:
         raise DataError(
@@ -178,7 +164,7 @@ def check_rest(pair: PhrasePair, where: str) -> None:
         )
     if not ALIGNMENT.fullmatch(parts[0]):
         raise DataError(
-            f"{where}: alignment {shown(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with "
+            f"{where}: alignment {quoted(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with "
             "'Error parsing alignment'"
         )
     points = parts[0].split()
@@ -188,40 +174,41 @@ def check_rest(pair: PhrasePair, where: str) -> None:
         lengths = len(pair.source.split()), len(pair.target.split())
         if source >= lengths[0] or target >= lengths[1]:
             raise DataError(
-                f"{where}: alignment {shown(parts[0].strip())} points outside the phrases ({lengths[0]} and "
-                f"{lengths[1]} words); "
-                "Moses goes on with a nonsense alignment"
+                f"{where}: alignment {quoted(parts[0].strip())} points outside the phrases ({lengths[0]} and "
+                f"{lengths[1]} words); Moses continues with a nonsense alignment"
             )
     if len(parts) == 4 and b"{{" in parts[3]:
         for name in PROPERTY.findall(parts[3]):
             if name.rstrip(b"}") not in PROPERTIES:
                 raise DataError(
-                    f"{where}: phrase property {shown(name)} is unknown to Moses, which stops ('Phrase "
+                    f"{where}: phrase property {quoted(name)} is unknown to Moses, which stops ('Phrase "
                     "property is not registered')"
                 )
 
 
-def shown(text: bytes) -> str:
+def quoted(text: bytes) -> str:
+    """The beginning of a field, for a message."""
     return repr(text[:60].decode("utf-8", "replace"))
 
 
 def split_where(where: str) -> tuple[str, int]:
+    """The path and the number of file:line."""
     path, _, number = where.rpartition(":")
     return path, int(number)
 
 
 def read(path: str | Path) -> Iterator[PhrasePair]:
-    """The pairs of a table (plain, gzip or `-`), in its order, as far as training needs them."""
+    """The pairs of a table (plain, gzip or `-`), in its order; checked as far as training needs it."""
     for number, line in enumerate(files.read_byte_lines(path), 1):
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
 def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
-    """The pairs of a table for Moses: each line sound, all with the same number of scores, in whole-line
+    """The pairs of a table for Moses: each line valid, all with the same number of scores, in whole-line
     `LC_ALL=C` order.
 
-    Memory does not grow with the table. DataError with the line number for the first thing that is wrong; an
-    empty table is an error too. `unsorted` accepts any order, with one warning.
+    Memory does not grow with the table. DataError with the line number for the first problem; an empty table
+    is an error too. `unsorted` accepts any order, with one warning.
     """
     name = files.name_of(path)
     if str(path) != "-" and (Path(path).is_dir() or Path(path).suffix in BINARY):
@@ -230,7 +217,7 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
             "from"
         )
     expected, before = 0, b""
-    floored = told = False
+    floored = warned = False
     for number, line in enumerate(files.read_byte_lines(path), 1):
         where = f"{name}:{number}"
         pair = parse(line, where)
@@ -244,11 +231,8 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
             )
         if not floored and min(map(float, values)) < SMALLEST:
             log.warning(
-                (
-                    "%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and "
-                    "perhaps "
-                    "below"
-                ),
+                "%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and perhaps "
+                "below",
                 where,
                 SMALLEST,
             )
@@ -258,16 +242,13 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
                 f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort "
                 "it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
             )
-        if line < before and not told:
+        if line < before and not warned:
             log.warning(
-                (
-                    "%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin "
-                    "aborts "
-                    "on it"
-                ),
+                "%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin aborts "
+                "on it",
                 where,
             )
-            told = True
+            warned = True
         before = line
         yield pair
     if not expected:
@@ -275,7 +256,7 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
 
 
 def words(phrase: bytes, where: str = "phrase table") -> list[str]:
-    """The words of a phrase as a model sees them: Moses' escapes undone. Only space and tab separate
+    """The words of a phrase as a model reads them: without Moses' escapes. Only space and tab separate
     words."""
     try:
         text = phrase.decode("utf-8")
@@ -284,25 +265,8 @@ def words(phrase: bytes, where: str = "phrase table") -> list[str]:
     return [unescape(word) for word in files.split_words(text)]
 
 
-def unescape(word: str) -> str:
-    if "&" not in word:
-        return word
-    for escaped, plain in ESCAPES:
-        word = word.replace(escaped, plain)
-    return word
-
-
-def escape(word: str) -> str:
-    """As Moses' tokenizer escapes it; what is escaped already stays."""
-    if unescape(word) != word:
-        return word
-    for escaped, plain in reversed(ESCAPES):
-        word = word.replace(plain, escaped)
-    return word
-
-
 def direct(pair: PhrasePair) -> float:
-    """ln p(target | source) of the table. DataError where the table has too few columns for one."""
+    """ln p(target | source) of the table. DataError where the table has too few scores."""
     scores = pair.scores.split()
     if len(scores) <= DIRECT:
         raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")
@@ -310,21 +274,18 @@ def direct(pair: PhrasePair) -> float:
 
 
 def counts(pair: PhrasePair, where: str = "") -> list[int]:
-    """How often target, source and both were extracted; [] without counts. DataError for counts that are no
-    numbers; `where`: file:line."""
+    """How often target, source and both were extracted; [] without counts.
+
+    DataError for counts that are not numbers; `where` is file:line.
+    """
     fields = pair.fields()
+    if len(fields) <= 4:
+        return []
     try:
-        return (
-            [
-                int(value)
-                for value in numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())
-            ]
-            if len(fields) > 4
-            else []
-        )
+        return list(map(int, numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())))
     except ValueError as error:
         raise DataError(
-            f"{where}{': ' * bool(where)}counts of the pair {shown(pair.source)} ||| {shown(pair.target)}: "
+            f"{where}{': ' * bool(where)}counts of the pair {quoted(pair.source)} ||| {quoted(pair.target)}: "
             f"{error}"
         ) from error
 
@@ -337,5 +298,6 @@ def source_count(pair: PhrasePair) -> int:
 
 
 def joint_count(pair: PhrasePair) -> int:
+    """How often both phrases were extracted together; 0 without counts."""
     found = counts(pair)
     return found[2] if len(found) > 2 else 0

@@ -30,6 +30,7 @@ from nmt.data.subword import SEPARATOR
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import SPECIALS, UNK
 from nmt.errors import ConfigError
+from nmt.models.protocols import Restrictable
 from nmt.scoring import word_scores
 from nmt.search.beam import BeamConfig, Candidate, search
 from nmt.search.sampling import SamplingConfig, sample
@@ -106,9 +107,11 @@ class Run:
 
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> StepModel[Any]:
         """The same, each with its softmax over the words that may translate a sentence."""
-        models = [
-            Shortlisted(member.model, ShortlistOf(member, lexicon, frequent)) for member in self.members
-        ]
+        models: list[StepModel[Any]] = []
+        for member in self.members:
+            if not isinstance(member.model, Restrictable):
+                raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
+            models.append(Shortlisted(member.model, ShortlistOf(member, lexicon, frequent)))
         return models[0] if len(models) == 1 else Ensemble(models)
 
     def read(self, line: str, tokenized: bool = False) -> Any:

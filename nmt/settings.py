@@ -10,7 +10,7 @@ check(SearchConfig(beam=0), "search.")    # ConfigError: search.beam: 0 is out o
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -86,6 +86,12 @@ def choice(default: str, *others: str, help: str = "") -> Any:
     return field(default=default, metadata={ALLOWED: (default, *others), HELP: help})
 
 
+def name_in(registry: Mapping[str, object], help: str = "") -> Any:
+    """A field of a dataclass: a name in a registry, the first by default. The registry is read whenever a
+    value is checked, so that it may grow later."""
+    return field(default=next(iter(registry)), metadata={ALLOWED: registry, HELP: help})
+
+
 def setting(default: Any, help: str = "") -> Any:
     """A field of a dataclass: a flag, a text, or whatever else has no range."""
     return field(default=default, metadata={HELP: help})
@@ -96,7 +102,7 @@ def problem(item: "Field[Any]", value: Any) -> str:
     allowed = item.metadata.get(ALLOWED)
     if value is None and item.default is None:
         return ""
-    if isinstance(allowed, tuple):
+    if isinstance(allowed, tuple | Mapping):
         return (
             ""
             if value in allowed

@@ -1,5 +1,5 @@
-"""What Moses would silently get wrong about a system, found before anyone starts a decoder: moses.ini, its
-tables, its weights."""
+"""What Moses would silently get wrong about a system, found before a decoder starts: in moses.ini, its
+tables, or its weights."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -14,104 +14,85 @@ from smt_bridge.filter_table import differ
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import UNTUNED, tuned
 
-REORDERING_KEYS = {
-    "name",
-    "num-features",
-    "type",
-    "input-factor",
-    "output-factor",
-    "path",
-    "default-scores",
-    "property-index",
-}  # and sparse-...
-MULTI_MODEL = "PhraseDictionaryMultiModel"  # ...Counts too: combines tables that are features themselves
+# Options of LexicalReordering, besides those that begin with sparse-
+REORDERING_KEYS = set(
+    "name num-features type input-factor output-factor path default-scores property-index".split()
+)
+# Combines tables that are features themselves; PhraseDictionaryMultiModelCounts begins like it
+MULTI_MODEL = "PhraseDictionaryMultiModel"
+# What Moses adds to the name of a compiled table
+ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
+Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
 
 
 def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
-    """One line for each thing that is wrong. `root` is the folder in which Moses will be started: paths are
-    relative to it.
-
-    `thorough` reads the phrase and the reordering table whole, side by side.
-    """
+    """One line for each problem. `root`: the folder in which Moses will be started, where relative paths
+    begin. `thorough`: read the phrase and the reordering tables whole, side by side."""
     yield from weight_problems(ini)
     yield from section_problems(ini)
     yield from feature_problems(ini)
-    tables: dict[str, list[tuple[FeatureLine, Path]]] = {}
+    tables: Tables = {}
     for feature in ini.features:
-        path = feature.options.get("path")
-        if path is None:
-            continue
-        where = f"{ini.path}:{feature.row + 1}"
-        ending = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}.get(feature.kind, "")
-        place = find_table(path, root) or find_table(path + ending, root)
-        if place is None:
-            nearby = find_table(path, str(Path(ini.path).parent))
-            hint = (
-                (
-                    f"; it is there relative to {Path(ini.path).parent}: start Moses in that folder, or "
-                    "write "
-                    "the whole path"
-                )
-                if nearby
-                else ""
-            )
-            yield f"{where}: path={path} of {feature.name} is not there{hint}"
-        elif (
-            place.is_file()
-            and place.suffix not in (".minphr", ".minlexr")
-            and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")
-        ):
-            tables.setdefault(feature.kind, []).append((feature, place))
-        elif feature.kind == "ProbingPT" and not place.is_dir():
-            yield (
-                f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a "
-                "file; give a text table as PhraseDictionaryMemory"
-            )
+        if (path := feature.options.get("path")) is not None:
+            yield from path_problems(ini, feature, path, root, tables)
     for feature, place in [entry for entries in tables.values() for entry in entries]:
         found = columns(place)
         if found != feature.scores:
-            where = f"{ini.path}:{feature.row + 1}"
             yield (
-                f"{where}: {feature.name} has num-features={feature.scores}, but {place} has {found} "
-                "scores a line; Moses stops at it"
+                f"{ini.path}:{feature.row + 1}: {feature.name} has num-features={feature.scores}, but "
+                f"{place} has {found} scores per line; Moses stops at it"
             )
     if thorough:
         yield from row_problems(tables, components(ini))
 
 
+def path_problems(ini: Ini, feature: FeatureLine, path: str, root: str, tables: Tables) -> Iterator[str]:
+    """A file that does not exist, or is of the wrong kind; text tables are added to `tables`."""
+    where = f"{ini.path}:{feature.row + 1}"
+    place = find_table(path, root) or find_table(path + ENDINGS.get(feature.kind, ""), root)
+    if place is None:
+        beside = Path(ini.path).parent
+        hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"
+        known = find_table(path, str(beside))
+        yield f"{where}: path={path} of {feature.name} does not exist{hint if known else ''}"
+    elif (
+        place.is_file()
+        and place.suffix not in ENDINGS.values()
+        and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")
+    ):
+        tables.setdefault(feature.kind, []).append((feature, place))
+    elif feature.kind == "ProbingPT" and not place.is_dir():
+        yield (
+            f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a "
+            "file; give a text table as PhraseDictionaryMemory"
+        )
+
+
 def section_problems(ini: Ini) -> Iterator[str]:
-    """Sections that Moses does not have, or passes over."""
+    """Sections that Moses does not know, or ignores."""
+    known = (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
         whole = sections.SHORT.get(name, name)
-        if not any(
-            whole in known
-            for known in (
-                sections.MODEL,
-                sections.HONORED,
-                sections.ONLY,
-                sections.HARMLESS,
-                sections.REFUSED,
-            )
-        ):
+        if not any(whole in names for names in known):
             yield (
                 f"{where}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); "
-                "remove it, or mend its name"
+                "remove it, or correct its name"
             )
         elif whole != name and whole not in sections.HARMLESS:
             yield (
-                f"{where}: Moses knows [{name}] on its command line only, and passes over it here; write "
+                f"{where}: Moses knows [{name}] on its command line only, and ignores it here; write "
                 f"[{whole}]"
             )
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:
-    """What Moses stops at, or crashes on later, whatever the tables hold."""
+    """What Moses stops at, or crashes on later, whatever its tables contain."""
     names = [feature.name for feature in ini.features]
     if not any(feature.kind == UNTUNED for feature in ini.features):
         yield (
-            f"{ini.path}: no feature {UNTUNED}: Moses crashes at the first word that the table does not "
-            f"have; add the line {UNTUNED} below [feature]"
+            f"{ini.path}: no feature {UNTUNED}: Moses crashes at the first word that is not in the "
+            f"table; add the line {UNTUNED} below [feature]"
         )
     for feature in ini.features:
         where = f"{ini.path}:{feature.row + 1}"
@@ -126,13 +107,13 @@ def feature_problems(ini: Ini) -> Iterator[str]:
             for name in feature.options.get("components", "").split(","):
                 if name not in names:
                     yield (
-                        f"{where}: {feature.name} combines {name or 'nothing'}, which is no feature; name "
-                        "tables of this ini in components="
+                        f"{where}: {feature.name} combines {name or 'nothing'}, which is not a feature; "
+                        "name tables of this ini in components="
                     )
 
 
 def components(ini: Ini) -> set[str]:
-    """Tables that a MultiModel combines: it has the weights, and its pairs are those of all of them."""
+    """The tables that a MultiModel combines: it has the weights, and the pairs of all of them."""
     return {
         name
         for feature in ini.features
@@ -142,6 +123,7 @@ def components(ini: Ini) -> set[str]:
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
+    """Features and weights that do not fit together."""
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:
@@ -176,15 +158,14 @@ def weight_problems(ini: Ini) -> Iterator[str]:
 
 
 def columns(path: str | Path) -> int:
-    """Scores in the first line of a table."""
+    """The number of scores in the first line of a table."""
     return len(next(iter(phrase_table.checked(path, unsorted=True))).scores.split())
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
-    """The reordering table has to have the rows of the phrase table: to a missing one Moses gives probability
-    1, a bonus.
+    """Reordering tables that lack rows of the phrase table: Moses gives a missing one probability 1, a bonus.
 
-    That of a MultiModel has the rows of all its tables; those are only looked at.
+    The reordering table of a MultiModel has the rows of all its tables, which are only checked by themselves.
     """
     for table, phrases in tables.get("PhraseDictionaryMemory", []):
         others = [] if table.name in combined else tables.get("LexicalReordering", [])
@@ -194,7 +175,7 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
                 if found:
                     hint = "filter or sort both alike (smt-filter-table)"
                     yield (
-                        f"{path}:{found}: another phrase pair than in line {found} of {phrases}, for "
+                        f"{path}:{found}: a different phrase pair than in line {found} of {phrases}, for "
                         f"{feature.name}; {hint}"
                     )
             if not others:
@@ -205,7 +186,7 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 
 
 def first_difference(phrases: Path, reordering: Path) -> int:
-    """The number of the first line in which two tables hold different pairs; 0: none."""
+    """The number of the first line in which two tables have different pairs; 0 if there is none."""
     for number, (one, other) in enumerate(
         zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
     ):

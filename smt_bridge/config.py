@@ -1,25 +1,27 @@
-"""What training, tuning, selection and proposals may be told, with defaults and ranges; the options of their
-commands are made from it.
+"""Settings of training, selection and proposals; the options of their commands are made from them.
 
-The decoder's settings are in decoder/config.py.
+Those of the decoder are in decoder/config.py, those of tuning in tuning/config.py.
 """
 
 from dataclasses import dataclass, field
 
-from nmt.settings import choice, number
-from smt_bridge.alignment import METHODS
+from nmt.settings import choice, name_in, number
+from smt_bridge.alignment import ALIGNERS
 from smt_bridge.symmetrize import HEURISTICS
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE = 250  # MB that Python, numpy and numba take themselves
+LEAST_MEMORY = (BASE + 100) / 1000  # GB
 
 
 @dataclass
 class ExtractConfig:
-    max_length: int = number(7, least=1, most=LONGEST_PHRASE)  # words of a phrase, both sides
-    smoothing: str = choice("none", "good-turing", "kneser-ney")  # of phi
-    memory: int = number(1000, least=BASE + 100)  # MB
-    block: int = number(200_000, least=1)  # words of the corpus extracted at a time
+    """Phrase extraction and scoring."""
+
+    max_length: int = number(7, least=1, most=LONGEST_PHRASE, help="words of a phrase on either side")
+    smoothing: str = choice("none", "good-turing", "kneser-ney", help="of phi")
+    memory: float = number(1.0, least=LEAST_MEMORY, help="GB; what exceeds it is put into files")
+    block: int = number(200_000, least=1, help="words of the corpus extracted at a time")
 
 
 @dataclass
@@ -28,39 +30,34 @@ class TrainConfig:
 
     source: str
     target: str
-    alignment: str = ""  # points of another tool, instead of aligning
+    alignment: str = ""  # alignment points from another tool, instead of aligning
     lm_text: str = ""  # text of the language model; the target side unless given
-    method: str = choice(*METHODS)
-    symmetrization: str = choice(*HEURISTICS)
-    order: int = number(5, least=1, most=10)  # of the language model
+    method: str = name_in(ALIGNERS, help="model of word alignment")
+    symmetrization: str = name_in(HEURISTICS, help="how the two directions of word alignment are combined")
+    order: int = number(5, least=1, most=10, help="of the language model")
     reordering: bool = True
-    distortion_limit: int = number(6, least=-1)  # longest jump in words, written into moses.ini; -1: any
+    distortion_limit: int = number(
+        6, least=-1, help="longest jump in words, written into moses.ini; -1: unlimited"
+    )
     extract: ExtractConfig = field(default_factory=ExtractConfig)
 
 
 @dataclass
-class TuneConfig:
-    method: str = choice("mert", "kbmira", "pro")  # line search, batch MIRA, pairwise ranking
-    iterations: int = number(10, least=1)  # decodings at most
-    patience: int = number(3, least=1)  # stop after so many decodings without a better BLEU
-    restarts: int = number(
-        20, least=0
-    )  # random starts of mert besides the given ones, as Moses' mert; in every iteration
-    seed: int = number(1, least=0)
-    threads: int = number(2, least=1)  # of mert; no result depends on them
-    still: float = number(1e-4, least=0)  # stop when no weight moves further
-
-
-@dataclass
 class SelectionConfig:
-    order: int = number(4, least=1, most=10)  # of the n-gram models
+    """Data selection with n-gram models of the domain and of general text."""
+
+    order: int = number(4, least=1, most=10, help="of the n-gram models")
     min_count: int = number(
-        2, least=1
-    )  # rarer words of the in-domain text are unknown to both models, so that neither gains by knowing more
+        2,
+        least=1,
+        help="rarer words of the domain are unknown to both models, so that neither has an advantage",
+    )
+    steps: int = number(6, least=1, help="sizes tried by --dev: all, a half, a quarter ...")
     seed: int = number(
-        1, least=0
-    )  # of the sample of the general text, which has as many words as the in-domain text
-    steps: int = number(6, least=1)  # sizes tried by --dev: all, a half, a quarter ...
+        1,
+        least=0,
+        help="of the sample of general text, as many words as the domain has, for the general model",
+    )
 
 
 @dataclass

@@ -1,5 +1,4 @@
-"""An installation of Moses and the four of its programs that the bridge runs. The only file that starts
-programs of others."""
+"""An installation of Moses, and the four of its programs that the bridge runs."""
 
 import logging
 import os
@@ -15,13 +14,14 @@ from typing import BinaryIO, cast
 
 from nmt import files, locks
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.settings import name_in, number
 from smt_bridge import ini_paths, moses_ini
 
-log = logging.getLogger("nmt.moses")
+log = logging.getLogger(__name__)
 
 FILTER = "scripts/training/filter-model-given-input.pl"
 TUNE = "scripts/training/mert-moses.pl"
-LOG_LINES, LOG_BYTES = 5, 4000  # shown of a log of Moses' scripts
+LOG_LINES, LOG_BYTES = 5, 4000  # shown at the end of a log of Moses' scripts
 
 
 @dataclass
@@ -32,21 +32,20 @@ class Installation:
 
     @property
     def bin(self) -> Path:
+        """The folder of its programs."""
         return self.root / "bin"
 
     def program(self, name: str) -> Path:
-        """ConfigError when it is not there."""
+        """A program or script by its path below `root`. ConfigError when it does not exist."""
         path = self.root / name
         if not path.is_file():
-            raise ConfigError(
-                f"{path}: not there; is {self.root} a Moses that was built (bin/ and scripts/)?"
-            )
+            raise ConfigError(f"{path}: does not exist; is {self.root} a built Moses (bin/ and scripts/)?")
         return path
 
 
 def find(given: str | None) -> Installation:
-    """The folder given, or the environment variable MOSES_HOME. ConfigError with advice when there is no
-    Moses in it."""
+    """The installation in the given folder, or in that of the environment variable MOSES_HOME. ConfigError
+    when there is none."""
     root = given or os.environ.get("MOSES_HOME", "")
     if not root:
         raise ConfigError(
@@ -59,8 +58,7 @@ def find(given: str | None) -> Installation:
 
 
 def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None) -> None:
-    """A program from start to end; its messages go to stderr. UserError with its exit status when it
-    fails."""
+    """Run a program to its end; its messages go to stderr. UserError with its exit status when it fails."""
     line = shlex.join(map(str, command))
     try:
         with open(stdout, "wb") if stdout else nullcontext() as sink:
@@ -78,8 +76,8 @@ def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: st
 
 
 def whole_ini(ini: str, folder: Path) -> Path:
-    """A copy of an ini with absolute paths, for Moses' scripts, which change folders. Relative ones are taken
-    from here, as Moses takes them."""
+    """Write a copy of an ini with absolute paths into a folder, for Moses' scripts, which change folders. As
+    in Moses, relative paths start at the working directory."""
     made = folder / "smt-moses.ini"
     with files.Writing(made) as out:
         out.write("\n".join(ini_paths.whole(moses_ini.read(ini), ["."]).lines))
@@ -87,10 +85,10 @@ def whole_ini(ini: str, folder: Path) -> Path:
 
 
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
-    """Tables cut to a text, by Moses' own script: a folder with a moses.ini of its own."""
+    """Cut the tables to a text with Moses' own script, in a new folder; returns the moses.ini in it."""
     folder = Path(output).absolute()
     if folder.exists():
-        raise ConfigError(f"{output}: exists, and Moses' filter script makes a new folder; name another")
+        raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
     with TemporaryDirectory(prefix="smt-moses.") as temporary:
         run(["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()])
     made = folder / "moses.ini"
@@ -100,66 +98,45 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
 
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
-    """OUTPUT.minphr of a text table. `-nscores` has to be told: without it Moses takes 4 and aborts on a
-    fifth column."""
-    run(
-        [
-            moses.program("bin/processPhraseTableMin"),
-            "-in",
-            table,
-            "-out",
-            output,
-            "-nscores",
-            str(scores),
-            "-threads",
-            str(threads),
-        ]
-    )
+    """Make OUTPUT.minphr from a text table. Without `-nscores` Moses assumes 4, and aborts on a fifth
+    column."""
+    program = moses.program("bin/processPhraseTableMin")
+    given = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
+    run([program, *given])
 
 
 @dataclass
 class DecodeOptions:
+    """How a text is translated."""
+
     threads: int = 1
-    nbest: str | None = None  # file for an n-best list with segmentation and alignment
-    size: int = 100  # of it, distinct texts
+    n_best_list: str | None = None  # file for an n-best list with segmentation and alignment
+    n_best: int = number(100, least=1, help="distinct texts of each sentence in the list")
 
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
-    """Translate a text; outputs are whole or not there. DataError when the decoder did not answer every
-    line."""
-    command: list[str | Path] = [
-        moses.program("bin/moses"),
-        "-f",
-        ini,
-        "-threads",
-        str(options.threads),
-        "-v",
-        "0",
-    ]
-    beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.nbest))
+    """Translate a text; outputs are written whole or not at all. DataError when the decoder did not answer
+    every line."""
+    program = moses.program("bin/moses")
+    command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
+    beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.n_best_list))
     if listed:
-        command += [
-            "-n-best-list",
-            listed,
-            str(options.size),
-            "distinct",
-            "-include-segmentation-in-n-best",
-            "-print-alignment-info-in-n-best",
-        ]
+        command += ["-n-best-list", listed, str(options.n_best), "distinct"]
+        command += ["-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
     try:
         with TemporaryFile() as given:
             asked = 0
             for line in files.read_byte_lines(text):
-                given.write(line + b"\n")  # Moses passes over a last line without its end
+                given.write(line + b"\n")  # Moses skips a last line without a line end
                 asked += 1
             given.seek(0)
             run(command, cast(BinaryIO, given), beside)
-        answered = files.check_lines(str(beside))
+        answered = files.count_lines(str(beside))
         if asked != answered:
             raise DataError(
                 f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line"
             )
-        for made, name in ((listed, options.nbest), (beside, output)):
+        for made, name in ((listed, options.n_best_list), (beside, output)):
             if made and name:
                 os.replace(made, name)
     except OSError as error:
@@ -169,11 +146,17 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
             Path(part).unlink(missing_ok=True)
 
 
+# How mert-moses.pl is told which optimizer to use.
+METHODS = {"mert": (), "kbmira": ("--batch-mira",), "pro": ("--pairwise-ranked",)}
+
+
 @dataclass
 class TuneOptions:
-    method: str = "mert"  # mert | kbmira | pro
-    nbest: int = 100
-    iterations: int = 25
+    """How Moses' own loop tunes."""
+
+    method: str = name_in(METHODS, help="the optimizer")
+    n_best: int = number(100, least=1, help="translations of each sentence in a list")
+    iterations: int = number(25, least=1, help="at most")
     threads: int = 1
     filter: bool = True  # cut the tables to the development set first
 
@@ -181,41 +164,24 @@ class TuneOptions:
 def tune(
     moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
 ) -> Path:
-    """Moses' own tuning loop, with seeds that make it repeatable; returns the tuned moses.ini. The folder is
-    locked meanwhile."""
-    flags = {"mert": [], "kbmira": ["--batch-mira"], "pro": ["--pairwise-ranked"]}[options.method]
+    """Run Moses' own tuning loop with seeds that make it repeatable; returns the tuned moses.ini. The folder
+    is locked meanwhile."""
     if options.method == "pro":
         check_megam(moses)
     reference = references[0] if len(references) == 1 else common_stem(references)
     work = Path(folder).absolute()
     with locks.locked(work, "smt-moses tune"):
-        start = whole_ini(ini, work)
-        command: list[str | Path] = [
-            "perl",
-            moses.program(TUNE),
-            Path(text).absolute(),
-            Path(reference).absolute(),
-            moses.program("bin/moses"),
-            start,
-        ]
-        command += [
-            "--mertdir",
-            moses.bin,
-            "--working-dir",
-            work,
-            "--nbest",
-            str(options.nbest),
-            "--predictable-seeds",
-        ]
-        command += [
-            f"--decoder-flags=-threads {options.threads} -v 0",
-            "--maximum-iterations",
-            str(options.iterations),
-            *flags,
-        ]
+        command: list[str | Path] = ["perl", moses.program(TUNE)]
+        command += [Path(text).absolute(), Path(reference).absolute()]
+        command += [moses.program("bin/moses"), whole_ini(ini, work)]
+        command += ["--mertdir", moses.bin, "--working-dir", work]
+        command += ["--nbest", str(options.n_best), "--predictable-seeds"]
+        command += [f"--decoder-flags=-threads {options.threads} -v 0"]
+        command += ["--maximum-iterations", str(options.iterations), *METHODS[options.method]]
+        command += [] if options.filter else ["--no-filter-phrase-table"]
         begin = time.time()
         try:
-            run([*command, *([] if options.filter else ["--no-filter-phrase-table"])])
+            run(command)
         except UserError as error:
             raise UserError(f"{error}{last_words(work, begin)}") from error
         made = work / "moses.ini"
@@ -227,19 +193,19 @@ def tune(
 
 
 def check_megam(moses: Installation) -> None:
-    """ConfigError without the optimizer that pro needs: Moses' script would try to download it."""
+    """ConfigError without the optimizer that pro needs, which Moses' script would try to download."""
     path = moses.bin / "megam_i686.opt"
     if not os.access(path, os.X_OK):
         raise ConfigError(
-            f"--method pro: needs the program megam as {path}, which is not there, and Moses would try to "
-            "download it; "
-            "give --method kbmira, or tune the lists of another method with smt-tune-nbest --method pro"
+            f"--method pro: needs the program megam as {path}, which does not exist, and Moses would try to "
+            "download it; give --method kbmira, or tune the lists of another method with smt-tune-nbest "
+            "--method pro"
         )
 
 
 def last_words(folder: Path, begin: float) -> str:
-    """The log that Moses' script wrote last, its end on stderr: the programs that it starts do not tell their
-    errors anywhere else."""
+    """Show the end of the log that Moses' script wrote last: the programs that it starts report their errors
+    nowhere else. Returns how a message goes on."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
     written = [
         (path.stat().st_mtime, path)
@@ -256,8 +222,11 @@ def last_words(folder: Path, begin: float) -> str:
 
 
 def common_stem(references: Sequence[str]) -> str:
-    """ref0 ref1 ref2 -> ref, the way in which Moses' scripts take several references."""
+    """ref0 ref1 ref2 -> ref, which is how Moses' scripts take several references. ConfigError for other
+    names."""
     stem = references[0].removesuffix("0")
     if list(references) != [f"{stem}{number}" for number in range(len(references))]:
-        raise ConfigError(f"{' '.join(references)}: Moses wants several references named {stem}0 {stem}1 ...")
+        raise ConfigError(
+            f"{' '.join(references)}: Moses needs several references to be named {stem}0 {stem}1 ..."
+        )
     return stem

@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from nmt import checkpoint, files, numbers, phrase_table
 from nmt.errors import ConfigError, DataError
-from nmt.phrase_table import PhrasePair, escape, unescape
+from nmt.phrase_table import PhrasePair
 from nmt.run import Run
 from nmt.search.beam import BeamConfig
+from nmt.text.escapes import escape, unescape
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Pairs
 from smt_bridge.features.translation import Translation

@@ -47,7 +47,7 @@ class Report:
 
     def __init__(self, directory: str, specs: Sequence[Spec], features: Sequence[Any]) -> None:
         self.directory = Path(directory)
-        plots.load()  # told before the work, not after it
+        plots.pyplot()  # reported before the work, not after it
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -18,7 +18,7 @@ from nmt import files, nbest
 from nmt.data import long_lines
 from nmt.errors import ConfigError, DataError
 from nmt.nbest import Hypothesis
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 from smt_bridge.features.base import Pairs
 from smt_bridge.features.spec import NETWORKS, Spec
 from smt_bridge.job import Job

@@ -1,13 +1,14 @@
 """Data selection by cross-entropy difference (Moore and Lewis 2010; for parallel text Axelrod et al. 2011).
 
-A line is like the in-domain text when H_in(line) - H_general(line) is low: cross-entropies a word, natural
-logarithm, end symbol counted, by n-gram models of like size. Of parallel text the differences of both sides
-are added.
+A line is like the text of the domain when H_in(line) - H_general(line) is low: cross-entropies per word, in
+natural logarithms and including the end symbol, of n-gram models of similar size. In parallel text the
+differences of both sides are added.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 
@@ -28,13 +29,14 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class Side:
-    """One language: the two models that are compared, and the words both know."""
+    """One language: the two models that are compared, and the words known to both."""
 
     known: frozenset[str]
     inside: NgramModel
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
+        """The words of a line, unknown ones as UNK."""
         return [word if word in self.known else UNK for word in files.split_words(line)]
 
     def differences(self, lines: Sequence[str]) -> Floats:
@@ -49,7 +51,7 @@ class Side:
 
 
 def learn(inside: str, general: str, config: SelectionConfig) -> Side:
-    """The two models of a language. DataError for text without words."""
+    """Estimate the two models of a language. DataError for text without frequent words."""
     counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
     words = sum(counts.values())
     known = frozenset(word for word, count in counts.items() if count >= config.min_count)
@@ -57,71 +59,74 @@ def learn(inside: str, general: str, config: SelectionConfig) -> Side:
         raise DataError(
             f"{inside}: no word occurs {config.min_count} times; a larger sample of the domain is needed"
         )
-    side = Side(known, *[NgramModel([UNK, "<s>", "</s>"], [])] * 2)
-    settings = KneserNeyConfig(config.order, discount_fallback=FALLBACK)
+    nothing = NgramModel([UNK, "<s>", "</s>"], [])
+    side = Side(known=known, inside=nothing, general=nothing)
+    settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK)
     side.inside = kneser_ney.estimate(map(side.read, files.read_lines(inside)), settings)
     side.general = kneser_ney.estimate(map(side.read, sample(general, words, config.seed)), settings)
     return side
 
 
-def sample(path: str, words: int, seed: int) -> list[str]:
-    """Lines drawn at random, about so many words in all, in one pass over the file; all of them where there
-    are not more.
+def lengths(path: str) -> Ints:
+    """The number of words of each line: (n,)"""
+    return np.fromiter((len(files.split_words(line)) for line in files.read_lines(path)), np.int64)
 
-    Each line gets a random number; those with the lowest numbers are kept as long as there is room.
-    """
-    lengths = np.fromiter((len(files.split_words(line)) for line in files.read_lines(path)), np.int64)
-    order = np.random.default_rng(seed).permutation(len(lengths))
-    kept = np.zeros(len(lengths), bool)
-    kept[order[: int(np.searchsorted(np.cumsum(lengths[order]), words)) + 1]] = True
+
+def sample(path: str, words: int, seed: int) -> list[str]:
+    """Random lines with about this many words in all, in the order of the file; all lines if there are no
+    more words."""
+    counts = lengths(path)
+    order = np.random.default_rng(seed).permutation(len(counts))
+    kept = np.zeros(len(counts), bool)
+    kept[order[: int(np.searchsorted(np.cumsum(counts[order]), words)) + 1]] = True
     return [line for line, keep in zip(files.read_lines(path), kept, strict=True) if keep]
 
 
 def scores(
     sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None
 ) -> Floats:
-    """The difference of each line of the general text, of parallel text the sum over its sides: 8 bytes a
-    line are held."""
+    """The difference of each line of the general text, in parallel text summed over both sides: (n,), 8 bytes
+    per line."""
     found = []
     for block in blocks(files.parallel(*paths)):
-        found.append(
-            sum(side.differences(lines) for side, lines in zip(sides, zip(*block, strict=True), strict=True))
-        )
+        columns = zip(*block, strict=True)
+        found.append(sum(side.differences(lines) for side, lines in zip(sides, columns, strict=True)))
         progress(len(block))
     return np.concatenate(found) if found else np.zeros(0)
 
 
 def blocks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
+    """Rows in blocks of BLOCK."""
     rows = iter(rows)
     while block := list(islice(rows, BLOCK)):
         yield block
 
 
 def best(values: Floats, count: int) -> Ints:
-    """The lines of the lowest differences, at most `count`, best first; equal ones in the order of the text,
-    empty lines never."""
+    """The lines with the lowest differences, at most `count`, best first; equal ones in the order of the
+    text, never an empty line."""
     order = np.argsort(values, kind="stable")[:count]
     return order[np.isfinite(values[order])]
 
 
-def within(values: Floats, lengths: Ints, words: int) -> Ints:
-    """The best lines that have so many words together: as `best`."""
+def within(values: Floats, counts: Ints, words: int) -> Ints:
+    """The best lines with at most this many words in all, as in `best`. `counts`: the words of each line."""
     order = best(values, len(values))
-    return order[: int(np.searchsorted(np.cumsum(lengths[order]), words, side="right"))]
+    return order[: int(np.searchsorted(np.cumsum(counts[order]), words, side="right"))]
 
 
 @dataclass
 class Trial:
-    """A size that was tried: a model of so many of the best lines, and what it makes of the development
-    text."""
+    """A size that was tried: the perplexity of the development text by a model of this many of the best
+    lines."""
 
     lines: int
     perplexity: float
 
 
 def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionConfig) -> list[Trial]:
-    """A model of the best lines, of a half, a quarter ... of them: the development text's perplexity by each,
-    largest first."""
+    """Models of all lines in `order`, of the best half, quarter ... of them, and their perplexities on the
+    development text. DataError if it has no words."""
     texts = [side.read(line) for line in files.read_lines(dev)]
     if not any(texts):
         raise DataError(f"{dev}: no words, expected a development text of the domain")
@@ -133,18 +138,27 @@ def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionC
         kept = np.zeros(int(order.max()) + 1, bool)
         kept[order[:count]] = True
         lines = (line for line, keep in zip(files.read_lines(path), kept, strict=False) if keep)
-        model = kneser_ney.estimate(
-            map(side.read, lines), KneserNeyConfig(config.order, discount_fallback=FALLBACK)
-        )
-        found = model.scores(texts)
-        trials.append(
-            Trial(count, math.exp(-sum(float(part.sum()) for part in found) / sum(map(len, found))))
-        )
+        settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK)
+        found = kneser_ney.estimate(map(side.read, lines), settings).scores(texts)
+        perplexity = math.exp(-sum(float(part.sum()) for part in found) / sum(map(len, found)))
+        trials.append(Trial(lines=count, perplexity=perplexity))
     return trials
 
 
+def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
+    """Write the selected lines of each side, in the order of the text; whole files or none."""
+    kept = np.zeros(int(order.max(initial=-1)) + 1, bool)
+    kept[order] = True
+    with ExitStack() as stack:
+        sinks = [stack.enter_context(files.Writing(path)) for path in outputs]
+        for rows, keep in zip(files.parallel(*inputs), kept, strict=False):
+            if keep:
+                for out, line in zip(sinks, rows, strict=True):
+                    out.write(line + "\n")
+
+
 def check(inside: Sequence[str], general: Sequence[str], outputs: Sequence[str]) -> None:
-    """ConfigError unless all have as many sides."""
+    """ConfigError unless all have one side, or all have two."""
     if not len(inside) == len(general) == len(outputs) or len(inside) > 2:
         raise ConfigError(
             "--in-domain, --general and --output: expected one file each, or two each for parallel text, "

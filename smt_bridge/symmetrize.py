@@ -1,7 +1,7 @@
-"""One alignment out of two directions (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow,
-grow-diag, with final steps.
+"""Symmetrization of word alignments (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow,
+grow-diag, and the final steps.
 
-Links are pairs (source word, target word), from 0. Both directions are given that way round.
+Links are pairs (source word, target word), counted from 0, in both directions.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,20 +12,11 @@ SIDES = ((-1, 0), (0, -1), (1, 0), (0, 1))
 DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def union(forward: Links, reverse: Links) -> Links:
-    return forward | reverse
-
-
-def intersect(forward: Links, reverse: Links) -> Links:
-    return forward & reverse
-
-
 def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = SIDES) -> Links:
-    """From the intersection, take neighbors of links out of the union while they align a word that has no
-    link yet.
+    """Start from the intersection and add links of the union that are next to a link and align a word that
+    has none yet.
 
-    The candidates are walked in order, again and again, as fast_align's atools does; another order gives
-    other links.
+    Candidates are visited in order, repeatedly, as in fast_align's atools; another order gives other links.
     """
     links, around = set(forward & reverse), tuple(around)
     candidates = sorted((forward | reverse) - links)
@@ -45,11 +36,13 @@ def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = SID
 
 
 def grow_diag(forward: Links, reverse: Links) -> Links:
+    """Grow along diagonals too."""
     return grow(forward, reverse, (*SIDES, *DIAGONALS))
 
 
 def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
-    """Take the directions' other links: those with a side (`both`: with both sides) that has no link yet."""
+    """Add the remaining links of each direction that have a word (`both`: two words) without a link so
+    far."""
     found = set(links)
     sources, targets = {source for source, _ in links}, {target for _, target in links}
     for direction in directions:
@@ -63,11 +56,13 @@ def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
 
 
 def grow_diag_final(forward: Links, reverse: Links) -> Links:
-    return final(grow_diag(forward, reverse), (forward, reverse), False)
+    """Grow-diag, then links with an unaligned word."""
+    return final(grow_diag(forward, reverse), (forward, reverse), both=False)
 
 
 def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
-    return final(grow_diag(forward, reverse), (forward, reverse), True)
+    """Grow-diag, then links with two unaligned words."""
+    return final(grow_diag(forward, reverse), (forward, reverse), both=True)
 
 
 HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
@@ -75,8 +70,8 @@ HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
     "grow-diag-final": grow_diag_final,
     "grow-diag": grow_diag,
     "grow": grow,
-    "intersection": intersect,
-    "union": union,
+    "intersection": frozenset.intersection,
+    "union": frozenset.union,
     "forward": lambda forward, reverse: forward,
     "reverse": lambda forward, reverse: reverse,
 }

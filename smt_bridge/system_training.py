@@ -1,10 +1,9 @@
-"""From parallel text to a model folder, step by step; a step whose result is there is not done again.
+"""From parallel text to the folder of a phrase-based model, step by step; finished steps are not repeated.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
-    (relative paths)
 
-Every result is written whole or not at all, and `train.json` tells what it was made from, so that a killed
-training goes on.
+Every result is written whole or not at all, and `train.json` records what they were made from, so that a
+killed training can be resumed. The paths in moses.ini are relative.
 """
 
 import logging
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError
@@ -23,7 +21,7 @@ from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import work_folder
 from smt_bridge.extraction.tables import Inputs, Outputs, build
 
-log = logging.getLogger("nmt.smt_train")
+log = logging.getLogger(__name__)
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
 LEXICAL = "lex"  # lex.e2f and lex.f2e
@@ -40,8 +38,8 @@ WEIGHTS = {
 
 
 def train(folder: Path, config: TrainConfig) -> None:
-    """Do the steps that are missing. ConfigError for a folder that other settings or other texts have begun,
-    or that is in use."""
+    """Take the steps that are missing. ConfigError for a folder that was started with other settings or other
+    texts, or that is in use."""
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
@@ -51,13 +49,14 @@ def train(folder: Path, config: TrainConfig) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """ConfigError for a folder with files in it that smt-train did not begin."""
+    """ConfigError for a folder with files in it that was not made by smt-train."""
     if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
-        raise ConfigError(f"{folder}: is not empty and no model that smt-train began; name another folder")
+        raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
 
 
 def take_steps(folder: Path, config: TrainConfig) -> None:
-    steps: list[tuple[str, Callable[[Path], Any]]] = [
+    """Make each result that does not exist yet."""
+    steps: list[tuple[str, Callable[[Path], None]]] = [
         (ALIGNMENT, lambda path: align(path, config)),
         (TABLE, lambda path: extract(folder, config)),
         (LM, lambda path: estimate(path, config)),
@@ -65,7 +64,7 @@ def take_steps(folder: Path, config: TrainConfig) -> None:
     ]
     for number, (name, step) in enumerate(steps, 1):
         if (folder / name).exists():
-            log.info("step %d of %d: %s is there", number, len(steps), name)
+            log.info("step %d of %d: %s exists", number, len(steps), name)
             continue
         begin = time.monotonic()
         step(folder / name)
@@ -73,10 +72,10 @@ def take_steps(folder: Path, config: TrainConfig) -> None:
 
 
 def start(folder: Path, config: TrainConfig) -> None:
-    """Tell in the folder what it is made from, or check that it is made from the same; sweep up what a killed
-    step left."""
+    """Record in the folder what the model is made from, or check that it is the same; remove what a killed
+    step left behind."""
     settings = asdict(config)
-    settings["extract"].pop("memory")  # bears on no result
+    settings["extract"].pop("memory")  # affects no result
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
     before = begun.read(folder / SETTINGS)
@@ -85,9 +84,8 @@ def start(folder: Path, config: TrainConfig) -> None:
         begun.write(folder / SETTINGS, settings)
     elif changed := begun.changed(before, settings):
         raise ConfigError(
-            f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this "
-            "one "
-            "to start anew"
+            f"{folder}: was started with another {', '.join(changed)}; name another folder, or remove this "
+            "one to start anew"
         )
     work_folder.sweep(folder)
     try:
@@ -98,6 +96,7 @@ def start(folder: Path, config: TrainConfig) -> None:
 
 
 def align(path: Path, config: TrainConfig) -> None:
+    """The symmetrized alignment, or the one that the user gave, checked."""
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
         files.write_text(path, map(alignment.line_of, alignment.read(config.alignment)))
@@ -107,39 +106,34 @@ def align(path: Path, config: TrainConfig) -> None:
 
 
 def extract(folder: Path, config: TrainConfig) -> None:
-    """Both tables; the phrase table gets its name last, so that the step is done once that is there."""
+    """Both tables. The phrase table gets its name last: once it exists, the step is finished."""
     beside = folder / f"{TABLE}.part.gz"
-    inputs = Inputs(config.source, config.target, str(folder / ALIGNMENT))
-    pairs = build(
-        inputs,
-        Outputs(str(beside), str(folder / REORDERING) if config.reordering else None, str(folder / LEXICAL)),
-        config.extract,
-    )
+    inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
+    reordering = str(folder / REORDERING) if config.reordering else None
+    outputs = Outputs(table=str(beside), reordering=reordering, lexical=str(folder / LEXICAL))
+    pairs = build(inputs, outputs, config.extract)
     beside.rename(folder / TABLE)
     log.info("%s phrase pairs", f"{pairs:,}")
 
 
 def estimate(path: Path, config: TrainConfig) -> None:
-    """A Kneser-Ney model of the target text, with fallback discounts where the text is too small."""
-    settings = kneser_ney.KneserNeyConfig(config.order, discount_fallback=kneser_ney.FALLBACK)
+    """A Kneser-Ney model of the target side or the given text, with fallback discounts if it is too small."""
+    settings = kneser_ney.KneserNeyConfig(order=config.order, discount_fallback=kneser_ney.FALLBACK)
     text = config.lm_text or config.target
     model = kneser_ney.estimate((files.split_words(line) for line in files.read_lines(text)), settings)
     arpa.write(model, path)
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:
+    """The configuration of the model, with the weights of WEIGHTS."""
     features = [
         "UnknownWordPenalty",
         "WordPenalty",
         "PhrasePenalty",
-        (
-            f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
-            "output-factor=0"
-        ),
-        (
-            "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
-            f"input-factor=0 output-factor=0 path={REORDERING}"
-        ),
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
+        "output-factor=0",
+        "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
+        f"input-factor=0 output-factor=0 path={REORDERING}",
         "Distortion",
         f"KENLM name=LM0 factor=0 path={LM} order={config.order}",
     ]

@@ -25,6 +25,8 @@ LAYERS = [
     "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",
+    "nmt.nbest nmt.phrase_table",
+    "nmt.text",
     "nmt",
 ]
 DEPTH = {name: depth for depth, row in enumerate(LAYERS) for name in row.split()}

@@ -1,15 +1,16 @@
-"""Where each word of a translation looked (Bahdanau et al. 2015, Fig. 3)."""
+"""The source words that each word of a translation attends to (Bahdanau et al. 2015, Fig. 3)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nmt.analysis.table import Table
 from nmt.data.vocab import EOS, SPECIALS
 from nmt.errors import ConfigError, DataError
 from nmt.run import Run
-from nmt.search.beam import BeamConfig
+from nmt.search.config import BeamConfig
 
 END = SPECIALS[EOS]
 
@@ -18,16 +19,17 @@ END = SPECIALS[EOS]
 def weights(
     run: Run, line: str, target: str = "", tokenized: bool = False
 ) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Source units, target units (each with the end symbol), and weights (target, source) whose rows sum to
-    1.
+    """Source units and target units, each with the end symbol, and weights (target, source) whose rows sum
+    to 1.
 
-    Without a `target` it is the run's own translation. ConfigError for a model without attention.
+    Without a `target` the run translates `line` itself. ConfigError for a model without attention, DataError
+    for an empty line.
     """
     member = run.members[0]
     source = member.source.units(line, tokenized)
     if not source:
-        raise DataError("an empty sentence has nothing to look at")
-    if not member.model.decoder.attention:
+        raise DataError("an empty sentence has no words to attend to")
+    if not member.model.attends:
         raise ConfigError(f"{member.directory}: has no attention; train with model.attention")
     ids = (
         run.target_ids(target, tokenized)
@@ -45,8 +47,9 @@ def weights(
     return [*source, END], [*units, END], np.stack(rows)
 
 
-def to_tsv(source: Sequence[str], target: Sequence[str], found: NDArray[np.floating]) -> Iterator[str]:
-    yield "\t".join(["target", "source", "target_word", "source_word", "weight"])
-    for i, row in enumerate(found):
-        for j, weight in enumerate(row):
-            yield "\t".join([str(i), str(j), target[i], source[j], f"{weight:.6f}"])
+def table(source: Sequence[str], target: Sequence[str], found: NDArray[np.floating]) -> Table:
+    """One row per weight: positions from 0, units, weight."""
+    return Table(
+        {"target": "", "source": "", "target_word": "", "source_word": "", "weight": ".6f"},
+        [[i, j, target[i], source[j], weight] for i, row in enumerate(found) for j, weight in enumerate(row)],
+    )

@@ -1,43 +1,44 @@
-"""Group sentences by a number and score each group: BLEU of sentences of like length, of like numbers of
-unknown words ..."""
+"""Groups of sentences with a like number (length, unknown words), each group scored by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.analysis.systems import System
+from nmt.analysis.table import Table, fields_of
 
 
 @dataclass
 class Bucket:
-    """Sentences with first <= key <= last, drawn at `key`."""
+    """The sentences with first <= key <= last. A figure draws them at `key`."""
 
     key: int
     first: int
     last: int
     sentences: int
-    bleu: float
-    chrf: float
+    bleu: float  # 0 to 100
     ratio: float  # words of the hypotheses over words of the references, as BLEU counts them
+    chrf: float  # 0 to 100
 
 
-def bucket(system: System, which: NDArray[np.bool_], key: int, first: int, last: int) -> Bucket:
+def score_bucket(system: System, mask: NDArray[np.bool_], key: int, first: int, last: int) -> Bucket:
+    """The scores of the sentences where `mask` is true."""
     return Bucket(
-        key,
-        first,
-        last,
-        int(which.sum()),
-        system.bleu(which).score,
-        system.chrf(which).score,
-        system.ratio(which),
+        key=key,
+        first=first,
+        last=last,
+        sentences=int(mask.sum()),
+        bleu=system.bleu(mask).score,
+        ratio=system.ratio(mask),
+        chrf=system.chrf(mask).score,
     )
 
 
 def sliding(keys: Sequence[int], system: System, window: int, least: int = 1) -> list[Bucket]:
-    """One bucket for each key from the smallest to the largest: `window` neighbouring keys, key - window // 2
-    being the first.
+    """One bucket for each key from the smallest to the largest: `window` neighboring keys, of which
+    key - window // 2 is the first.
 
     Buckets of fewer than `least` sentences are left out; with window 1 each key stands alone.
     """
@@ -48,9 +49,9 @@ def sliding(keys: Sequence[int], system: System, window: int, least: int = 1) ->
     for key in range(int(values.min()), int(values.max()) + 1):
         first = key - window // 2
         last = first + window - 1
-        which = (values >= first) & (values <= last)
-        if int(which.sum()) >= max(1, least):
-            buckets.append(bucket(system, which, key, first, last))
+        mask = (values >= first) & (values <= last)
+        if int(mask.sum()) >= max(1, least):
+            buckets.append(score_bucket(system, mask, key, first, last))
     return buckets
 
 
@@ -59,7 +60,42 @@ def at_most(keys: Sequence[int], system: System, least: int = 1) -> list[Bucket]
     values = np.asarray(keys)
     buckets = []
     for key in range(int(values.max(initial=-1)) + 1):
-        which = values <= key
-        if int(which.sum()) >= max(1, least):
-            buckets.append(bucket(system, which, key, 0, key))
+        mask = values <= key
+        if int(mask.sum()) >= max(1, least):
+            buckets.append(score_bucket(system, mask, key, 0, key))
     return buckets
+
+
+Curves = dict[str, dict[str, list[Bucket]]]  # system -> source, reference, both -> buckets
+
+
+def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:
+    """Counts of the source sentences, of the reference sentences, and the larger of the two.
+
+    Papers plot "both" without defining it: we take the larger.
+    """
+    return {"source": source, "reference": reference, "both": list(map(max, source, reference))}
+
+
+def curves_of(
+    systems: Sequence[System],
+    keys: Mapping[str, Sequence[int]],
+    group: Callable[[Sequence[int], System], list[Bucket]],
+) -> Curves:
+    """The buckets of each system by each kind of key."""
+    return {system.name: {side: group(values, system) for side, values in keys.items()} for system in systems}
+
+
+def curve_table(curves: Curves, key: str) -> Table:
+    """One row per bucket; `key` names the column of the buckets' keys."""
+    columns = {"by": "", key: "", "first": "", "last": "", "sentences": ""}
+    columns |= {"bleu": ".4f", "length_ratio": ".4f", "chrf": ".4f", "system": ""}
+    return Table(
+        columns,
+        [
+            [side, *values, system]
+            for system, sides in curves.items()
+            for side, buckets in sides.items()
+            for values in fields_of(buckets)
+        ],
+    )

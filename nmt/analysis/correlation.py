@@ -1,16 +1,20 @@
-"""Two scores of the same things (Fig. 4.3): how they go together."""
+"""How two scores of the same items correlate (Fig. 4.3)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt import files
+from nmt.analysis.table import Table, fields_of
 from nmt.errors import DataError
 
 
 @dataclass
 class Correlation:
+    """Correlation coefficients of two lists of scores."""
+
     pairs: int
     pearson: float  # of the numbers
     spearman: float  # of their ranks
@@ -18,7 +22,10 @@ class Correlation:
 
 
 def read_scores(path: str) -> list[float]:
-    """The first number of each line, as nmt-score writes them. DataError for a line that begins with none."""
+    """The first number of each line, as nmt-score writes them.
+
+    DataError for a line that begins with anything else.
+    """
     scores = []
     for number, line in enumerate(files.read_lines(path), 1):
         try:
@@ -29,36 +36,38 @@ def read_scores(path: str) -> list[float]:
 
 
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
-    """DataError for fewer than two finite pairs. Constant scores correlate with nothing: nan."""
-    a, b = np.asarray(first, float), np.asarray(second, float)
+    """Pairs with an infinite score or nan are left out; DataError for fewer than two others.
+
+    Constant scores have no correlation: nan.
+    """
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
     a, b = a[finite], b[finite]
     if len(a) < 2:
         raise DataError("fewer than two pairs of finite scores; there is nothing to correlate")
-    return Correlation(len(a), pearson(a, b), pearson(ranks(a), ranks(b)), float((a - b).mean()))
+    return Correlation(
+        pairs=len(a),
+        pearson=pearson(a, b),
+        spearman=pearson(ranks(a), ranks(b)),
+        mean_difference=float((a - b).mean()),
+    )
 
 
-def pearson(a: np.ndarray, b: np.ndarray) -> float:  # type: ignore[type-arg]
+def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Pearson's r; nan where one side is constant."""
     a, b = a - a.mean(), b - b.mean()
     spread = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / spread if spread else float("nan")
 
 
-def ranks(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """From 0; equal values share the mean of their ranks."""
     _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
-    return ((ends - counts + ends - 1) / 2)[index]  # type: ignore[no-any-return]
+    means: NDArray[np.float64] = (ends - counts + ends - 1) / 2
+    return means[index]
 
 
-def to_tsv(names: tuple[str, str], found: Correlation) -> Iterator[str]:
-    yield "\t".join(["first", "second", "pairs", "pearson", "spearman", "mean_difference"])
-    yield "\t".join(
-        [
-            *names,
-            str(found.pairs),
-            f"{found.pearson:.6f}",
-            f"{found.spearman:.6f}",
-            f"{found.mean_difference:.6f}",
-        ]
-    )
+def table(names: tuple[str, str], found: Correlation) -> Table:
+    columns = {"first": "", "second": "", "pairs": "", "pearson": ".6f", "spearman": ".6f"}
+    return Table(columns | {"mean_difference": ".6f"}, [[*names, *values] for values in fields_of([found])])

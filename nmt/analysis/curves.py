@@ -1,25 +1,29 @@
-"""Learning curves from the tables that training writes."""
+"""Learning curves, from the tables that training writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nmt import files
+from nmt.analysis.table import Table
 from nmt.errors import DataError
 
-Curve = list[tuple[float, float]]  # update, value
+LearningCurve = list[tuple[float, float]]  # (update, value)
 
 
-def read(run: Path) -> dict[str, Curve]:
-    """Training cost, dev cost and dev BLEU of a run by update; what was not measured is left out. DataError
-    for other tables."""
+def read_curves(run: Path) -> dict[str, LearningCurve]:
+    """Training cost, dev cost and dev BLEU of a run by update; values that were not measured are left out.
+
+    DataError for other tables.
+    """
     return {
-        "train cost": column(run / "train.tsv", "cost"),
-        "dev cost": column(run / "dev.tsv", "cost"),
-        "dev BLEU": column(run / "dev.tsv", "bleu"),
+        "train cost": read_column(run / "train.tsv", "cost"),
+        "dev cost": read_column(run / "dev.tsv", "cost"),
+        "dev BLEU": read_column(run / "dev.tsv", "bleu"),
     }
 
 
-def column(path: Path, name: str) -> Curve:
+def read_column(path: Path, name: str) -> LearningCurve:
+    """One column of a training log against its column `step`, without nan."""
     lines = files.read_lines(path)
     header = next(lines, "").split("\t")
     if not {"step", name} <= set(header):
@@ -33,14 +37,18 @@ def column(path: Path, name: str) -> Curve:
             raise DataError(
                 f"{path}:{number}: expected {len(header)} columns of numbers, found {line[:40]!r}"
             ) from error
-        if value == value:  # nan: no BLEU was asked for
+        if value == value:  # nan: BLEU was not measured
             found.append((step, value))
     return found
 
 
-def to_tsv(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Iterator[str]:
-    yield "\t".join(["run", "curve", "update", "value"])
-    for name, curves in runs.items():
-        for kind, points in curves.items():
-            for step, value in points:
-                yield "\t".join([name, kind, f"{step:.0f}", f"{value:.6f}"])
+def table(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Table:
+    return Table(
+        {"run": "", "curve": "", "update": ".0f", "value": ".6f"},
+        [
+            [name, kind, step, value]
+            for name, curves in runs.items()
+            for kind, points in curves.items()
+            for step, value in points
+        ],
+    )

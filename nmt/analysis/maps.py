@@ -1,30 +1,43 @@
-"""Maps of vectors (Figs. 4.4 and 4.5): t-SNE of word vectors, and of the phrase vectors c, with zoomed
+"""Maps of vectors (Figs. 4.4 and 4.5): t-SNE of word vectors or of the phrase vectors c, with enlarged
 regions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.analysis.table import Table
 from nmt.errors import DataError, UserError
+from nmt.settings import number
 
 Floats = NDArray[np.floating]
 
 
 @dataclass
+class MapConfig:
+    """How a map is drawn."""
+
+    zoom: int = number(3, least=0, most=100, help="dense regions shown enlarged")
+    perplexity: float = number(30.0, above=0, help="t-SNE's number of neighbors")
+    seed: int = number(1, least=0, most=2**32 - 1, help="random seed of t-SNE and of the choice of phrases")
+
+
+@dataclass
 class Region:
-    """A square of the map."""
+    """A square of the map with its middle at (x, y)."""
 
     x: float
     y: float
-    half: float
-    members: list[int]
+    half: float  # of the width
+    members: list[int]  # points inside
 
 
 def tsne(vectors: Floats, seed: int = 1, perplexity: float = 30.0) -> Floats:
-    """(n, d) -> (n, 2), Barnes-Hut (van der Maaten 2013) by scikit-learn. DataError for fewer than 5
-    vectors."""
+    """(n, d) -> (n, 2): Barnes-Hut t-SNE (van der Maaten 2013) by scikit-learn.
+
+    DataError for fewer than 5 vectors, UserError where scikit-learn is not installed.
+    """
     try:
         from sklearn.manifold import TSNE
     except ImportError as error:
@@ -36,8 +49,10 @@ def tsne(vectors: Floats, seed: int = 1, perplexity: float = 30.0) -> Floats:
 
 
 def regions(points: Floats, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
-    """Squares around the densest places that do not overlap: `share` of the width of the map each, fewer if
-    points have many neighbours."""
+    """Up to `count` squares around the densest places, which do not overlap, each `share` of the map's width.
+
+    A region lists the `most` points nearest to its middle.
+    """
     span = float((points.max(0) - points.min(0)).max())
     half = share * span / 2
     distance = np.abs(points[:, None] - points[None]).max(2)
@@ -53,8 +68,13 @@ def regions(points: Floats, count: int, share: float = 0.08, most: int = 25) -> 
     return chosen
 
 
-def to_tsv(labels: Sequence[str], points: Floats, zoomed: Sequence[Region]) -> Iterator[str]:
-    yield "\t".join(["text", "x", "y", "region"])
-    of = {member: str(number) for number, region in enumerate(zoomed, 1) for member in region.members}
-    for row, (label, (x, y)) in enumerate(zip(labels, points, strict=True)):
-        yield "\t".join([label, f"{x:.4f}", f"{y:.4f}", of.get(row, "")])
+def table(labels: Sequence[str], points: Floats, zoomed: Sequence[Region]) -> Table:
+    """One row per point; a point of an enlarged region has its number, from 1."""
+    region = {member: number for number, region in enumerate(zoomed, 1) for member in region.members}
+    return Table(
+        {"text": "", "x": ".4f", "y": ".4f", "region": ""},
+        [
+            [label, x, y, region.get(row)]
+            for row, (label, (x, y)) in enumerate(zip(labels, points, strict=True))
+        ],
+    )

@@ -1,8 +1,9 @@
-"""Figures of the analyses, with matplotlib (extra `plots`)."""
+"""The figures of analyses, drawn by matplotlib (extra `plots`)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +11,20 @@ from numpy.typing import NDArray
 from nmt.errors import UserError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from nmt.analysis.buckets import Bucket
     from nmt.analysis.maps import Region
 
 COLORS = {"source": "#1b6ca8", "reference": "#d1495b", "both": "#3c3c3c"}
 CYCLE = ["#1b6ca8", "#d1495b", "#3c3c3c", "#e9a03b", "#4f9d69", "#8d5a97", "#7fb7d9", "#9a9a9a"]
-LONGEST = 200  # characters of a label
+MAX_LABEL = 200  # characters
 LABELS = {"both": "the longer of both", "source": "source length", "reference": "reference length"}
 
 
-def load() -> Any:
-    """matplotlib without a screen. UserError when it is not installed."""
+def pyplot() -> ModuleType:
+    """matplotlib.pyplot, set up to draw into files. UserError where matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError as error:
@@ -30,15 +34,15 @@ def load() -> Any:
     matplotlib.use("agg")
     matplotlib.rcParams["svg.hashsalt"] = "nmt"  # same data, same file
     matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
-    from cycler import cycler
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
+    from matplotlib.rcsetup import cycler
 
     matplotlib.rcParams["axes.prop_cycle"] = cycler(color=CYCLE)
-    return pyplot
+    return plt
 
 
-def save(figure: Any, path: Path) -> None:
-    """PNG or SVG by the name; no date inside."""
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure as PNG or SVG, by the name, without a date inside; a failure leaves no file behind."""
     beside = path.with_name(f".part-{path.name}")
     try:
         figure.savefig(
@@ -50,27 +54,28 @@ def save(figure: Any, path: Path) -> None:
         raise UserError(f"{path}: cannot write: {error.strerror or error}") from error
 
 
-def finish(figure: Any, paths: Sequence[Path]) -> None:
-    """Write a figure under each name and let go of it."""
+def finish(figure: "Figure", paths: Sequence[Path]) -> None:
+    """Write a figure under each name, and close it."""
     for path in paths:
         save(figure, path)
-    load().close(figure)
+    pyplot().close(figure)
 
 
-def plain(axes: Any, grid: bool = True) -> None:
+def plain(axes: "Axes", grid: bool = True) -> None:
+    """No frame above and to the right."""
     if grid:
         axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def plain_text(text: str) -> str:
-    """What a figure can show: dollars are dollars, not mathematics, control characters are escaped, long
-    texts cut."""
+    """A text as matplotlib shows it: a dollar sign starts no formula; see `printable`."""
     return printable(text).replace("$", r"\$")
 
 
 def printable(text: str) -> str:
-    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    """A text for a label: control characters are escaped, long texts cut."""
+    cut = text if len(text) <= MAX_LABEL else f"{text[:MAX_LABEL]}..."
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in cut)
 
 
@@ -81,9 +86,11 @@ def bucket_curves(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """BLEU of each curve's buckets; below, how many sentences each point stands on."""
-    pyplot = load()
-    figure, (upper, lower) = pyplot.subplots(
+    """BLEU of each curve's buckets; below, the number of sentences of each point.
+
+    `labels` are the curves' own names unless given.
+    """
+    figure, (upper, lower) = pyplot().subplots(
         2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained"
     )
     for number, (name, buckets) in enumerate(curves.items()):
@@ -111,8 +118,8 @@ def bucket_curves(
 def scatter(
     paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str
 ) -> None:
-    """One point a pair, with the diagonal on which both agree (figure 4.3)."""
-    figure, axes = load().subplots(figsize=(5.5, 5), layout="constrained")
+    """One point per pair, with the diagonal on which both agree (Fig. 4.3)."""
+    figure, axes = pyplot().subplots(figsize=(5.5, 5), layout="constrained")
     axes.plot(x, y, ".", markersize=2, alpha=0.35, color=COLORS["source"], rasterized=True)
     low, high = min([*x, *y, -1.0]), max([*x, *y, 0.0])
     axes.plot([low, high], [low, high], color=COLORS["both"], linewidth=0.8)
@@ -131,8 +138,8 @@ def bars(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """For each group one bar a series, with half-widths of intervals where there are some."""
-    figure, axes = load().subplots(
+    """For each group one bar per series; `errors` are half-widths of intervals, by series."""
+    figure, axes = pyplot().subplots(
         figsize=(max(5.0, 1.1 * len(groups) * max(1, len(series)) ** 0.6), 3.8), layout="constrained"
     )
     width = 0.8 / max(1, len(series))
@@ -163,8 +170,8 @@ def points_by_length(
     marked: Mapping[str, tuple[Sequence[int], Sequence[float]]],
     paths: Sequence[Path],
 ) -> None:
-    """chrF of every sentence over its length, the shown ones marked."""
-    figure, axes = load().subplots(figsize=(6.5, 3.8), layout="constrained")
+    """chrF of every sentence over its length, (lengths, scores) by system, with circles around `marked`."""
+    figure, axes = pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for number, (name, (x, y)) in enumerate(points.items()):
         axes.plot(
             x, y, ".", markersize=3, alpha=0.3, color=CYCLE[number % len(CYCLE)], label=plain_text(name)
@@ -184,9 +191,9 @@ def map_of(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """The whole map, and each zoomed region with its texts."""
+    """The whole map, points (n, 2), and beside it each enlarged region with its texts."""
     panels = 1 + len(zoomed)
-    figure, axes = load().subplots(
+    figure, axes = pyplot().subplots(
         1, panels, figsize=(5.2 * panels, 5.2), layout="constrained", squeeze=False
     )
     whole, *others = axes[0]
@@ -194,7 +201,7 @@ def map_of(
     whole.set_title(plain_text(f"{title} ({len(points):,})"), fontsize=10)
     for number, (region, panel) in enumerate(zip(zoomed, others, strict=True), 1):
         left, low, size = region.x - region.half, region.y - region.half, 2 * region.half
-        whole.add_patch(load().Rectangle((left, low), size, size, fill=False, color=CYCLE[1], linewidth=1))
+        whole.add_patch(pyplot().Rectangle((left, low), size, size, fill=False, color=CYCLE[1], linewidth=1))
         whole.annotate(str(number), (left, low + size), color=CYCLE[1], fontsize=9, va="bottom")
         panel.set_xlim(left, left + size)
         panel.set_ylim(low, low + size)
@@ -216,7 +223,7 @@ def heat_map(
     paths: Sequence[Path],
 ) -> None:
     """Weights (rows, columns) from white (0) to blue (1), columns named above."""
-    figure, axes = load().subplots(
+    figure, axes = pyplot().subplots(
         figsize=(max(3.0, 0.42 * len(columns) + 1.6), max(2.4, 0.34 * len(rows) + 1.4)), layout="constrained"
     )
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
@@ -233,17 +240,25 @@ def heat_map(
 def learning_curves(
     runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], paths: Sequence[Path]
 ) -> None:
-    """For each run its training cost (thin), dev cost and, where one was measured, dev BLEU over updates."""
+    """For each run its training cost (thin), dev cost and, where it was measured, dev BLEU over updates."""
     panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
-    figure, grid = load().subplots(1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False)
+    figure, grid = pyplot().subplots(
+        1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False
+    )
     left, right = grid[0][0], grid[0][-1]
     for number, (name, curves) in enumerate(runs.items()):
         color = CYCLE[number % len(CYCLE)]
-        left.plot(*columns(curves["train cost"]), color=color, linewidth=0.8, alpha=0.5)
-        left.plot(*columns(curves["dev cost"]), color=color, marker="o", markersize=3, label=plain_text(name))
+        left.plot(*split_points(curves["train cost"]), color=color, linewidth=0.8, alpha=0.5)
+        left.plot(
+            *split_points(curves["dev cost"]), color=color, marker="o", markersize=3, label=plain_text(name)
+        )
         if panels == 2:
             right.plot(
-                *columns(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=plain_text(name)
+                *split_points(curves["dev BLEU"]),
+                color=color,
+                marker="o",
+                markersize=3,
+                label=plain_text(name),
             )
     left.set_ylabel("-log p a word (nats): dev; thin: training")
     if panels == 2:
@@ -256,5 +271,5 @@ def learning_curves(
     finish(figure, paths)
 
 
-def columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def split_points(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
     return [x for x, _ in pairs], [y for _, y in pairs]

@@ -1,27 +1,35 @@
-"""One page that tells how systems differ: summary, curves, subsets, a browser of all sentences. A single
-file, no network."""
+"""One page on how systems differ: summary, curves, subsets, a browser of all sentences. It is a single file
+and needs no network."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from importlib import resources
-from typing import Any
 
 from nmt import __version__, files
-from nmt.analysis import by_length, significance, unknown
-from nmt.analysis.buckets import Bucket
+from nmt.analysis import unknown
+from nmt.analysis.buckets import Curves
+from nmt.analysis.curves import LearningCurve
+from nmt.analysis.lengths import WINDOW, by_length
+from nmt.analysis.significance import SAMPLES, paired_bootstrap
 from nmt.analysis.systems import System
+from nmt.analysis.unknown import SubsetScore, score_subsets
 from nmt.data.vocab import Vocab
+from nmt.settings import number
+
+Json = dict[str, object]
 
 
 @dataclass
 class ReportConfig:
+    """What the page shows."""
+
     title: str = "Translation report"
-    window: int = by_length.WINDOW
-    least: int = 20  # sentences of a point of a curve
-    samples: int = significance.SAMPLES  # of the bootstrap
+    window: int = WINDOW
+    least: int = number(20, least=1, help="leave out points of curves with fewer sentences")
+    samples: int = number(SAMPLES, least=1, most=100_000, help="samples of the paired bootstrap")
 
 
 @dataclass
@@ -29,100 +37,114 @@ class ReportData:
     """What the page shows; everything that its script reads."""
 
     title: str
-    systems: list[dict[str, Any]]  # name, bleu, interval, chrf, ratio, p
+    systems: list[Json]  # name, bleu, chrf, ratio, interval, p
     signatures: list[str]
     sentences: int
-    charts: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # title, x, y, series: name, points [x, y, n or null]
-    subsets: list[dict[str, Any]] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)  # one a sentence
+    charts: list[Json] = field(default_factory=list)  # title, x, y, series: name, points [x, y, n or null]
+    subsets: list[Json] = field(default_factory=list)
+    rows: list[Json] = field(default_factory=list)  # one per sentence
     version: str = __version__
 
 
 def gather(
     systems: Sequence[System],
     vocabs: tuple[Vocab, Vocab] | None,
-    curves: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    learned: Mapping[str, Mapping[str, LearningCurve]],
     config: ReportConfig,
 ) -> ReportData:
-    """`curves`: learning curves of those systems that are runs, see nmt.analysis.curves. Without vocabularies
-    no word is unknown."""
+    """The data of the page. The first system is the baseline of the significance tests.
+
+    `learned`: the learning curves of those systems that are runs, see nmt.analysis.curves. Without
+    vocabularies (source, target) no word is unknown.
+    """
     test = systems[0].test
     tested, signatures = tested_systems(systems, config.samples)
-    summary = [
-        {
-            "name": system.name,
-            "bleu": system.bleu().score,
-            "chrf": system.chrf().score,
-            "ratio": system.ratio(),
-            **tested.get(system.name, {}),
-        }
-        for system in systems
-    ]
-    data = ReportData(config.title, summary, signatures, len(test.sources))
-    by = by_length.by_length(systems, config.window, config.least)
-    for side, label in (("source", "source"), ("reference", "reference"), ("both", "longer side")):
-        data.charts.append(
-            bucket_chart(
-                f"BLEU by {label} length", "words", {name: sides[side] for name, sides in by.items()}
-            )
-        )
+    subsets: list[SubsetScore] = []
     if vocabs:
-        cumulative = unknown.by_unknown(systems, *vocabs, config.least)
-        chart = {name: sides["source"] for name, sides in cumulative.items()}
-        data.charts.append(bucket_chart("BLEU by unknown words of the source", "at most this many", chart))
-        data.subsets = [asdict(row) for row in unknown.score_subsets(systems, unknown.subsets(test, *vocabs))]
-    for kind in ("dev cost", "dev BLEU"):
-        series = [
-            {"name": name, "points": [[x, y, None] for x, y in found[kind]]}
-            for name, found in curves.items()
-            if found[kind]
-        ]
-        if series:
-            data.charts.append(
-                {"title": f"Learning curves: {kind}", "x": "updates", "y": kind, "series": series}
-            )
-    data.rows = sentence_rows(systems, vocabs)
-    return data
+        subsets = score_subsets(systems, unknown.subsets(test, *vocabs))
+    return ReportData(
+        title=config.title,
+        systems=[
+            {
+                "name": system.name,
+                "bleu": system.bleu().score,
+                "chrf": system.chrf().score,
+                "ratio": system.ratio(),
+                **tested.get(system.name, {}),
+            }
+            for system in systems
+        ],
+        signatures=signatures,
+        sentences=len(test.sources),
+        charts=[*bucket_charts(systems, vocabs, config), *learning_charts(learned)],
+        subsets=[dict(vars(score)) for score in subsets],
+        rows=sentence_rows(systems, vocabs),
+    )
 
 
-def tested_systems(
-    systems: Sequence[System], samples: int
-) -> tuple[dict[str, dict[str, float | None]], list[str]]:
-    """Intervals, and p against the first system; a system that says the same is left out of the test."""
+def tested_systems(systems: Sequence[System], samples: int) -> tuple[dict[str, Json], list[str]]:
+    """The interval of each system and its p against the first one, and the signatures.
+
+    A system with the same output as the first is left out of the test.
+    """
     first = systems[0]
     others = [system for system in systems[1:] if system.hypotheses != first.hypotheses]
     if not others:
         return {}, [f"BLEU: {first.bleu().signature}", f"chrF2: {first.chrf().signature}"]
     compared = [first, *others]
-    rows, signatures = significance.paired_bootstrap(
+    found, signatures = paired_bootstrap(
         [system.name for system in compared],
         [system.hypotheses for system in compared],
         first.test.references,
         first.test.tokenize,
         samples,
     )
-    return {row.name: {"interval": row.interval, "p": row.p} for row in rows}, signatures
+    return {scores.name: {"interval": scores.interval, "p": scores.p} for scores in found}, signatures
 
 
-def bucket_chart(title: str, x: str, curves: Mapping[str, Sequence[Bucket]]) -> dict[str, Any]:
+def bucket_charts(
+    systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None, config: ReportConfig
+) -> Iterator[Json]:
+    """BLEU by the length of each side and, with vocabularies, by unknown words of the source."""
+    lengths = by_length(systems, config.window, config.least)
+    for side, label in (("source", "source"), ("reference", "reference"), ("both", "longer side")):
+        yield bucket_chart(f"BLEU by {label} length", "words", lengths, side)
+    if vocabs:
+        cumulative = unknown.by_unknown(systems, *vocabs, config.least)
+        yield bucket_chart("BLEU by unknown words of the source", "at most this many", cumulative, "source")
+
+
+def bucket_chart(title: str, x: str, curves: Curves, side: str) -> Json:
+    """One series per system."""
     series = [
-        {"name": name, "points": [[b.key, round(b.bleu, 3), b.sentences] for b in buckets]}
-        for name, buckets in curves.items()
+        {"name": name, "points": [[b.key, round(b.bleu, 3), b.sentences] for b in sides[side]]}
+        for name, sides in curves.items()
     ]
     return {"title": title, "x": x, "y": "BLEU", "series": series}
 
 
-def sentence_rows(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None) -> list[dict[str, Any]]:
+def learning_charts(learned: Mapping[str, Mapping[str, LearningCurve]]) -> Iterator[Json]:
+    """Dev cost and dev BLEU by updates, of the runs that measured them."""
+    for kind in ("dev cost", "dev BLEU"):
+        series = [
+            {"name": name, "points": [[x, y, None] for x, y in curves[kind]]}
+            for name, curves in learned.items()
+            if curves[kind]
+        ]
+        if series:
+            yield {"title": f"Learning curves: {kind}", "x": "updates", "y": kind, "series": series}
+
+
+def sentence_rows(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None) -> list[Json]:
+    """For each sentence its texts, its length, its unknown words and each system's chrF."""
     test = systems[0].test
-    in_source = unknown.counts(test, *vocabs)["both"] if vocabs else [0] * len(test.sources)
-    scores = [system.characters.by_sentence() for system in systems]
+    unknowns = unknown.unknown_words(test, *vocabs)["both"] if vocabs else [0] * len(test.sources)
+    scores = [system.chrf_statistics.by_sentence() for system in systems]
     return [
         {
             "line": row + 1,
             "words": len(files.split_words(source)),
-            "unknown": in_source[row],
+            "unknown": unknowns[row],
             "source": source,
             "references": [reference[row] for reference in test.references],
             "hypotheses": [system.hypotheses[row] for system in systems],
@@ -133,7 +155,7 @@ def sentence_rows(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None)
 
 
 def html(data: ReportData) -> str:
-    """The page. What it shows stands in it as JSON; `<` is written so that no text can end a script."""
+    """The page, with its data inside as JSON. `<` is escaped, so that no text can end the script."""
     folder = resources.files("nmt.analysis") / "page"
     page, style, script = (
         (folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.css", "report.js")
@@ -145,6 +167,5 @@ def html(data: ReportData) -> str:
         .replace("\u2029", "\\u2029")
     )
     parts = {"title": escape(data.title), "style": style, "script": script, "data": embedded}
-    return re.sub(
-        r"\{\{(title|style|script|data)\}\}", lambda place: parts[place[1]], page
-    )  # once: what is put in may hold such a mark
+    # In one pass: what is put in may itself contain such a mark.
+    return re.sub(r"\{\{(title|style|script|data)\}\}", lambda place: parts[place[1]], page)

@@ -1,5 +1,5 @@
-"""Translations to read (Table 6.2): long and short sentences without unknown words, beside their reference,
-system by system."""
+"""Translations to read (Table 6.2): long and short sentences without unknown words, with their reference, as
+each system translates them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,72 +7,83 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmt import files
-from nmt.analysis.by_length import lengths
+from nmt.analysis.lengths import lengths
 from nmt.analysis.systems import System
-from nmt.analysis.unknown import counts
+from nmt.analysis.table import Table
+from nmt.analysis.unknown import unknown_words
 from nmt.data.vocab import Vocab
+from nmt.settings import number
 
-LONG, SHORT = 30, 10  # more words, fewer words on both sides
+
+@dataclass
+class SampleConfig:
+    """Which sentences are shown."""
+
+    count: int = number(5, least=1, help="sentences of each kind")
+    long: int = number(30, least=1, help="long: more than N words on both sides")
+    short: int = number(10, least=1, help="short: fewer than N words on both sides")
+    seed: int = number(1, least=0, help="random seed of the choice")
 
 
 @dataclass
 class Sample:
+    """One sentence of the test set, as every system translates it."""
+
     kind: str  # long | short
     line: int  # from 1
     words: int  # of the source
     source: str
     reference: str
-    hypotheses: dict[str, str]
-    chrf: dict[str, float]  # of this sentence alone
+    hypotheses: dict[str, str]  # by system
+    chrf: dict[str, float]  # by system, 0 to 100, of this sentence alone
 
 
-def samples(
-    systems: Sequence[System],
-    vocabs: tuple[Vocab, Vocab] | None,
-    count: int,
-    seed: int = 1,
-    long: int = LONG,
-    short: int = SHORT,
+def sample_sentences(
+    systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None, config: SampleConfig
 ) -> list[Sample]:
-    """`count` sentences of each kind, drawn by `seed`, in the order of the text. With vocabularies only
-    sentences without an unknown word."""
+    """Random sentences of each kind, in the order of the text; the same `config.seed` draws the same ones.
+
+    With vocabularies (source, target), only sentences without an unknown word.
+    """
     test = systems[0].test
-    both = lengths(test)
-    least, most = np.minimum(both["source"], both["reference"]), np.array(both["both"])
-    usable = least > 0
+    by = lengths(test)
+    shorter, longer = np.minimum(by["source"], by["reference"]), np.array(by["both"])
+    usable = shorter > 0
     if vocabs:
-        usable &= np.array(counts(test, *vocabs)["both"]) == 0
-    rng, found = np.random.default_rng(seed), []
-    for kind, which in (("long", usable & (least > long)), ("short", usable & (most < short))):
-        rows = np.flatnonzero(which)
-        for row in sorted(rng.permutation(rows)[:count].tolist()):
+        usable &= np.array(unknown_words(test, *vocabs)["both"]) == 0
+    rng, found = np.random.default_rng(config.seed), []
+    for kind, mask in (("long", shorter > config.long), ("short", longer < config.short)):
+        rows = np.flatnonzero(usable & mask)
+        for row in sorted(rng.permutation(rows)[: config.count].tolist()):
             alone = np.arange(len(usable)) == row
-            chrf = {system.name: system.chrf(alone).score for system in systems}
-            texts = {system.name: system.hypotheses[row] for system in systems}
             found.append(
                 Sample(
-                    kind,
-                    row + 1,
-                    both["source"][row],
-                    test.sources[row],
-                    test.references[0][row],
-                    texts,
-                    chrf,
+                    kind=kind,
+                    line=row + 1,
+                    words=by["source"][row],
+                    source=test.sources[row],
+                    reference=test.references[0][row],
+                    hypotheses={system.name: system.hypotheses[row] for system in systems},
+                    chrf={system.name: system.chrf(alone).score for system in systems},
                 )
             )
     return found
 
 
-def to_tsv(found: Sequence[Sample]) -> Iterator[str]:
-    yield "\t".join(["kind", "line", "words", "of", "chrf", "text"])
-    for sample in found:
-        head = [sample.kind, str(sample.line), str(sample.words)]
-        yield "\t".join([*head, "source", "", one_field(sample.source)])
-        yield "\t".join([*head, "reference", "", one_field(sample.reference)])
-        for name, text in sample.hypotheses.items():
-            yield "\t".join([*head, name, f"{sample.chrf[name]:.2f}", one_field(text)])
+def table(found: Sequence[Sample]) -> Table:
+    """For each sample the source, the reference, and each system's translation with its chrF."""
+    columns = {"kind": "", "line": "", "words": "", "of": "", "chrf": ".2f", "text": ""}
+    return Table(columns, (row for sample in found for row in rows_of(sample)))
+
+
+def rows_of(sample: Sample) -> Iterator[list[object]]:
+    head = [sample.kind, sample.line, sample.words]
+    yield [*head, "source", None, one_field(sample.source)]
+    yield [*head, "reference", None, one_field(sample.reference)]
+    for name, text in sample.hypotheses.items():
+        yield [*head, name, sample.chrf[name], one_field(text)]
 
 
 def one_field(text: str) -> str:
-    """A line without tabs, so that it stays one column."""
+    """The line with single blanks and no tabs, so that it stays one column."""
     return " ".join(files.split_words(text))

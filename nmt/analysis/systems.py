@@ -1,5 +1,5 @@
-"""The output of translation systems, whoever made it: plain text or an n-best list, with its statistics
-sentence by sentence."""
+"""The output of any translation system, plain text or n-best list, with its statistics sentence by
+sentence."""
 
 import re
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from nmt import files, nbest
 from nmt.errors import ConfigError, DataError
-from nmt.metrics import BLEU, CharacterStatistics, ChrF, SentenceStatistics
+from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, check_tokenizer
 
 
 @dataclass
 class TestSet:
-    """Sources, and one list of lines for each reference translation."""
+    """Source lines, and one list of lines per reference translation."""
 
     __test__ = False  # pytest: not a class of tests
 
@@ -28,60 +28,62 @@ class TestSet:
 
 @dataclass
 class System:
-    """One translation a source line."""
+    """The output of one system: a translation of each source line of a test set."""
 
     name: str
     hypotheses: list[str]
     test: TestSet
 
     @cached_property
-    def words(self) -> SentenceStatistics:
-        return SentenceStatistics(self.hypotheses, self.test.references, self.test.tokenize)
+    def bleu_statistics(self) -> BleuStatistics:
+        """The statistics of BLEU, one row per sentence."""
+        return BleuStatistics(self.hypotheses, self.test.references, self.test.tokenize)
 
     @cached_property
-    def characters(self) -> CharacterStatistics:
-        return CharacterStatistics(self.hypotheses, self.test.references)
+    def chrf_statistics(self) -> ChrfStatistics:
+        """The statistics of chrF, one row per sentence."""
+        return ChrfStatistics(self.hypotheses, self.test.references)
 
-    def bleu(self, which: NDArray[np.bool_] | None = None) -> BLEU:
-        return self.words.bleu(which)
+    def bleu(self, mask: NDArray[np.bool_] | None = None) -> BleuScore:
+        """Corpus BLEU of all sentences, or of those where `mask` is true."""
+        return self.bleu_statistics.bleu(mask)
 
-    def chrf(self, which: NDArray[np.bool_] | None = None) -> ChrF:
-        return self.characters.chrf(which)
+    def chrf(self, mask: NDArray[np.bool_] | None = None) -> ChrfScore:
+        """Corpus chrF2 of all sentences, or of those where `mask` is true."""
+        return self.chrf_statistics.chrf(mask)
 
-    def ratio(self, which: NDArray[np.bool_] | None = None) -> float:
+    def ratio(self, mask: NDArray[np.bool_] | None = None) -> float:
         """Words of the hypotheses over words of the references, as BLEU counts them."""
-        hypothesis, reference = (
-            (self.words.rows if which is None else self.words.rows[which])[:, 8:].sum(0).tolist()
-        )
-        return hypothesis / reference if reference else 0.0
+        return self.bleu_statistics.ratio(mask)
 
 
-def load(
+def read_systems(
     source: str,
     references: Sequence[str],
     hypotheses: Sequence[str],
-    names: Sequence[str] | None,
-    tokenize: str,
+    names: Sequence[str] | None = None,
+    tokenize: str = "13a",
 ) -> list[System]:
-    """Read a test set and the output of systems; without a source the first reference stands for it.
+    """Read a test set and the outputs of systems, text or n-best lists, from files.
 
-    DataError names a file that is empty or of another length.
+    With an empty `source` the first reference stands for it. `names` are the files' own unless given;
+    `tokenize` is sacreBLEU's tokenizer. DataError names a file that is empty or of another length;
+    ConfigError for an unknown tokenizer comes before anything is read.
     """
+    check_tokenizer(tokenize)
     paths = [source, *references] if source else list(references)
-    rows = list(files.parallel(*paths))
-    if not rows:
+    lines = list(files.parallel(*paths))
+    if not lines:
         raise DataError(f"{files.name_of(paths[0])}: empty file, expected one sentence a line")
-    sources, *others = map(list, zip(*rows, strict=True))
-    others = others if source else [sources, *others]
-    test = TestSet(sources, others, tokenize)
+    sources, *others = map(list, zip(*lines, strict=True))
+    test = TestSet(sources=sources, references=others if source else [sources, *others], tokenize=tokenize)
     if names and len(names) != len(hypotheses):
         raise ConfigError(
             f"--names: {len(names)} names for {len(hypotheses)} systems; give one for each --hypothesis"
         )
-    names = names or unique_names(hypotheses)
     return [
-        System(name, read_hypotheses(path, len(sources), paths[0]), test)
-        for name, path in zip(names, hypotheses, strict=True)
+        System(name=name, hypotheses=read_hypotheses(path, len(sources), paths[0]), test=test)
+        for name, path in zip(names or unique_names(hypotheses), hypotheses, strict=True)
     ]
 
 
@@ -107,6 +109,6 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
 
 
 def unique_names(paths: Sequence[str]) -> list[str]:
-    """File names without folders where they differ, else whole paths."""
+    """The file names without their folders if all differ, else the whole paths."""
     short = [Path(path).name for path in paths]
     return short if len(set(short)) == len(short) else list(paths)

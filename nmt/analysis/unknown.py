@@ -1,70 +1,70 @@
 """BLEU by the number of unknown words (Fig. 6.4c), and of the subsets of Table 6.1."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files
-from nmt.analysis.buckets import Bucket, at_most
-from nmt.analysis.by_length import lengths
+from nmt.analysis.buckets import Curves, at_most, by_side, curves_of
+from nmt.analysis.lengths import lengths
 from nmt.analysis.systems import System, TestSet
+from nmt.analysis.table import Table, fields_of
 from nmt.data.vocab import Vocab
 
-SHORTEST, LONGEST = 10, 20  # words of both sides in the second half of Table 6.1
+MIN_LENGTH, MAX_LENGTH = 10, 20  # words of both sides in the second half of Table 6.1
 
 
-def counts(test: TestSet, source: Vocab, target: Vocab) -> dict[str, list[int]]:
-    """Words outside the vocabularies in the source, in the (first) reference, and the larger of both
-    numbers."""
-    in_source = [sum(word not in source.ids for word in files.split_words(line)) for line in test.sources]
-    in_reference = [
-        sum(word not in target.ids for word in files.split_words(line)) for line in test.references[0]
-    ]
-    return {
-        "source": in_source,
-        "reference": in_reference,
-        "both": [max(pair) for pair in zip(in_source, in_reference, strict=True)],
-    }
+def unknown_words(test: TestSet, source: Vocab, target: Vocab) -> dict[str, list[int]]:
+    """Words outside the vocabularies in the source, in the first reference, and the larger of the two."""
+
+    def missing(lines: Sequence[str], vocab: Vocab) -> list[int]:
+        return [sum(word not in vocab.ids for word in files.split_words(line)) for line in lines]
+
+    return by_side(missing(test.sources, source), missing(test.references[0], target))
 
 
-def by_unknown(
-    systems: Sequence[System], source: Vocab, target: Vocab, least: int = 1
-) -> dict[str, dict[str, list[Bucket]]]:
-    """Each point: all sentences with at most that many unknown words."""
-    keys = counts(systems[0].test, source, target)
-    return {
-        system.name: {name: at_most(values, system, least) for name, values in keys.items()}
-        for system in systems
-    }
+def by_unknown(systems: Sequence[System], source: Vocab, target: Vocab, least: int = 1) -> Curves:
+    """BLEU and chrF of all sentences with at most 0, 1, 2 ... unknown words:
+    system -> source, reference, both -> buckets.
+
+    `source` and `target` say which words are known. Buckets of fewer than `least` sentences are left out.
+    """
+    return curves_of(
+        systems,
+        unknown_words(systems[0].test, source, target),
+        lambda values, system: at_most(values, system, least),
+    )
 
 
 @dataclass
-class SubsetRow:
+class SubsetScore:
+    """The scores of one system on one subset of the test set."""
+
     subset: str
     system: str
     sentences: int
-    bleu: float
-    chrf: float
-    ratio: float
+    bleu: float  # 0 to 100
+    chrf: float  # 0 to 100
+    ratio: float  # words of the hypotheses over words of the references
 
 
 def subsets(
-    test: TestSet, source: Vocab, target: Vocab, shortest: int = SHORTEST, longest: int = LONGEST
+    test: TestSet, source: Vocab, target: Vocab, min_length: int = MIN_LENGTH, max_length: int = MAX_LENGTH
 ) -> dict[str, NDArray[np.bool_]]:
-    """The rows of Table 6.1: no unknown word in source and reference; shortest to longest words on both
-    sides; both."""
-    known = np.array(counts(test, source, target)["both"]) == 0
-    both = lengths(test)
+    """The rows of Table 6.1, as masks over the sentences: all; no unknown word in source and reference;
+    `min_length` to `max_length` words on both sides; both conditions together."""
+    known = np.array(unknown_words(test, source, target)["both"]) == 0
+    by = lengths(test)
     medium = np.all(
         [
-            (np.array(both[side]) >= shortest) & (np.array(both[side]) <= longest)
+            (np.array(by[side]) >= min_length) & (np.array(by[side]) <= max_length)
             for side in ("source", "reference")
         ],
         0,
     )
-    band = f"{shortest}-{longest} words"
+    band = f"{min_length}-{max_length} words"
     return {
         "all": np.ones(len(known), bool),
         "no unknown": known,
@@ -73,32 +73,22 @@ def subsets(
     }
 
 
-def score_subsets(systems: Sequence[System], parts: Mapping[str, NDArray[np.bool_]]) -> list[SubsetRow]:
-    """One row a system and subset; a subset without a sentence has scores of 0."""
+def score_subsets(systems: Sequence[System], masks: Mapping[str, NDArray[np.bool_]]) -> list[SubsetScore]:
+    """One entry per subset and system; on a subset without sentences all scores are 0."""
     return [
-        SubsetRow(
-            name,
-            system.name,
-            int(which.sum()),
-            system.bleu(which).score,
-            system.chrf(which).score,
-            system.ratio(which),
+        SubsetScore(
+            subset=name,
+            system=system.name,
+            sentences=int(mask.sum()),
+            bleu=system.bleu(mask).score,
+            chrf=system.chrf(mask).score,
+            ratio=system.ratio(mask),
         )
-        for name, which in parts.items()
+        for name, mask in masks.items()
         for system in systems
     ]
 
 
-def to_tsv(rows: Sequence[SubsetRow]) -> Iterator[str]:
-    yield "\t".join(["subset", "system", "sentences", "bleu", "chrf", "length_ratio"])
-    for row in rows:
-        yield "\t".join(
-            [
-                row.subset,
-                row.system,
-                str(row.sentences),
-                f"{row.bleu:.4f}",
-                f"{row.chrf:.4f}",
-                f"{row.ratio:.4f}",
-            ]
-        )
+def table(scores: Iterable[SubsetScore]) -> Table:
+    columns = {"subset": "", "system": "", "sentences": "", "bleu": ".4f", "chrf": ".4f"}
+    return Table(columns | {"length_ratio": ".4f"}, fields_of(scores))

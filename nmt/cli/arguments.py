@@ -78,8 +78,8 @@ def add_setting(
         if item.default_factory is not MISSING
         else None
     )
-    if isinstance(allowed, tuple):
-        kwargs["choices"] = allowed
+    if isinstance(allowed, tuple | Mapping):
+        kwargs["choices"] = tuple(allowed)
     elif isinstance(default, bool):
         kwargs["action"] = argparse.BooleanOptionalAction if default else "store_true"
     else:

@@ -15,17 +15,33 @@ log = logging.getLogger("nmt.clean")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, clean the corpus, report."""
     parser = options.Parser(
         "nmt-clean",
-        (
-            "Drop pairs that are empty, too short or long, of unlike length, or repeated; both outputs stay "
-            "parallel."
-        ),
+        "Drop pairs that are empty, too short, too long, too different in length, or repeated; both outputs "
+        "stay parallel.",
     )
+    add_options(parser)
+    args = parser.parse_args(argv)
+    options.start_log("nmt-clean", args.quiet)
+    config = settings_of(CleanConfig, args)
+    config.check()
+    inputs, outputs = (args.source, args.target), (args.output_source, args.output_target)
+    files.check_parallel(*inputs)
+    report = clean_files(inputs, outputs, config)
+    if args.report:
+        files.write_text(args.report, report.lines())
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
+    log.info("%s of %s pairs kept; dropped: %s", f"{report.kept:,}", f"{report.pairs:,}", dropped)
+
+
+def add_options(parser: options.Parser) -> None:
+    """Two inputs, two outputs, the limits."""
     for side, letter in (("source", "s"), ("target", "t")):
         parser.add_argument(
             f"--{side}",
@@ -40,33 +56,25 @@ def command(argv: Sequence[str] | None) -> None:
             type=Output,
             required=True,
             metavar="FILE",
-            help="what is kept of it; .gz compresses",
+            help="the part of it that is kept; .gz compresses",
         )
-    add_setting(parser, CleanConfig, "min_length", help="fewest words of each side")
-    add_setting(parser, CleanConfig, "max_length", help="most words of each side")
-    add_setting(parser, CleanConfig, "ratio", metavar="R", help="longer side over shorter, at most; 0: any")
-    add_setting(parser, CleanConfig, "keep_duplicates", help="keep pairs that stood above already")
+    for name in ("min_length", "max_length", "ratio", "keep_duplicates"):
+        add_setting(parser, CleanConfig, name)
     parser.add_argument(
-        "--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV too"
+        "--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV, too"
     )
     options.add_quiet(parser)
-    args = parser.parse_args(argv)
-    options.start_log("nmt-clean", args.quiet)
-    config = settings_of(CleanConfig, args)
-    config.check()
-    files.check_parallel(args.source, args.target)
+
+
+def clean_files(inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig) -> CleanReport:
+    """Write the pairs that are kept, each side to its file."""
     report = CleanReport()
     with ExitStack() as stack:
-        outputs = [
-            stack.enter_context(files.Writing(path)) for path in (args.output_source, args.output_target)
-        ]
-        for pair in clean(files.parallel(args.source, args.target), config, report):
-            for out, line in zip(outputs, pair, strict=True):
+        sides = [stack.enter_context(files.Writing(path)) for path in outputs]
+        for pair in clean(files.parallel(*inputs), config, report):
+            for out, line in zip(sides, pair, strict=True):
                 out.write(line + "\n")
-    if args.report:
-        files.write_text(args.report, report.lines())
-    dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
-    log.info("%s of %s pairs kept; dropped: %s", f"{report.kept:,}", f"{report.pairs:,}", dropped)
+    return report
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ class Parser(argparse.ArgumentParser):
         self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = (
             lambda found: []
         )  # (option, file): outputs named by the command itself
+        self.renamed: dict[str, str] = {}  # older spellings of options, accepted with a warning
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     def error(self, message: str) -> NoReturn:
@@ -57,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         given = list(sys.argv[1:] if args is None else args)
         end = given.index("--") if "--" in given else len(given)
         found, rest = super().parse_known_args(
-            [dashes(word) for word in given[:end]] + given[end:], namespace
+            [self.today(dashes(word)) for word in given[:end]] + given[end:], namespace
         )
         names = {
             action.dest: action.option_strings[0]
@@ -71,6 +72,14 @@ class Parser(argparse.ArgumentParser):
                 setattr(found, name, most)
         check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
         return found, rest
+
+    def today(self, word: str) -> str:
+        """An option by its name of today."""
+        name, equals, value = word.partition("=")
+        if name not in self.renamed:
+            return word
+        streams.say(f"{self.prog}: {name} is now {self.renamed[name]}; the old name goes in the next version")
+        return self.renamed[name] + equals + value
 
 
 class Action(Parser):
@@ -270,10 +279,11 @@ def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
     handler = BarHandler() if times and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
     form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
     handler.setFormatter(OneLine(form, "%Y-%m-%d %H:%M:%S"))
-    root = logging.getLogger("nmt")
-    root.handlers = [handler]
-    root.setLevel(logging.WARNING if quiet else logging.INFO)
-    root.propagate = False
+    for package in ("nmt", "smt_bridge"):
+        root = logging.getLogger(package)
+        root.handlers = [handler]
+        root.setLevel(logging.WARNING if quiet else logging.INFO)
+        root.propagate = False
 
 
 def before_torch() -> None:

@@ -43,9 +43,9 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser.parse_args(argv)
     options.start_log("nmt-perplexity", args.quiet)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
-    from nmt import language_model
+    from nmt.language_model import load_language_model
 
-    model = language_model.load(
+    model = load_language_model(
         args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff
     )
     log.info("%s", set_up)
@@ -72,7 +72,7 @@ def command(argv: Sequence[str] | None) -> None:
         (model.name, "model"),
         (files.name_of(args.input), "text"),
         (
-            f"{model.vocabulary}" if model.vocabulary > 0 else "?",
+            f"{model.vocab_size}" if model.vocab_size > 0 else "?",
             "units in the vocabulary, the end of a sentence among them",
         ),
         (f"{lines}", "sentences"),

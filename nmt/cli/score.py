@@ -101,7 +101,7 @@ def command(argv: Sequence[str] | None) -> None:
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     for path in (args.source, args.target):  # before the first pair is scored
         run.refuse_long(
-            files.again(path),
+            files.preview(path),
             args.tokenized,
             run.limit(args.max_line_words, path),
             SCORED,
@@ -137,9 +137,9 @@ def command(argv: Sequence[str] | None) -> None:
 def score_text(args: Namespace) -> None:
     """log p of each line by a language model."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt import language_model
+    from nmt.language_model import load_language_model
 
-    model = language_model.load(
+    model = load_language_model(
         args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff
     )
     text = iter(files.read_lines(args.input))

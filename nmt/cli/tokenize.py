@@ -7,26 +7,25 @@ from nmt import files
 from nmt.cli import options
 from nmt.data import languages
 from nmt.data.tokenize import Tokenizer
-from nmt.phrase_table import escape, unescape
+from nmt.text.escapes import escape, unescape
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, convert line by line."""
     parser = options.Parser(
         "nmt-tokenize",
-        (
-            "Moses' normalization and tokenization; a filter. Words stay without Moses' escapes unless asked "
-            "for."
-        ),
+        "A filter: Moses' normalization and tokenization. Moses' escapes are written only with --escape.",
     )
     options.add_input_output(parser)
-    parser.add_argument("--language", "-l", default="en", help="language of the rules, a code of ISO 639")
+    parser.add_argument("--language", "-l", default="en", help="language of the rules, an ISO 639 code")
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
-    parser.add_argument("--detokenize", "-d", action="store_true", help="the way back: words to text")
+    parser.add_argument("--detokenize", "-d", action="store_true", help="the other direction: words to text")
     parser.add_argument(
         "--escape",
         action="store_true",

@@ -197,7 +197,7 @@ def translator(config: Any, directory: Path, fresh: bool) -> Any:
     import torch
 
     from nmt.data.batches import BatchStream
-    from nmt.models.translator import Translator
+    from nmt.models import registry
     from nmt.training.prepare import make_corpus, make_cut, make_dev
 
     pipelines, vocabs = text_of(config, directory)
@@ -207,9 +207,9 @@ def translator(config: Any, directory: Path, fresh: bool) -> Any:
     )
     dev = make_dev(config.data, pipelines, vocabs)
     torch.manual_seed(config.seed)
-    model = Translator(config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words).to(
-        config.device
-    )
+    model = registry.make(
+        config.model, len(vocabs[0]), len(vocabs[1]), fill=fresh, spelling=vocabs[0].words
+    ).to(config.device)
     if fresh and config.init_from:
         begin_from(model, vocabs, config.init_from)
     training = config.training
@@ -229,16 +229,17 @@ def language_model(config: Any, directory: Path, fresh: bool) -> Any:
     from nmt import checkpoint
     from nmt.data import running
     from nmt.data.batches import BatchStream
-    from nmt.lm.model import make
+    from nmt.lm.registry import language_model_class
     from nmt.training import inputs
     from nmt.training.prepare import make_dev_text, make_dictionary, make_running, make_text
 
-    if config.lm.type == "multiscale" and config.device != "cpu":
-        raise ConfigError(f"device: {config.device!r}: multiscale models train on the CPU only")
+    kind = language_model_class(config.lm.type)
+    if kind.cpu_only and config.device != "cpu":
+        raise ConfigError(f"device: {config.device!r}: {config.lm.type} models train on the CPU only")
     if not (directory / VERSION_FILE).exists():
         stamps = inputs.take(config.data)
         pipeline, vocab = make_text(config.data)
-        dictionary = make_dictionary(config, pipeline, vocab) if config.lm.type == "multiscale" else None
+        dictionary = make_dictionary(config, pipeline, vocab) if kind.needs_dictionary else None
         create(config, directory, {"target": (pipeline, vocab)}, stamps, dictionary)
     pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     remember_back_end(directory)
@@ -248,7 +249,8 @@ def language_model(config: Any, directory: Path, fresh: bool) -> Any:
     dev = make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     dictionary = checkpoint.load_dictionary(directory, config.lm)
-    model, training = make(config.lm, vocab.words, fresh, dictionary).to(config.device), config.training
+    model = kind.build(config.lm.typed(), vocab.words, dictionary, fresh).to(config.device)
+    training = config.training
     if model.carries:
         return model, running.ChunkStream(running.running(corpus), training.batch_size, config.lm.bptt), dev
     return model, BatchStream(corpus, training.batch_size, training.pool, config.seed), dev

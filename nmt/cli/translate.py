@@ -13,8 +13,8 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data import long_lines
 from nmt.errors import ConfigError
-from nmt.phrase_table import escape, unescape
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.text.escapes import escape, unescape
 
 if TYPE_CHECKING:
     from nmt.data.long_lines import Limit
@@ -73,7 +73,7 @@ def make_parser() -> options.Parser:
         help="lines translated together; 1 answers each line at once",
     )
     search = parser.add_argument_group("search")
-    add_setting(search, BeamConfig, "beam_size", "-b", help="hypotheses kept at each word")
+    add_setting(search, BeamConfig, "beam_size", "-b")
     search.add_argument(
         "--n-best",
         type=options.positive,
@@ -81,20 +81,11 @@ def make_parser() -> options.Parser:
         metavar="K",
         help="write the K best in Moses' format, as tokenized words",
     )
-    add_setting(
-        search,
-        BeamConfig,
-        "normalize",
-        help="how lengths are compared: log p / words, log p, or the penalty of GNMT",
-    )
-    add_setting(
-        search, BeamConfig, "max_length_factor", metavar="F", help="at most F words for each source word"
-    )
-    add_setting(
-        search, BeamConfig, "min_length_factor", metavar="F", help="at least F words for each source word"
-    )
-    add_setting(search, BeamConfig, "max_length", help="at most N words; 0: no such limit")
-    add_setting(search, BeamConfig, "min_length", help="at least N words")
+    add_setting(search, BeamConfig, "normalize")
+    add_setting(search, BeamConfig, "max_length_factor", metavar="F")
+    add_setting(search, BeamConfig, "min_length_factor", metavar="F")
+    add_setting(search, BeamConfig, "max_length")
+    add_setting(search, BeamConfig, "min_length")
     search.add_argument(
         "--prefix",
         type=Input,
@@ -124,8 +115,8 @@ def make_parser() -> options.Parser:
         metavar="N",
         help="draw N translations instead of searching; n-best format where N > 1",
     )
-    add_setting(sampling, SamplingConfig, "temperature", metavar="T", help="draw from p^(1/T)")
-    add_setting(sampling, SamplingConfig, "seed", help="of the draws")
+    add_setting(sampling, SamplingConfig, "temperature", metavar="T")
+    add_setting(sampling, SamplingConfig, "seed")
     unknown = parser.add_argument_group("unknown words and alignment (models with attention)")
     unknown.add_argument(
         "--replace-unknown",
@@ -162,7 +153,7 @@ def command(argv: Sequence[str] | None) -> None:
     work = Work(args, run)
     if not work.plain:  # before the first line is translated
         run.refuse_long(
-            files.again(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
+            files.preview(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
         )
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
@@ -239,7 +230,7 @@ class Work:
             args.n_best or args.sample or args.prefix or args.alignments
         )  # a translation a line, which may be made of parts
         self.tokenized = args.tokenized or args.escaped
-        if (args.replace_unknown or args.alignments) and not run.members[0].model.decoder.attention:
+        if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
                 f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; "
                 "train with model.attention"

@@ -6,29 +6,37 @@ from collections.abc import Sequence
 
 from nmt import files
 from nmt.cli import options
+from nmt.cli.arguments import positive
+from nmt.data.text import SideConfig
 from nmt.data.vocab import Vocab
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 
 log = logging.getLogger("nmt.vocab")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, count, write."""
     parser = options.Parser(
-        "nmt-vocab", "The most frequent words of tokenized text; the file keeps the counts of all others too."
+        "nmt-vocab",
+        "The most frequent words of tokenized text; the file keeps the counts of all others, too.",
     )
     options.add_input_output(parser, "tokenized text (see nmt-tokenize, nmt-subword)")
     parser.add_argument(
-        "--size", type=options.positive, default=30000, help="words kept; the papers use 15000 and 30000"
+        "--size",
+        type=positive,
+        default=SideConfig.vocabulary,
+        help="most frequent words kept; the papers use 15000 and 30000",
     )
-    parser.add_argument("--min-count", type=options.positive, default=1, help="rarer words are never kept")
+    parser.add_argument("--min-count", type=positive, default=1, help="rarer words are never kept")
     parser.add_argument(
         "--unescape",
         action="store_true",
-        help="undo Moses' escapes (&apos; ...), as models of phrase tables read words",
+        help="undo Moses' escapes (&apos; ...), as models of phrase tables do",
     )
     options.add_quiet(parser)
     args = parser.parse_args(argv)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,10 @@ from nmt.data.corpus import Corpus, Pair
 from nmt.data.vocab import Vocab
 from nmt.errors import DataError
 
+Number = TypeVar("Number", bound=np.integer)
 FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
 STAMP = "stamp.json"
-REMEDY = "remove {}: the same command makes it anew"
+REMEDY = "remove {}: the same command makes it again"
 
 
 def id_type(size: int) -> type[np.unsignedinteger]:
@@ -32,7 +34,7 @@ def id_type(size: int) -> type[np.unsignedinteger]:
 
 
 class Side:
-    """One growing file of ids and one of offsets."""
+    """The files of one side, ids and offsets, as they are written."""
 
     def __init__(self, directory: Path, side: str, size: int) -> None:
         self.type = id_type(size)
@@ -43,6 +45,7 @@ class Side:
         self.ids_file, self.offsets_file = open(self.paths[0], "wb"), open(self.paths[1], "wb")
 
     def add(self, ids: Sequence[int]) -> None:
+        """Append a sentence."""
         self.ids.extend(ids)
         self.end += len(ids)
         self.offsets.append(self.end)
@@ -50,6 +53,7 @@ class Side:
             self.flush()
 
     def flush(self) -> None:
+        """Write what is held in memory."""
         self.ids.tofile(self.ids_file)
         self.offsets.tofile(self.offsets_file)
         self.ids_file.flush()
@@ -57,19 +61,22 @@ class Side:
         del self.ids[:], self.offsets[:]
 
     def finish(self) -> dict[str, Path]:
-        """All of it written; the files, by the names they are to have."""
+        """Write the rest and close; returns the files by their final names."""
         self.flush()
         self.close()
         return {path.stem: path for path in self.paths}
 
     def close(self) -> None:
+        """Close both files."""
         for file in (self.ids_file, self.offsets_file):
-            with suppress(OSError):  # flush has told of a full disk already
+            with suppress(OSError):  # flush has reported a full disk already
                 file.close()
 
 
 @dataclass
 class BinarizeReport:
+    """How many pairs were kept, and how many were dropped for which reason."""
+
     kept: int = 0
     too_long: int = 0
     empty: int = 0
@@ -78,11 +85,11 @@ class BinarizeReport:
 def binarize(
     pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str
 ) -> BinarizeReport:
-    """Write pairs as ids. Longer pairs are dropped, never cut; so are pairs with an empty side. Both are
-    counted.
+    """Write pairs as ids. Pairs longer than `max_length` are dropped, not cut; so are pairs with an empty
+    side.
 
-    `stamp` says what the ids were made from; it gets its name last, so an interrupted run leaves nothing that
-    looks whole.
+    `stamp` says what the ids were made from. It is written last, so that what an interrupted run leaves does
+    not look complete.
     """
     report = BinarizeReport()
     with store(directory, {"source": source, "target": target}, stamp, report) as sides:
@@ -102,8 +109,8 @@ def binarize(
 def store(
     directory: Path, vocabs: Mapping[str, Vocab], stamp: str, report: BinarizeReport
 ) -> Iterator[list[Side]]:
-    """The sides of a new corpus, to be filled. With a manifest they get their names together, `stamp.json`
-    last."""
+    """The sides of a new corpus, to be filled. At the end all files get their final names, with a manifest,
+    `stamp.json` last."""
     sides: list[Side] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -126,7 +133,7 @@ def store(
 
 
 def read_stamp(directory: Path) -> dict[str, object]:
-    """What binarize wrote last, or {} when there is nothing whole. DataError when it is damaged."""
+    """The stamp of a finished corpus, {} where there is none. DataError when it is damaged."""
     path = directory / STAMP
     if not path.exists():
         return {}
@@ -139,11 +146,10 @@ def read_stamp(directory: Path) -> dict[str, object]:
         raise DataError(f"{error}, or {REMEDY.format(directory)}") from error
 
 
-def open_corpus(directory: Path, *vocabs: int) -> Corpus:
-    """Map a binarized corpus into memory. DataError when it is not whole. `vocabs`: sizes of the
-    vocabularies, which no id may exceed.
+def open_corpus(directory: Path, *vocab_sizes: int) -> Corpus:
+    """Map a binarized corpus into memory. DataError when it is damaged, or holds an id beyond a vocabulary.
 
-    A language model's text has one side, the target.
+    `vocab_sizes`: of source and target. A language model's text has one side, the target.
     """
     stamp = read_stamp(directory)
     widths = stamp.get("widths", [stamp.get("width")])  # before version 0.6 text of one side had `width`
@@ -161,7 +167,7 @@ def open_corpus(directory: Path, *vocabs: int) -> Corpus:
     kept = stamp.get("kept")
     sides = [
         side_of(directory, name, width, kept, size)
-        for name, width, size in zip_longest(names, widths, vocabs[-len(widths) :])
+        for name, width, size in zip_longest(names, widths, vocab_sizes[-len(widths) :])
     ]
     if len(sides) == 1:
         sides.insert(0, (np.zeros(0, np.int64), np.zeros(len(sides[0][1]), np.int64)))
@@ -169,43 +175,44 @@ def open_corpus(directory: Path, *vocabs: int) -> Corpus:
 
 
 def side_of(
-    directory: Path, side: str, width: str, kept: object, vocab: int | None
+    directory: Path, side: str, width: str, kept: object, vocab_size: int | None
 ) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    """Ids and offsets of one side, in range."""
-    ids, offsets = (
-        column(directory / f"{side}.{kind}", type_) for kind, type_ in (("ids", width), ("offsets", "int64"))
-    )
+    """Ids and offsets of one side. DataError unless they fit together and the vocabulary."""
+    ids = map_file(directory / f"{side}.ids", np.dtype(width))
+    offsets = map_file(directory / f"{side}.offsets", np.dtype(np.int64))
     if (
         not len(offsets)
         or len(offsets) - 1 != kept
         or offsets[0] != 0
         or offsets[-1] != len(ids)
-        or not rising(offsets)
+        or not non_decreasing(offsets)
     ):
         raise DataError(
             f"{directory / side}.ids or {directory / side}.offsets: truncated or damaged; "
             f"{REMEDY.format(directory)}"
         )
     if (
-        vocab is not None
+        vocab_size is not None
         and len(ids)
-        and max(int(ids[at : at + FLUSH].max()) for at in range(0, len(ids), FLUSH)) >= vocab
+        and max(int(ids[at : at + FLUSH].max()) for at in range(0, len(ids), FLUSH)) >= vocab_size
     ):
         raise DataError(
-            f"{directory / side}.ids: an id is beyond the vocabulary of {vocab:,} words; "
+            f"{directory / side}.ids: an id is beyond the vocabulary of {vocab_size:,} words; "
             f"{REMEDY.format(directory)}"
         )
-    return ids, offsets  # type: ignore[return-value]
+    return ids, offsets
 
 
-def column(path: Path, kind: str) -> NDArray[np.integer]:
+def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:
+    """A file of numbers, mapped into memory. DataError unless it holds a whole number of them."""
     try:
-        return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
+        return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
     except (OSError, ValueError) as error:  # ValueError: not a whole number of entries
         raise DataError(f"{path}: truncated or damaged; {REMEDY.format(path.parent)}") from error
 
 
-def rising(offsets: NDArray[np.integer]) -> bool:
+def non_decreasing(offsets: NDArray[np.int64]) -> bool:
+    """Checked in pieces, so that memory stays small."""
     return all(
         bool((np.diff(offsets[at : at + FLUSH + 1]) >= 0).all()) for at in range(0, len(offsets), FLUSH)
     )

@@ -1,4 +1,4 @@
-"""Which pairs of a parallel corpus are worth training on, and why the others are not."""
+"""The pairs of a parallel corpus that are worth training on, and why the others are not."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,23 +7,23 @@ from hashlib import blake2b
 
 from nmt import files, settings
 from nmt.errors import ConfigError
-from nmt.settings import number
+from nmt.settings import number, setting
 
 REASONS = ("empty", "short", "long", "ratio", "duplicate")
 
 
 @dataclass
 class CleanConfig:
-    min_length: int = number(1, least=1)  # words of each side
-    max_length: int = number(
-        80, least=1
-    )  # words of each side; Moses' clean-corpus-n.perl is often called with 80
-    ratio: float = number(
-        9.0, least=0
-    )  # words of the longer side over words of the shorter, as in Moses; 0: any
-    keep_duplicates: bool = False  # of a pair that stands more than once the first stays, unless this is set
+    """Which pairs are kept. Moses' clean-corpus-n.perl has the same ratio, and is often called with 80
+    words."""
+
+    min_length: int = number(1, least=1, help="fewest words of each side")
+    max_length: int = number(80, least=1, help="most words of each side")
+    ratio: float = number(9.0, least=0, help="longer side over shorter, at most; 0: any")
+    keep_duplicates: bool = setting(False, help="keep pairs that occurred before")
 
     def check(self) -> None:
+        """ConfigError for limits that contradict each other."""
         settings.check(self)
         if self.min_length > self.max_length:
             raise ConfigError(
@@ -35,9 +35,11 @@ class CleanConfig:
 
 @dataclass
 class CleanReport:
+    """How many pairs were kept, and how many were dropped for which reason."""
+
     pairs: int = 0
     kept: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)  # by REASONS: the first that holds
+    dropped: Counter[str] = field(default_factory=Counter)  # by the first of REASONS that applies
 
     def lines(self) -> Iterator[str]:
         """TSV: reason, pairs"""
@@ -47,7 +49,7 @@ class CleanReport:
 
 
 def reason_against(source: str, target: str, config: CleanConfig) -> str:
-    """Why a pair is not wanted by itself; empty when it is."""
+    """Why a pair is dropped, whatever the other pairs are; empty when it is not."""
     lengths = len(files.split_words(source)), len(files.split_words(target))
     if not min(lengths):
         return "empty"
@@ -63,8 +65,10 @@ def reason_against(source: str, target: str, config: CleanConfig) -> str:
 def clean(
     pairs: Iterable[tuple[str, ...]], config: CleanConfig, report: CleanReport
 ) -> Iterator[tuple[str, ...]]:
-    """The pairs that stay, in order; `report` counts as they pass. Duplicates are known by 128 bits of their
-    text: 50 MB a million pairs."""
+    """The pairs that are kept, in order; `report` is filled as they pass.
+
+    Duplicates are found by 128-bit digests of their text: 50 MB per million pairs.
+    """
     seen: set[bytes] = set()
     for pair in pairs:
         report.pairs += 1

@@ -1,9 +1,7 @@
-"""What a corpus is made from, and what it is once its words are ids; nmt/data/binarized.py stores and opens
-it.
+"""The sources of a training corpus, and the corpus as ids; nmt/data/binarized.py stores and opens it.
 
-Two kinds: parallel text (two files, or the same file twice over) and the unique phrase pairs of a Moses
-phrase table, which
-are sampled uniformly whatever their counts (Cho et al. 2014, section 3.1; chapter 4.3.1).
+There are two kinds: parallel text, and the unique phrase pairs of a Moses phrase table, which are sampled
+uniformly whatever their counts (Cho et al. 2014, section 3.1; chapter 4.3.1).
 """
 
 import hashlib
@@ -20,7 +18,7 @@ from nmt import files, phrase_table, settings
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError, DataError
-from nmt.settings import number
+from nmt.settings import number, setting
 
 log = logging.getLogger(__name__)
 
@@ -29,34 +27,49 @@ Pair = tuple[list[str], list[str]]
 
 @dataclass
 class DataConfig:
-    train_source: str = ""  # parallel text, line by line
-    train_target: str = ""
-    phrase_table: str = ""  # or the unique pairs of a Moses phrase table, instead of parallel text
-    inverse: bool = (
-        False  # phrase_table only: learn source given target, the model behind an `inverse` score column
+    """The section `data` of a run's configuration: texts, how they are read, and what is kept of them."""
+
+    train_source: str = setting("", help="parallel text, line by line")
+    train_target: str = setting("", help="its translation")
+    phrase_table: str = setting(
+        "", help="or the unique pairs of a Moses phrase table, instead of parallel text"
     )
-    dev_source: str = ""
-    dev_target: str = ""
-    train_text: str = ""  # for a language model (lm.type): text of one language, read as `target` says
-    dev_text: str = ""
+    inverse: bool = setting(
+        False, help="phrase_table only: learn source given target, the model behind an `inverse` score column"
+    )
+    dev_source: str = setting("", help="development set")
+    dev_target: str = setting("", help="its translation")
+    train_text: str = setting(
+        "", help="for a language model (lm.type): text of one language, read as `target` says"
+    )
+    dev_text: str = setting("", help="for a language model: development text")
     max_length: int = number(
-        30, least=1
-    )  # longest sentence kept, in units without the end symbol; as in the papers
+        30, least=1, help="longest sentence kept, in units without the end symbol; 30 is the papers' limit"
+    )
     source: SideConfig = field(default_factory=SideConfig)
     target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
-    bpe_merges: int = number(0, least=0)  # learn this many BPE merges from the training text; 0: whole words
-    bpe_joint: bool = True  # one set of codes for both languages
+    bpe_merges: int = number(
+        0, least=0, help="learn this many BPE merges from the training text; 0: whole words"
+    )
+    bpe_joint: bool = setting(True, help="one set of codes for both languages")
     bpe_dropout: float = number(
-        0.0, least=0, below=1
-    )  # in training, chance that a merge is left out (Provilkov et al. 2020); 0.1 helps small corpora
-    shared_vocabulary: bool = False  # one vocabulary for both sides, counted over both; for model.tied: all
-    cache: str = ""  # folder for the binarized corpus; empty: inside the run directory
+        0.0,
+        least=0,
+        below=1,
+        help="chance that a merge is left out in training (Provilkov et al. 2020); 0.1 helps small corpora",
+    )
+    shared_vocabulary: bool = setting(
+        False, help="one vocabulary for both sides, counted over both; for model.tied: all"
+    )
+    cache: str = setting("", help="folder for the binarized corpus; empty: inside the run directory")
 
 
 @dataclass
 class Corpus:
-    """Pairs of id sequences, without start and end symbols. `source_offsets[i]:source_offsets[i + 1]` is
-    sentence i."""
+    """Pairs of id sequences, without start and end symbols.
+
+    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, and so for the target.
+    """
 
     source: NDArray[np.integer]
     source_offsets: NDArray[np.int64]
@@ -67,6 +80,7 @@ class Corpus:
         return len(self.source_offsets) - 1
 
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The ids of both sides of a pair."""
         source = self.source[self.source_offsets[index] : self.source_offsets[index + 1]]
         target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
         return source.astype(np.int64), target.astype(np.int64)
@@ -75,32 +89,28 @@ class Corpus:
         """The longer side of each pair: (n,) -> (n,)"""
         source = self.source_offsets[rows + 1] - self.source_offsets[rows]
         target = self.target_offsets[rows + 1] - self.target_offsets[rows]
-        return np.maximum(source, target)
+        longer: NDArray[np.int64] = np.maximum(source, target)
+        return longer
 
 
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
-    """Changes when a training file, a vocabulary, the text pipeline or max_length changes."""
+    """A digest that changes with the training files, the vocabularies, the text pipeline and max_length."""
     digest = hashlib.sha256()
     for path in (config.train_source, config.train_target, config.phrase_table):
         if path and path != "-":
             status = stat_of(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    text = (
-        replace(config.source, vocabulary=0),
-        replace(config.target, vocabulary=0),
-    )  # the words themselves follow below
-    digest.update(
-        (
-            f"{text} {config.max_length} {config.bpe_merges} "
-            f"{config.bpe_joint}{' inverse' if config.inverse else ''}\n"
-        ).encode()
-    )
+    # The size of the vocabularies does not count: their words follow below.
+    text = replace(config.source, vocabulary=0), replace(config.target, vocabulary=0)
+    inverse = " inverse" if config.inverse else ""
+    digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}{inverse}\n".encode())
     for vocab in (source, target):
         digest.update("\n".join(vocab.words).encode())
     return digest.hexdigest()
 
 
 def stat_of(path: str) -> os.stat_result:
+    """The size and times of a file. DataError for one that cannot be read."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -110,8 +120,8 @@ def stat_of(path: str) -> os.stat_result:
 def check_config(config: DataConfig, thorough: bool = False) -> None:
     """ConfigError for contradictions; DataError for files that are missing or empty.
 
-    `thorough` also reads all text once: bad bytes and unequal numbers of lines are told before any work is
-    done.
+    `thorough` also reads all text once: bad bytes and unequal numbers of lines are reported before work
+    starts.
     """
     settings.check(config, "data.")
     if config.train_text or config.dev_text:
@@ -139,20 +149,18 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
             "data.shared_vocabulary: source.vocab_file and target.vocab_file have to be the same file, or "
             "both empty"
         )
-    named = [
-        config.train_source,
-        config.train_target,
-        config.phrase_table,
-        config.dev_source,
-        config.dev_target,
-    ]
-    for path in filter(None, named):
-        if next(iter(files.read_byte_lines(path)), None) is None:
-            raise DataError(f"{path}: empty file, expected one sentence a line")
-    if thorough:
-        for pair in ((config.train_source, config.train_target), (config.dev_source, config.dev_target)):
-            if pair[0]:
-                files.check_parallel(*pair)
+    parallel = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
+    for path in (*parallel[0], config.phrase_table, *parallel[1]):
+        check_not_empty(path)
+    for pair in parallel:
+        if thorough and pair[0]:
+            files.check_parallel(*pair)
+
+
+def check_not_empty(path: str) -> None:
+    """DataError for a file without lines; an empty path passes."""
+    if path and next(iter(files.read_byte_lines(path)), None) is None:
+        raise DataError(f"{path}: empty file, expected one sentence a line")
 
 
 def check_text(config: DataConfig, thorough: bool = False) -> None:
@@ -170,16 +178,17 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
     if config.bpe_dropout:
         raise ConfigError("data.bpe_dropout: for translators only")
     for path in filter(None, (config.train_text, config.dev_text)):
-        if next(iter(files.read_byte_lines(path)), None) is None:
-            raise DataError(f"{path}: empty file, expected one sentence a line")
+        check_not_empty(path)
         if thorough:
             for _ in files.read_lines(path):
                 pass
 
 
 def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:
-    """The training pairs as words, before subwords. Phrase pairs are unescaped, taken as tokenized, and count
-    once each."""
+    """The training pairs as words, before subwords.
+
+    Phrase pairs are unescaped, taken as tokenized, and used once each.
+    """
     if not config.phrase_table:
         for line, other in files.parallel(config.train_source, config.train_target):
             yield source.words(line), target.words(other)
@@ -203,13 +212,13 @@ def read_pairs(config: DataConfig, source: TextPipeline, target: TextPipeline) -
 
 
 def pair_key(pair: phrase_table.PhrasePair) -> int:
-    """64 bits of the two phrases: among 100 million pairs the chance that any two collide is 0.03%."""
+    """A 64-bit digest of the two phrases: among 100 million pairs the chance of any collision is 0.03%."""
     text = pair.source + b"\0" + pair.target
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def repeated(path: str) -> set[int]:
-    """Keys of the pairs that stand more than once in a table; 8 bytes of memory a pair."""
+    """The keys of the pairs that a table has more than once; takes 8 bytes of memory per pair."""
     keys = np.frombuffer(array("Q", map(pair_key, phrase_table.read(path))), np.uint64)
     values, counts = np.unique(keys, return_counts=True)
     return set(values[counts > 1].tolist())

@@ -1,5 +1,4 @@
-"""The codes of languages: two letters of ISO 639-1, three of ISO 639-2 where there are no two, and what else
-Moses' tokenizer has."""
+"""Language codes: the two letters of ISO 639-1, else the three of ISO 639-2, and those of Moses' own."""
 
 import logging
 from functools import cache
@@ -12,7 +11,7 @@ log = logging.getLogger(__name__)
 
 @cache
 def check(language: str) -> None:
-    """ConfigError for what is no code of a language; a warning for one that Moses' rules do not know."""
+    """ConfigError for anything but a language code; a warning for a language that Moses has no rules for."""
     from sacremoses.corpus import NonbreakingPrefixes
 
     known = set(NonbreakingPrefixes().available_langs.values()) | OTHERS
@@ -23,11 +22,8 @@ def check(language: str) -> None:
         )
     if language not in known:
         log.warning(
-            (
-                "language %s: the tokenizer has no list of its abbreviations, so English ones keep their "
-                "dots, "
-                "as in Moses"
-            ),
+            "language %s: the tokenizer has no list of its abbreviations, so English ones keep their dots, "
+            "as in Moses",
             language,
         )
 

@@ -1,5 +1,5 @@
-"""Word translation tables: Moses' lex.f2e (`target source p(target | source)`), or a dictionary of `source
-target` lines."""
+"""Word translation tables: Moses' lex.f2e (`target source p(target | source)`), or a dictionary of lines
+`source target`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ NULL = "NULL"  # Moses' empty word
 class Lexicon:
     """For each source word its translations, the likeliest first."""
 
-    words: dict[str, list[str]]
+    translations: dict[str, list[str]]
 
     @staticmethod
     def load(path: str | Path, most: int = 50) -> "Lexicon":
-        """The `most` likeliest translations of each word. DataError for a line of other form."""
+        """Read the `most` likeliest translations of each word. DataError for a line of another form."""
         found: dict[str, list[tuple[float, str]]] = {}
         for number, line in enumerate(files.read_lines(path), 1):
             parts = files.split_words(line)
@@ -46,14 +46,15 @@ class Lexicon:
 
     def best(self, word: str) -> str:
         """The likeliest translation, or the word itself."""
-        return self.words.get(word, [word])[0]
+        return self.translations.get(word, [word])[0]
 
     def candidates(self, words: Iterable[str]) -> set[str]:
-        return {target for word in words for target in self.words.get(word, [])}
+        """All translations of some words."""
+        return {target for word in words for target in self.translations.get(word, [])}
 
 
 def shortlist(lexicon: Lexicon, source: Sequence[str], vocab: Vocab, frequent: int) -> set[int]:
-    """Ids of the words that may translate a sentence: those of the table, and the `frequent` most frequent of
-    the vocabulary."""
+    """The ids of the words that may translate a sentence: the lexicon's, and the `frequent` most frequent
+    words of the vocabulary."""
     known = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
     return known | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three

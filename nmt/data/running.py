@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nmt.data.batches import Ids
 from nmt.data.binarized import BinarizeReport, store
 from nmt.data.corpus import Corpus, DataConfig, stat_of
 from nmt.data.vocab import EOS, Vocab
@@ -95,7 +96,7 @@ def running(corpus: Corpus) -> NDArray[np.integer]:
     return text
 
 
-def sentences(texts: Sequence[Sequence[int]]) -> Corpus:
+def sentences(texts: Sequence[Ids]) -> Corpus:
     """Given sentences as a corpus whose sources are empty."""
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     ids = np.array([word for text in texts for word in text], np.int64)

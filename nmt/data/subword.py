@@ -1,4 +1,4 @@
-"""Byte-pair encoding through subword-nmt: learn, apply, undo. `lower@@ case` -> `lowercase`."""
+"""Byte-pair encoding by subword-nmt: learn, apply, undo. `lower@@ case` -> `lowercase`."""
 
 import io
 import random
@@ -12,30 +12,30 @@ from nmt.errors import DataError
 from nmt.numbers import shown
 
 SEPARATOR = "@@"
+MIN_FREQUENCY = 2  # rarer pairs are not merged
 
 
 def count_words(lines: Iterable[list[str]]) -> Counter[str]:
+    """How often each word occurs."""
     counts: Counter[str] = Counter()
     for words in lines:
         counts.update(words)
     return counts
 
 
-def learn(counts: Counter[str], merges: int, min_frequency: int = 2) -> list[str]:
-    """The lines of a code file (`#version: 0.2` first), from word counts. For joint codes add the counts of
-    both sides.
+def learn(counts: Counter[str], merges: int, min_frequency: int = MIN_FREQUENCY) -> list[str]:
+    """The lines of a file of codes (`#version: 0.2` first) from word counts, those of both sides for joint
+    codes.
 
-    Words with a carriage return have no part in it: no line of a file of codes can end with one.
+    Words with a carriage return are left out: no line of a file of codes can end with one.
     """
     from subword_nmt import learn_bpe
 
     words = {word: count for word, count in sorted(counts.items()) if "\r" not in word}
     if all(len(word) == 1 for word in words):
         return ["#version: 0.2"]
-    learn_bpe.tqdm = lambda merges, *args, **kwargs: merges  # its bar would be drawn on a pipe or file too
-    learn_bpe.get_vocabulary = lambda words, *args: (
-        words
-    )  # its own reader splits lines into words in its own way
+    learn_bpe.tqdm = lambda merges, *args, **kwargs: merges  # a progress bar would go to pipes and files, too
+    learn_bpe.get_vocabulary = lambda words, *args: words  # its own splits lines into words differently
     codes = io.StringIO(newline="\n")
     learn_bpe.learn_bpe(words, codes, merges, min_frequency, is_dict=True)
     return codes.getvalue().rstrip("\n").split("\n")
@@ -61,8 +61,11 @@ class Subwords:
             self.codes.setdefault(symbols, number)
 
     def apply(self, words: list[str], dropout: float = 0.0) -> list[str]:
-        """Words cut into units. subword-nmt's own reader of codes and lines is passed by: it takes a carriage
-        return for white space."""
+        """Words cut into units, each merge left out with the chance `dropout`.
+
+        This bypasses subword-nmt's own reader of codes and lines, which takes a carriage return for white
+        space.
+        """
         from subword_nmt.apply_bpe import encode
 
         units: list[str] = []
@@ -76,7 +79,10 @@ class Subwords:
 
 
 def version_of(line: str, name: str) -> tuple[int, int]:
-    """Of a file of codes: 0.1 marks the end of a word by a symbol of its own, 0.2 its last symbol."""
+    """The version of a file of codes, whose first line this is.
+
+    In 0.1 the end of a word is a symbol of its own, in 0.2 it is a part of the last symbol.
+    """
     known = {"#version: 0.1": (0, 1), "#version: 0.2": (0, 2)}
     if line.strip() not in known:
         raise DataError(
@@ -87,20 +93,18 @@ def version_of(line: str, name: str) -> tuple[int, int]:
 
 
 class DroppedMerges:
-    """Words cut anew each time they are seen, every merge left out with a chance of `rate` (BPE dropout,
+    """Cuts words anew each time they are seen, leaving out every merge with the chance `rate` (BPE dropout,
     Provilkov et al. 2020).
 
     Works on ids: unit ids of `vocab` in, unit ids out. The same `key` gives the same cuts.
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
-        self.subwords = Subwords(
-            lines
-        )  # of its own: subword-nmt remembers what it cut, dropped merges included
+        self.subwords = Subwords(lines)  # not shared: its cache remembers words whose merges were dropped
         self.rate, self.vocab = rate, vocab
 
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:
-        if UNK in ids:  # a word that cannot be spelled cannot be cut anew
+        if UNK in ids:  # a word that cannot be spelled cannot be cut either
             return list(ids)
         before = random.getstate()
         random.seed(key)  # subword-nmt draws from Python's own generator
@@ -112,8 +116,8 @@ class DroppedMerges:
 
 
 def all_units(lines: list[str], counts: Counter[str]) -> Counter[str]:
-    """Every unit that dropped merges can give, once each: single characters and what each merge makes, inside
-    and at the end of a word."""
+    """Every unit that dropped merges can give, once each: single characters and the result of each merge,
+    inside and at the end of a word."""
     characters = {character for word in counts for character in word}
     units = {character + SEPARATOR for character in characters} | characters
     for line in lines:
@@ -124,7 +128,7 @@ def all_units(lines: list[str], counts: Counter[str]) -> Counter[str]:
 
 
 def undo(units: list[str]) -> list[str]:
-    """Join `lo@@ wer` to `lower`. A separator at the very end of a sentence is dropped."""
+    """`lo@@ wer` -> `lower`. A separator at the very end of a sentence is dropped."""
     words, start = [], ""
     for unit in units:
         if unit.endswith(SEPARATOR):
@@ -135,7 +139,8 @@ def undo(units: list[str]) -> list[str]:
     return [*words, start] if start else words
 
 
-def load(path: str | Path) -> Subwords:
+def load_codes(path: str | Path) -> Subwords:
+    """The codes of a file. DataError for a file of another kind."""
     lines = list(files.read_lines(path))
     if not lines:
         raise DataError(f"{path}:1: empty file, expected BPE codes")

@@ -1,6 +1,6 @@
-"""Moses-style normalize, tokenize, lower-case or truecase, and back (sacremoses): str -> words -> str.
+"""Moses' normalization, tokenization and casing, and the way back (sacremoses): str -> words -> str.
 
-No escapes are written: a model sees `'`, not `&apos;`. Words never contain a space, a tab or a line end.
+No escapes are written: a model reads `'`, not `&apos;`. Words never contain a space, a tab or a line end.
 """
 
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ CASES = ("keep", "lower", "truecase")
 
 
 class Tokenizer:
-    """The text rules of one language; see `nmt.data.text.SideConfig` for the meaning of the options."""
+    """The text rules of one language; nmt.data.text.SideConfig says what the arguments mean."""
 
     def __init__(
         self, language: str = "en", normalize: bool = True, tokenize: bool = True, case: str = "lower"
@@ -37,8 +37,8 @@ class Tokenizer:
         words = files.split_words(line)
         if self.tokenizer and words:
             words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
-            # A tokenizer may leave exotic white space inside or around a word; a word with a blank in it
-            # would be two in a file.
+            # The tokenizer may leave exotic white space inside or around a word; a word with a blank inside
+            # would be two words in a file.
             words = [part for word in words for part in files.split_words(word.replace("\n", " "))]
         if self.case == "lower":
             words = [part for word in words for part in files.split_words(word.lower())]
@@ -47,8 +47,7 @@ class Tokenizer:
         return words
 
     def text(self, words: list[str]) -> str:
-        """The words as a reader expects them: detokenized, and with a capital at the start of a truecased
-        sentence."""
+        """The words as people read them: detokenized, a truecased sentence with a capital at its start."""
         if self.case == "truecase" and words:
             words = [words[0][:1].upper() + words[0][1:], *words[1:]]
         if self.detokenizer:
@@ -56,7 +55,7 @@ class Tokenizer:
         return " ".join(words)
 
     def truecase(self, words: list[str]) -> list[str]:
-        """The first word gets its most frequent form elsewhere; all others stay (Moses' truecase.perl)."""
+        """The words, the first one in its most frequent form elsewhere (Moses' truecase.perl)."""
         if self.truecaser is None:
             raise ConfigError("case: truecase needs a truecase model; train it with learn_truecase first")
         if not words:
@@ -65,8 +64,8 @@ class Tokenizer:
 
 
 def learn_truecase(sentences: Iterable[list[str]]) -> dict[str, str]:
-    """Lower-cased word -> its most frequent form, counted away from the start of a sentence. Ties go to the
-    smaller string."""
+    """Lower-cased word -> its most frequent form, counted except at the start of sentences; of equally
+    frequent forms the smaller string."""
     from sacremoses import MosesTruecaser
 
     weigh = MosesTruecaser().learn_truecase_weights
@@ -75,19 +74,20 @@ def learn_truecase(sentences: Iterable[list[str]]) -> dict[str, str]:
         for lower, form, weight in weigh(words, possibly_use_first_token=False):
             counts[lower][form] += weight
     model = {lower: min(forms, key=lambda form: (-forms[form], form)) for lower, forms in counts.items()}
-    return {
-        lower: form for lower, form in model.items() if not form.endswith("\r")
-    }  # which a line of a file cannot end with
+    # No line of a file can end with a carriage return.
+    return {lower: form for lower, form in model.items() if not form.endswith("\r")}
 
 
 TRUECASE_HEADER = "#version: 1 truecase"
 
 
 def save_truecase(model: dict[str, str], path: str | Path) -> None:
+    """Write a truecase model, one word a line."""
     files.write_text(path, [TRUECASE_HEADER, *(f"{lower}\t{form}" for lower, form in sorted(model.items()))])
 
 
 def load_truecase(path: str | Path) -> dict[str, str]:
+    """The truecase model that `save_truecase` wrote. DataError for another file."""
     lines = files.read_lines(path)
     if next(lines, "") != TRUECASE_HEADER:
         raise DataError(f"{path}:1: expected '{TRUECASE_HEADER}'; is this a truecase model?")
@@ -96,8 +96,7 @@ def load_truecase(path: str | Path) -> dict[str, str]:
         lower, tab, form = line.partition("\t")
         if not tab or "\t" in form:
             raise DataError(
-                f"{path}:{number}: expected a lower-cased word, a tab and its form, found {shown(line)}; "
-                "was "
+                f"{path}:{number}: expected a lower-cased word, a tab and its form, found {shown(line)}; was "
                 "it copied whole?"
             )
         model[lower] = form

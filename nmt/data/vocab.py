@@ -1,4 +1,5 @@
-"""Words <-> ids by frequency. The file keeps the counts of all training words, those below the cut too."""
+"""Words <-> ids by frequency. The file keeps the counts of all training words, also of those without an
+id."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,16 +9,15 @@ from nmt import files, numbers
 from nmt.errors import DataError
 from nmt.numbers import shown
 
-# <s> is 'no previous word': its embedding is zero (spec. 3.1). </s> ends a sentence. Text can never produce a
-# special.
+# <s> is "no previous word": its embedding is zero (spec. 3.1). </s> ends a sentence. Text never yields one.
 BOS, EOS, UNK = 0, 1, 2
 SPECIALS = ["<s>", "</s>", "<unk>"]
 HEADER = "#version: 1 vocabulary"
 
 
 class Vocab:
-    """The `size` most frequent words of `counts`; ties go to the smaller string, so the same text gives the
-    same ids."""
+    """The `size` most frequent words of `counts`, of equally frequent ones the smaller string: the same text
+    gives the same ids."""
 
     def __init__(self, counts: dict[str, int], size: int, min_count: int = 1) -> None:
         usable = {word: count for word, count in counts.items() if word not in SPECIALS}
@@ -37,30 +37,33 @@ class Vocab:
 
     @staticmethod
     def count(lines: Iterable[list[str]], size: int, min_count: int = 1) -> "Vocab":
+        """The vocabulary of a text, given as words."""
         counts: Counter[str] = Counter()
         for words in lines:
             counts.update(words)
         return Vocab(counts, size, min_count)
 
     def encode(self, words: Sequence[str]) -> list[int]:
+        """The ids of words; UNK for those that have none."""
         get = self.ids.get
         return [get(word, UNK) for word in words]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
+        """The words of ids."""
         return [self.words[index] for index in ids]
 
     @property
     def known(self) -> int:
-        """Number of words that have an id of their own."""
+        """Number of words that have an id, without the specials."""
         return len(self.words) - len(SPECIALS)
 
     def coverage(self) -> float:
-        """Share of the running words of the training text that have an id of their own (the papers: about
-        93%)."""
+        """Share of the running words of the training text that have an id (in the papers about 93%)."""
         total = sum(self.counts.values())
         return sum(self.counts[word] for word in self.words[len(SPECIALS) :]) / total if total else 0.0
 
     def save(self, path: str | Path) -> None:
+        """Write all words with their counts, `word<TAB>count`, below a header with the size."""
         files.write_text(
             path,
             [f"{HEADER} size={self.known}", *(f"{word}\t{count}" for word, count in self.counts.items())],
@@ -68,6 +71,7 @@ class Vocab:
 
     @staticmethod
     def load(path: str | Path) -> "Vocab":
+        """The vocabulary that `save` wrote. DataError for another or a damaged file."""
         lines = files.read_lines(path)
         header = next(lines, "")
         try:
@@ -80,7 +84,7 @@ class Vocab:
         for number, line in enumerate(lines, 2):
             word, tab, count = line.rpartition("\t")
             if word in counts:
-                raise DataError(f"{path}:{number}: {shown(word)} stands twice")
+                raise DataError(f"{path}:{number}: {shown(word)} occurs twice")
             try:
                 counts[word] = numbers.count(count if tab else "")
             except ValueError as error:

@@ -2,33 +2,36 @@
 context = Σ a_j h_j.
 
 S sentences of at most L source words, D width of an annotation, A attention units, R rows (hypotheses, or
-sentences of a batch). tanh a = 2σ(2a) - 1, and a constant changes no softmax: energies are computed as
-2v·σ(2K h + 2Q s), torch's σ being six times as fast as its tanh.
+sentences of a batch). Since tanh a = 2σ(2a) - 1, and a constant changes no softmax, energies are computed as
+2v·σ(2K h + 2Q s): torch's σ is six times as fast as its tanh.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.fastmath import in_mode
+from nmt.compute.autograd import Context, apply_pair
+from nmt.compute.mixed import in_mode
 from nmt.layers.cells import GRU
 
-DENSE = 1.5  # places of a grid for each row in it, at most; above, each row gets a copy of what it looks at
+# A grid of rows by sentence is used while it has at most this many places a row; else each row gets a copy of
+# the keys and values it attends to.
+DENSE = 1.5
 
 
 class Room:
-    """Floats that the steps of one search take turns in: fresh pages would cost a third of the time. Each
-    search has its own."""
+    """Memory that the steps of one search reuse: new pages would cost a third of the time. Each search has
+    its own."""
 
     def __init__(self) -> None:
         self.floats = torch.empty(0)
 
     def of(self, shape: torch.Size, like: Tensor) -> Tensor:
+        """A tensor of this shape, with the type and device of another; its values are arbitrary."""
         if (
             self.floats.numel() < shape.numel()
             or self.floats.dtype != like.dtype
@@ -44,15 +47,16 @@ class Memory:
 
     keys: Tensor  # (S, L, A) 2K h_j, once a sentence
     values: Tensor  # (S, L, D) the annotations h_j, or what a search needs of them: C h_j and O_c h_j
-    mask: Tensor  # (S, L) 0 at words, -inf behind the end of a sentence
+    mask: Tensor  # (S, L) 0 at words, -inf past the end of a sentence
     room: Room = field(default_factory=Room)
 
     def rows(self, rows: Tensor) -> "Memory":
+        """Sentence i of the result is sentence rows[i]."""
         return Memory(
-            self.keys.index_select(0, rows),
-            self.values.index_select(0, rows),
-            self.mask.index_select(0, rows),
-            self.room,
+            keys=self.keys.index_select(0, rows),
+            values=self.values.index_select(0, rows),
+            mask=self.mask.index_select(0, rows),
+            room=self.room,
         )
 
     @staticmethod
@@ -64,29 +68,34 @@ class Memory:
             for name in ("keys", "values")
         )
         masks = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
-        return Memory(torch.cat(keys), torch.cat(values), torch.cat(masks), parts[0].room)
+        return Memory(
+            keys=torch.cat(keys), values=torch.cat(values), mask=torch.cat(masks), room=parts[0].room
+        )
 
 
 class AdditiveAttention(nn.Module):
+    """From a decoder state to the weighted mean of a sentence's annotations."""
+
     def __init__(self, annotation: int, hidden: int, units: int) -> None:
+        """Widths D, H and A."""
         super().__init__()
         self.keys = nn.Parameter(torch.empty(units, annotation))  # K
         self.query = nn.Parameter(torch.empty(units, hidden))  # Q
         self.energy = nn.Parameter(torch.empty(1, units))  # v
 
     def memory(self, values: Tensor, lengths: Tensor) -> Memory:
-        """Annotations (S, L, D), zeros behind the lengths (S,) -> keys and mask beside them"""
+        """Annotations (S, L, D), zeros past the lengths (S,), with their keys and mask"""
         outside = torch.arange(values.shape[1], device=values.device) >= lengths[:, None]
         mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
-        return Memory(F.linear(values, 2 * self.keys), values, mask)
+        return Memory(keys=F.linear(values, 2 * self.keys), values=values, mask=mask)
 
     def forward(
         self, hidden: Tensor, memory: Memory, sentence: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """s_{i-1} (R, H) -> mean of the values (R, D), weights (R, L)
 
-        Row i looks at sentence[i] of the memory; without `sentence` at row i. Rows of one sentence share its
-        keys and values: they are laid out side by side, (S, W), where that wastes little.
+        Row i attends to sentence[i] of the memory; without `sentence` to sentence i. Rows of one sentence
+        share its keys and values: they are laid out side by side, (S, W), where that wastes little.
         """
         query = F.linear(hidden, 2 * self.query)
         if sentence is None:
@@ -128,12 +137,13 @@ class _AttentiveGRUFunction(torch.autograd.Function):
     """The GRU of cells.py whose context is the weighted mean chosen by its own state before the step.
 
     Weight gradients are one product after the loop; the (rows, L, A) energies are computed again in the
-    backward pass rather than kept, so that memory does not grow with the target's length times the source's.
+    backward pass rather than stored, so that memory does not grow with the target's length times the
+    source's.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, context_matrix: Tensor,
+        ctx: Context, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, context_matrix: Tensor,
         keys: Tensor, values: Tensor, mask: Tensor, query: Tensor, energy: Tensor, sizes: list[int],
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D) -> states (N, H), contexts (N, D)"""
@@ -160,52 +170,27 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             h = torch.lerp(c, h, zr[:, :H], out=states[now])
             end += rows
         ctx.save_for_backward(
-            gates_matrix,
-            matrix,
-            context_matrix,
-            keys,
-            values,
-            query,
-            energy,
-            gates,
-            previous,
-            reset,
-            candidate,
-            contexts,
-            weights,
-        )
+            gates_matrix, matrix, context_matrix, keys, values, query, energy,
+            gates, previous, reset, candidate, contexts, weights,
+        )  # fmt: skip
         ctx.sizes = sizes
         return states, contexts
 
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: Any, d_states: Tensor, d_contexts: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, d_states: Tensor, d_contexts: Tensor) -> tuple[Tensor | None, ...]:
         (
-            gates_matrix,
-            matrix,
-            context_matrix,
-            keys,
-            values,
-            query,
-            energy,
-            gates,
-            previous,
-            reset,
-            candidate,
-            contexts,
-            weights,
-        ) = ctx.saved_tensors
-        (N, H), (B, L, D), sizes = candidate.shape, values.shape, ctx.sizes
-        dx, d_query_rows, d_context = (
-            d_states.new_empty(N, 3 * H),
-            d_states.new_empty(N, keys.shape[2]),
-            torch.empty_like(contexts),
-        )
+            gates_matrix, matrix, context_matrix, keys, values, query, energy,
+            gates, previous, reset, candidate, contexts, weights,
+        ) = ctx.saved_tensors  # fmt: skip
+        (N, H), L = candidate.shape, values.shape[1]
+        dx, d_query_rows = d_states.new_empty(N, 3 * H), d_states.new_empty(N, keys.shape[2])
+        d_context = torch.empty_like(contexts)
         d_keys, d_energy = torch.zeros_like(keys), torch.zeros_like(energy[0])
         room, slope = torch.empty_like(keys), torch.empty_like(keys)
         dh, end, query_t = d_states.new_zeros(0, H), N, query.t()
-        for rows in reversed(sizes):
+        for rows in reversed(ctx.sizes):
             now = slice(end - rows, end)
             d = d_states[now].clone()
             d[: len(dh)] += dh
@@ -222,27 +207,31 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             de = a * (da - (a * da).sum(1, keepdim=True))
             squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
             d_energy.addmv_(squashed.view(rows * L, -1).t(), de.view(-1))
-            change = torch.addcmul(squashed, squashed, squashed, value=-1, out=slope[:rows]).mul_(
-                de[:, :, None]
-            )  # σ' de, short of v
+            # σ' de, without v
+            change = torch.addcmul(squashed, squashed, squashed, value=-1, out=slope[:rows])
+            change.mul_(de[:, :, None])
             d_keys[:rows] += change
             dq = torch.mul(change.sum(1), energy, out=d_query_rows[now])
             dh.addmm_(dq, query)
             end -= rows
-        # Each annotation's own part, Σ_i a_ij d_i, is one product a sentence over all its steps.
-        steps = torch.arange(len(sizes), device=dx.device).repeat_interleave(
-            torch.tensor(sizes, device=dx.device)
-        )
-        row = torch.cat([torch.arange(rows, device=dx.device) for rows in sizes])
-        place = row * len(sizes) + steps
-        grid_a = dx.new_zeros(B * len(sizes), L).index_copy_(0, place, weights).view(B, -1, L)
-        grid_d = dx.new_zeros(B * len(sizes), D).index_copy_(0, place, d_context).view(B, -1, D)
-        d_values = torch.bmm(grid_a.transpose(1, 2), grid_d)
         d_keys *= energy
         return (
             dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, dx.t() @ contexts,
-            d_keys, d_values, None, 2 * (d_query_rows.t() @ previous), 2 * d_energy[None], None,
+            d_keys, values_gradient(weights, d_context, ctx.sizes), None,
+            2 * (d_query_rows.t() @ previous), 2 * d_energy[None], None,
         )  # fmt: skip
+
+
+def values_gradient(weights: Tensor, d_context: Tensor, sizes: list[int]) -> Tensor:
+    """Σ_i a_ij d_i, the gradient of the annotations: attention weights (N, L), gradients of contexts (N, D)
+    -> (B, L, D). One product a sentence over all its steps."""
+    L, D, B, device = weights.shape[1], d_context.shape[1], sizes[0], weights.device
+    steps = torch.arange(len(sizes), device=device).repeat_interleave(torch.tensor(sizes, device=device))
+    row = torch.cat([torch.arange(rows, device=device) for rows in sizes])
+    place = row * len(sizes) + steps
+    grid_a = weights.new_zeros(B * len(sizes), L).index_copy_(0, place, weights).view(B, -1, L)
+    grid_d = weights.new_zeros(B * len(sizes), D).index_copy_(0, place, d_context).view(B, -1, D)
+    return torch.bmm(grid_a.transpose(1, 2), grid_d)
 
 
 def attend(
@@ -251,16 +240,7 @@ def attend(
     """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and
     memory of B rows, longest target first -> states (N, H), contexts (N, D)"""
     assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
-    return _AttentiveGRUFunction.apply(
-        x,
-        start,
-        cell.recurrent_gates,
-        cell.recurrent,
-        cell.context,
-        memory.keys,
-        memory.values,
-        memory.mask,
-        attention.query,
-        attention.energy,
-        sizes,
-    )
+    return apply_pair(
+        _AttentiveGRUFunction, x, start, cell.recurrent_gates, cell.recurrent, cell.context,
+        memory.keys, memory.values, memory.mask, attention.query, attention.energy, sizes,
+    )  # fmt: skip

@@ -5,7 +5,7 @@ word, highway.
     widths 1, 2, ...
     t = σ(W_T y + b_T);  z = t ⊙ relu(W_H y + b_H) + (1 - t) ⊙ y;  e = P z
 
-Windows that reach behind the end of a word take no part in the maximum: with zero padding alone tanh(b) could
+Windows that extend past the end of a word take no part in the maximum: with zero padding alone tanh(b) could
 win there, and a vector would depend on the longest word of the vocabulary.
 """
 
@@ -22,20 +22,21 @@ WIDTHS = (1, 2, 3, 4, 5, 6)
 FILTERS = 25  # filters of width w: 25 w, 525 in all (the thesis' small model)
 TRANSFORM_BIAS = -2.0  # b_T at the start: the highway carries y through
 LONGEST = 24  # longer words are cut in their middle
-BLOCK = 2048  # words at a time
+BLOCK = 2048  # words computed at a time
 PAD, BEGIN, END, OTHER = 0, 1, 2, 3
 
 
-def alphabet(words: Sequence[str]) -> dict[str, int]:
-    """The characters of a vocabulary, by code point. A special is one symbol of its own."""
-    characters = {character for word in words if word not in SPECIALS for character in word}
+def alphabet(vocab: Sequence[str]) -> dict[str, int]:
+    """The characters of the words of a vocabulary, by code point, with their rows. A special word is one
+    symbol."""
+    characters = {character for word in vocab if word not in SPECIALS for character in word}
     return {symbol: number for number, symbol in enumerate([*SPECIALS, *sorted(characters)], OTHER + 1)}
 
 
-def spell(words: Sequence[str], symbols: dict[str, int]) -> Tensor:
-    """(W, LONGEST + 2) ids of begin, characters, end, padding"""
-    table = torch.full((len(words), LONGEST + 2), PAD)
-    for row, word in enumerate(words):
+def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
+    """Character ids of each word, with begin, end and padding: (V, LONGEST + 2)"""
+    table = torch.full((len(vocab), LONGEST + 2), PAD)
+    for row, word in enumerate(vocab):
         letters = [word] if word in SPECIALS else list(word)
         if len(letters) > LONGEST:
             letters = letters[: LONGEST // 2] + letters[-(LONGEST - LONGEST // 2) :]
@@ -45,15 +46,16 @@ def spell(words: Sequence[str], symbols: dict[str, int]) -> Tensor:
 
 
 class CharacterWords(nn.Module):
-    """Takes the place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of
-    a batch are computed; for translation all of them once, until the weights change."""
+    """Used in place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of a
+    batch are computed; for translation all of them once, until the weights change."""
 
     spelling: Tensor
 
-    def __init__(self, words: Sequence[str], size: int) -> None:
+    def __init__(self, vocab: Sequence[str], size: int) -> None:
+        """`vocab`: the words by id; `size`: E."""
         super().__init__()
-        self.symbols = alphabet(words)
-        self.register_buffer("spelling", spell(words, self.symbols), persistent=False)
+        self.symbols = alphabet(vocab)
+        self.register_buffer("spelling", spell(vocab, self.symbols), persistent=False)
         self.characters = nn.Parameter(torch.empty(len(self.symbols) + OTHER + 1, CHARACTER))  # Q
         self.filters = nn.ParameterList(
             torch.empty(FILTERS * width, CHARACTER * width) for width in WIDTHS
@@ -68,11 +70,17 @@ class CharacterWords(nn.Module):
         self.table: Tensor | None = None  # every word's vector, while not training
 
     def after_initialize(self) -> None:
+        """Set what `initialize` made 0."""
         self.transform_bias.fill_(TRANSFORM_BIAS)
 
     def train(self, mode: bool = True) -> "CharacterWords":
         self.table = None  # weights are about to change, or have changed
         return super().train(mode)
+
+    @property
+    def row_names(self) -> list[str]:
+        """What each row of `characters` stands for: four markers, then specials and characters."""
+        return ["\0pad", "\0begin", "\0end", "\0other", *self.symbols]
 
     def forward(self, ids: Tensor) -> Tensor:
         if self.training or torch.is_grad_enabled():
@@ -83,7 +91,7 @@ class CharacterWords(nn.Module):
         return F.embedding(ids, self.table)
 
     def vectors(self, spelling: Tensor) -> Tensor:
-        """(W, L) characters -> (W, E)"""
+        """Characters of W words, (W, L) -> (W, E)"""
         letters = F.embedding(spelling, self.characters)  # (W, L, Q)
         lengths = (spelling != PAD).sum(1)
         found = []
@@ -91,9 +99,8 @@ class CharacterWords(nn.Module):
             windows = letters.unfold(1, width, 1).flatten(2)  # (W, L - w + 1, Q w)
             values = F.linear(windows, matrix)
             starts = torch.arange(values.shape[1], device=spelling.device)
-            outside = (
-                starts[None] > (lengths - width).clamp(min=0)[:, None]
-            )  # a word shorter than the filter has one window
+            # A word shorter than the filter has one window.
+            outside = starts[None] > (lengths - width).clamp(min=0)[:, None]
             found.append(torch.tanh(values.masked_fill(outside[:, :, None], -torch.inf).amax(1) + bias))
         y = torch.cat(found, 1)
         t = torch.sigmoid(F.linear(y, self.transform, self.transform_bias))

@@ -6,40 +6,41 @@ section 4).
     (ω_c, ω_l, ω_r) = softmax(G_l h_j^{t-1} + G_r h_{j+1}^{t-1})       three scalars a node
     h_j^t = ω_c ĥ_j^t + ω_l h_j^{t-1} + ω_r h_{j+1}^{t-1}
 
-A sentence of T words has T - 1 levels above its leaves; the root is its code. Only real nodes are laid out: a
-level holds, for each position j, the sentences (longest first) that still have a node there. Then the right
-children of a level are the level below without its first position, a plain slice, and a sentence's root falls
-out at position 0 of its last level.
+A sentence of T words has T - 1 levels above its leaves; the root represents the sentence. Only real nodes are
+stored: a level has, for each position j, the sentences (longest first) that still have a node there. Then the
+right children of a level are the level below without its first position, a plain slice, and the root of a
+sentence is at position 0 of its last level.
 
 B sentences, N words, D units, n nodes of a level.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.fastmath import in_mode
+from nmt.compute.autograd import apply
+from nmt.compute.mixed import in_mode
 
 RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (section 6.3.2)
 
 
 @dataclass
-class Level:
-    """How a level hangs on the one below."""
+class MergeLevel:
+    """Which nodes of the level below the nodes of a level merge."""
 
     left: Tensor  # (n,) rows of the left children in the level below
     right: slice  # of the right children
-    done: slice  # rows of the level below that are roots: sentences with no node in this level
+    done: slice  # rows of the level below that are roots: of sentences with no node in this level
 
 
-def levels(sizes: list[int], device: torch.device) -> Iterator[Level]:
-    """sizes[j] sentences have a word at step j. The last level has no nodes: it only says which roots are
-    left."""
+def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
+    """The levels above the leaves, where sizes[j] sentences have a word at step j. The last one has no nodes
+    and only tells which roots are left."""
     while sizes:
         above = sizes[1:]
         starts = [0]
@@ -50,8 +51,17 @@ def levels(sizes: list[int], device: torch.device) -> Iterator[Level]:
             for start, size in zip(starts, above, strict=False)
         ]
         left = torch.cat(parts) if parts else torch.zeros(0, dtype=torch.long, device=device)
-        yield Level(left, slice(sizes[0], starts[-1]), slice(above[0] if above else 0, sizes[0]))
+        yield MergeLevel(left, slice(sizes[0], starts[-1]), slice(above[0] if above else 0, sizes[0]))
         sizes = above
+
+
+class Context(Protocol):
+    """What the forward pass leaves for the backward pass."""
+
+    saved_tensors: tuple[Tensor, ...]
+    tree: list[MergeLevel]
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
 
 
 class _GatedConvolutionFunction(torch.autograd.Function):
@@ -59,7 +69,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: Context,
         leaves: Tensor,
         W_l: Tensor,
         W_r: Tensor,
@@ -87,7 +97,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: Any, d_roots: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, d_roots: Tensor) -> tuple[Tensor | None, ...]:
         W_l, W_r, G_l, G_r, *saved = ctx.saved_tensors
         dW_l, dW_r, dG_l, dG_r = (torch.zeros_like(matrix) for matrix in (W_l, W_r, G_l, G_r))
         d_bias, d_gate_bias = d_roots.new_zeros(len(W_l)), d_roots.new_zeros(3)
@@ -112,23 +122,26 @@ class _GatedConvolutionFunction(torch.autograd.Function):
                 below[level.right] = torch.addmm(d_sums @ G_r, d_new, W_r).addcmul_(d, gates[:, 2:])
                 below.index_add_(0, level.left, d_left)  # no row twice
             else:
-                below = d_roots.new_zeros(
-                    level.done.stop, d_roots.shape[1]
-                )  # one root for each sentence that came so far
+                # One root for each sentence so far.
+                below = d_roots.new_zeros(level.done.stop, d_roots.shape[1])
             below[level.done] += d_roots[level.done]
             d_above = below
         return d_above, dW_l, dW_r, dG_l, dG_r, d_bias, d_gate_bias, None
 
 
 def merge(left: Tensor, right: Tensor, W_l: Tensor, W_r: Tensor, bias: Tensor) -> Tensor:
+    """W_l left + W_r right + bias, for candidates and for gates: (n, D) twice -> (n, D or 3)"""
     return torch.addmm(torch.addmm(bias, right, W_r.t()), left, W_l.t())
 
 
 def mix(gates: Tensor, candidate: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """The nodes of a level: (n, 3), (n, D) three times -> (n, D)"""
     return torch.mul(candidate, gates[:, :1]).addcmul_(left, gates[:, 1:2]).addcmul_(right, gates[:, 2:])
 
 
 class GatedConvolution(nn.Module):
+    """From the word vectors of sentences to their roots."""
+
     def __init__(self, inputs: int, hidden: int, bias: bool = False) -> None:
         super().__init__()
         self.leaf = nn.Parameter(torch.empty(hidden, inputs))  # U
@@ -144,23 +157,24 @@ class GatedConvolution(nn.Module):
         self.recurrent_left.mul_(RECURRENT_SCALE)
         self.recurrent_right.mul_(RECURRENT_SCALE)
 
-    def forward(self, words: Tensor, sizes: list[int]) -> Tensor:
-        """words (N, E) in packed order, sizes[j] sentences have a word at step j -> roots (B, D), the longest
-        sentence first"""
-        return _GatedConvolutionFunction.apply(F.linear(words, self.leaf), *self.matrices(), sizes)
+    def forward(self, inputs: Tensor, sizes: list[int]) -> Tensor:
+        """Word vectors (N, E) in packed order, sizes[j] sentences have a word at step j -> roots (B, D), the
+        longest sentence first"""
+        return apply(_GatedConvolutionFunction, F.linear(inputs, self.leaf), *self.matrices(), sizes)
 
     def matrices(self) -> tuple[Tensor, ...]:
+        """W_l, W_r, G_l, G_r and the biases, 0 without."""
         bias = self.leaf.new_zeros(len(self.leaf)) if self.bias is None else self.bias
         gates_bias = self.leaf.new_zeros(3) if self.gates_bias is None else self.gates_bias
         return self.recurrent_left, self.recurrent_right, self.gates_left, self.gates_right, bias, gates_bias
 
-    def gates_of(self, words: Tensor, sizes: list[int]) -> list[Tensor]:
-        """The gates of every node, for each sentence level by level from below, positions from the left: B
-        tensors (nodes, 3)"""
+    def gates_of(self, inputs: Tensor, sizes: list[int]) -> list[Tensor]:
+        """The gates of every node, for each sentence level by level from the leaves up, positions from the
+        left: B tensors (nodes, 3)"""
         W_l, W_r, G_l, G_r, bias, gates_bias = self.matrices()
-        h = F.linear(words, self.leaf)
+        h = F.linear(inputs, self.leaf)
         result: list[list[Tensor]] = [[] for _ in range(sizes[0])]
-        for number, level in enumerate(levels(sizes, words.device), 1):
+        for number, level in enumerate(levels(sizes, inputs.device), 1):
             if not len(level.left):
                 break
             left, right = h.index_select(0, level.left), h[level.right]
@@ -171,4 +185,4 @@ class GatedConvolution(nn.Module):
                 for row, values in enumerate(gates[end : end + rows]):
                     result[row].append(values)
                 end += rows
-        return [torch.stack(rows) if rows else words.new_zeros(0, 3) for rows in result]
+        return [torch.stack(rows) if rows else inputs.new_zeros(0, 3) for rows in result]

@@ -1,4 +1,5 @@
-"""First values of parameters (Cho et al. 2014, section 4.4.1: N(0, 0.01), recurrent matrices orthogonal)."""
+"""Initial values of parameters (Cho et al. 2014, section 4.4.1: N(0, 0.01), recurrent matrices
+orthogonal)."""
 
 import math
 
@@ -8,7 +9,8 @@ from torch import Tensor, nn
 
 def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
     """The left singular vectors of a white Gaussian matrix: (size, size), UᵀU = I."""
-    return torch.linalg.svd(torch.randn(size, size, generator=generator))[0]
+    vectors: Tensor = torch.linalg.svd(torch.randn(size, size, generator=generator))[0]
+    return vectors
 
 
 def initialize(module: nn.Module, kind: str, scale: float) -> None:

@@ -54,7 +54,13 @@ class NgramModel:
     def order(self) -> int:
         return len(self.levels)
 
+    @property
+    def vocab_size(self) -> int:
+        """Words that the model knows, </s> included; <unk> and <s> are not."""
+        return len(self.words) - 2
+
     def knows(self, word: str) -> bool:
+        """Has the word a unigram of its own?"""
         return word in self.ids and self.ids[word] != self.unknown
 
     def encode(self, words: Sequence[str]) -> list[int]:

@@ -16,7 +16,7 @@ from nmt.lm.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel
 LEAST = 1e-12  # of the mass outside: a short-list that has all words leaves nothing to share
 
 
-class Shares:
+class UnknownShares:
     """log of each outside word's share of p(UNK)."""
 
     def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:

@@ -16,10 +16,21 @@ KENLM = b"mmap lm "  # what every binary file of KenLM begins with
 
 
 class CountModel(Protocol):
-    @property
-    def order(self) -> int: ...
+    """A count-based n-gram model: scores of texts of words."""
 
-    def knows(self, word: str) -> bool: ...
+    @property
+    def order(self) -> int:
+        """Words of the longest n-grams."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Words that the model knows, </s> included, <unk> and <s> not; 0 where the file does not say."""
+        ...
+
+    def knows(self, word: str) -> bool:
+        """Has the word a unigram of its own?"""
+        ...
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
         """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as
@@ -29,6 +40,8 @@ class CountModel(Protocol):
 
 class KenLM:
     """A binary file. Word by word, since KenLM's own sentence scorer splits at more than blanks."""
+
+    vocab_size = 0
 
     def __init__(self, path: str) -> None:
         self.kenlm, self.model = load_kenlm(path)
@@ -53,9 +66,9 @@ class KenLM:
         return LN10 * np.array(found, np.float64)
 
 
-def load(path: str | Path) -> CountModel:
-    """ConfigError where a binary file needs kenlm and it is not installed, DataError for a file that is no
-    n-gram model."""
+def load_count_model(path: str | Path) -> CountModel:
+    """An n-gram model from an ARPA file, .gz too, or a KenLM binary. ConfigError where a binary file needs
+    the package kenlm and it is not installed, DataError for a file that is not an n-gram model."""
     path = str(path)
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")

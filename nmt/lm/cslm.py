@@ -7,44 +7,71 @@ its own.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, Packed
 from nmt.data.vocab import BOS, EOS
+from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
-from nmt.layers.output import Softmax
-from nmt.lm.config import LMConfig
-from nmt.lm.rows import RowState
+from nmt.lm.base import FeatureLM, output_layer
+from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.protocols import Floats, Ints
+from nmt.settings import choice, number
 
 ROWS = 512  # contexts at a time: a softmax of 128 rows is 0.85 times as fast
+NORMALIZER_ROWS = 200  # contexts at a time for log Z
 TABLES = 1 << 27  # floats of first-layer tables made at once: 512 MiB
 
 
-class CSLM(RowState, nn.Module):
-    carries = False
+@dataclass
+class CSLMConfig(LMConfig):
+    """The keys of `lm` for type cslm."""
 
-    def __init__(self, config: LMConfig, words: int, fill: bool = True) -> None:
+    type: str = "cslm"
+    order: int = number(7, least=2, most=1000, help="words of an n-gram, the predicted one included")
+    layers: list[int] = number(
+        [1536, 1024],
+        least=1,
+        most=WIDEST,
+        help="sizes of the hidden layers (section 4.4.1); one of them with tanh is section 2.2.1",
+    )
+    activation: str = choice("relu", "tanh", help="of the hidden layers")
+    normalizer: float = number(
+        0.0,
+        least=0,
+        help="weight of (log Z)²; 0.1 makes scores log p themselves, which --assume-normalized needs",
+    )
+
+    def check(self) -> None:
+        super().check()
+        if not self.layers:
+            raise ConfigError("lm.layers: expected one size or more, each 1 or more, e.g. [1536, 1024]")
+
+
+class CSLM(FeatureLM):
+    """The feed-forward network. Scoring many n-grams is the work of CSLMScores."""
+
+    Config: ClassVar[type[LMConfig]] = CSLMConfig
+
+    def __init__(self, config: CSLMConfig, vocab_size: int, fill: bool = True) -> None:
         super().__init__()
         config.check()
         self.order, self.dropout, self.normalizer = config.order, config.dropout, config.normalizer
-        self.embedding = nn.Embedding(words, config.embedding)
+        self.embedding = nn.Embedding(vocab_size, config.embedding)
         sizes = [(config.order - 1) * config.embedding, *config.layers]
         self.first = nn.Linear(sizes[0], sizes[1])
         self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes[1:]))
         self.activate = torch.relu if config.activation == "relu" else torch.tanh
-        self.output = Softmax(sizes[-1], words)
+        self.output = output_layer(config, sizes[-1], vocab_size)
         if fill:
             initialize(self, config.init, config.init_scale)
-
-    @property
-    def device(self) -> torch.device:
-        return self.embedding.weight.device
 
     def features(self, contexts: Tensor) -> Tensor:
         """Contexts (N, n - 1), the word before last -> what the softmax reads (N, K)"""
@@ -70,20 +97,9 @@ class CSLM(RowState, nn.Module):
             columns.append(torch.where(there, text.ids[torch.where(there, place, 0)], BOS))
         return torch.stack(columns, 1)
 
-    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the targets, with (log Z)² where `normalizer` asks for it in training: ()"""
-        penalty = self.normalizer if self.training else 0.0
-        return self.output.cross_entropy(
-            self.features(self.contexts(batch.target)), batch.target.ids, smoothing, penalty
-        )
-
-    def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
-        return self.loss(batch, smoothing), None
-
-    def score(self, batch: Batch) -> Tensor:
-        """log p of each target word, in packed order: (N,)"""
-        with torch.no_grad():
-            return self.output.log_probs_of(self.features(self.contexts(batch.target)), batch.target.ids)
+    def read(self, batch: Batch) -> Tensor:
+        """Features for each word of some sentences, in packed order: (N, K)"""
+        return self.features(self.contexts(batch.target))
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The context before the first word, a row for each source; sources are not read: (R, n - 1)"""
@@ -96,8 +112,90 @@ class CSLM(RowState, nn.Module):
             state = torch.cat([state[:, 1:], words[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
 
+    def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> "CSLMScores":
+        """log p of n-grams, many at a time. `normalized`: log Z is taken as 0. `keep_tables`: make the tables
+        of the first layer once for the whole vocabulary, for many small calls."""
+        return CSLMScores(self, normalized, first_layer_table(self) if keep_tables else None)
 
-def ngrams(texts: Sequence[Ids], order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
+        """log p, natural, of each word of each text and of its end symbol."""
+        return self.ngram_scores().score_texts(texts)
+
+    def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
+        """log p, natural, of each text, (texts,), its end symbol counted or not."""
+        return self.ngram_scores().score_sentences(texts, ends)
+
+    def without_log_z(self) -> "CSLMScores":
+        """Scores with log Z taken as 0: for models that were trained with `normalizer`."""
+        return self.ngram_scores(normalized=True)
+
+    @torch.no_grad()
+    def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
+        """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
+        unique, _ = distinct(ngrams(texts, self.order)[0])
+        first, parts = FirstLayer(self, unique), [np.zeros(0)]
+        for start in range(0, len(unique), NORMALIZER_ROWS):
+            features = self.above(first.rows(start, start + NORMALIZER_ROWS))
+            parts.append(self.output.log_z(features).double().cpu().numpy())
+        return np.concatenate(parts)
+
+
+class CSLMScores:
+    """log p of n-grams by a CSLM, natural, many at a time.
+
+    Each distinct context is computed once, its first layer from a table of what each word adds at each place.
+    """
+
+    def __init__(self, model: CSLM, normalized: bool = False, table: Tensor | None = None) -> None:
+        """`normalized` takes log Z as 0. `table`: of `first_layer_table`; else one is made at each call."""
+        self.model, self.normalized, self.table = model, normalized, table
+
+    @property
+    def order(self) -> int:
+        return self.model.order
+
+    @torch.no_grad()
+    def score(self, contexts: Ints, words: Ints) -> Floats:
+        """log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
+        model = self.model
+        unique, index = distinct(contexts)
+        order = np.argsort(index, kind="stable")
+        index, words = index[order], words[order]
+        result = np.empty(len(words))
+        first = FirstLayer(model, unique, self.table)
+        room = None if self.normalized else model.output.room(min(ROWS, len(unique)))
+        for start in range(0, len(unique), ROWS):
+            features = model.above(first.rows(start, start + ROWS))
+            edges = slice(*np.searchsorted(index, [start, start + len(features)]))
+            asked, answers = (
+                torch.from_numpy(part).to(model.device) for part in (index[edges] - start, words[edges])
+            )
+            if room is None:
+                found = model.output.scores_of(features.index_select(0, asked), answers)
+            else:
+                found = model.output.log_probs(features, out=room[: len(features)])[asked, answers]
+            result[order[edges]] = found.double().cpu().numpy()
+        return result
+
+    def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
+        """log p of each word of each text and of its end symbol."""
+        if not texts:
+            return []
+        flat = self.score(*ngrams(texts, self.order))
+        return [part.tolist() for part in np.split(flat, np.cumsum([len(text) + 1 for text in texts])[:-1])]
+
+    def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
+        """log p of each text, (texts,), its end symbol counted or not."""
+        if not texts:
+            return np.zeros(0)
+        contexts, words = ngrams(texts, self.order)
+        scores = self.score(contexts, words)
+        if not ends:
+            scores[words == EOS] = 0.0
+        return np.add.reduceat(scores, np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]))
+
+
+def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
     """Every word of some sentences and their end symbols, (N,), with the order - 1 words before it, (N, order
     - 1)"""
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
@@ -112,7 +210,7 @@ def ngrams(texts: Sequence[Ids], order: int) -> tuple[NDArray[np.int64], NDArray
     return padded[places[:, None] + np.arange(1 - order, 0)], padded[places]
 
 
-def distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct(rows: Ints) -> tuple[Ints, Ints]:
     """Distinct rows of (N, k) and which of them each row is: (U, k), (N,). Column by column, ten times as
     fast as np.unique(axis=0)."""
     index = np.zeros(len(rows), np.int64)
@@ -121,40 +219,6 @@ def distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     first = np.empty(int(index.max(initial=-1)) + 1, np.int64)
     first[index] = np.arange(len(index))
     return rows[first], index
-
-
-@torch.no_grad()
-def ngram_scores(
-    model: CSLM,
-    contexts: NDArray[np.int64],
-    words: NDArray[np.int64],
-    normalized: bool = False,
-    table: Tensor | None = None,
-) -> NDArray[np.float64]:
-    """log p(word | context) of many n-grams, natural logarithm: (N, n - 1), (N,) -> (N,)
-
-    Each distinct context is computed once, its first layer from a table of what each word adds at each place.
-    `normalized` takes log Z as 0: only for models that were trained with `normalizer`. `table`: of
-    `first_layer_table`, for many small calls.
-    """
-    unique, index = distinct(contexts)
-    order = np.argsort(index, kind="stable")
-    index, words = index[order], words[order]
-    result = np.empty(len(words))
-    first = FirstLayer(model, unique, table)
-    room = None if normalized else model.output.room(min(ROWS, len(unique)))
-    for start in range(0, len(unique), ROWS):
-        features = model.above(first.rows(start, start + ROWS))
-        edges = slice(*np.searchsorted(index, [start, start + len(features)]))
-        asked, answers = (
-            torch.from_numpy(part).to(model.device) for part in (index[edges] - start, words[edges])
-        )
-        if room is None:
-            found = model.output.scores_of(features.index_select(0, asked), answers)
-        else:
-            found = model.output.log_probs(features, out=room[: len(features)])[asked, answers]
-        result[order[edges]] = found.double().cpu().numpy()
-    return result
 
 
 @torch.no_grad()
@@ -171,7 +235,7 @@ class FirstLayer:
     """The first layer's sums of given contexts: Σ_k W_k e(w_k) + b, from tables of W_k e(w) where words are
     fewer than contexts."""
 
-    def __init__(self, model: CSLM, contexts: NDArray[np.int64], table: Tensor | None = None) -> None:
+    def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
         self.model = model
         places = model.order - 1
         if table is not None:

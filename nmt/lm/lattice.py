@@ -10,17 +10,15 @@ first step; the L - 1 positions before it belong to the text that was read befor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from nmt.compute.autograd import Context, apply
 from nmt.data.vocab import EOS
-from nmt.layers.output import BLOCK, aligned
 from nmt.lm.dictionary import Dictionary
 
 Ids = NDArray[np.int64]
@@ -96,65 +94,11 @@ class Tokens:
         return np.where(self.keys[place] == keys, self.codes[place], -1)
 
 
-class _ArcScores(torch.autograd.Function):
-    """log softmax(f Gᵀ + b) of some states at some tokens; the softmax is made again, block by block, in the
-    backward pass."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, features: Tensor, matrix: Tensor, bias: Tensor, states: Tensor, tokens: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(features, matrix, bias, states, tokens)
-        found = []
-        wide, wide_bias = aligned(matrix, bias)
-        for start, edges in blocks(states, len(features)):
-            scores = torch.log_softmax(F.linear(features[start : start + BLOCK], wide, wide_bias), 1)
-            found.append(scores[states[edges] - start, tokens[edges]])
-        return torch.cat(found)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        features, matrix, bias, states, tokens = ctx.saved_tensors
-        wide, wide_bias = aligned(matrix, bias)
-        assert wide_bias is not None
-        d_features, d_matrix, d_bias = (
-            torch.empty_like(features),
-            torch.zeros_like(wide),
-            torch.zeros_like(wide_bias),
-        )
-        for start, edges in blocks(states, len(features)):
-            rows = features[start : start + BLOCK]
-            weights = grad.new_zeros(len(rows)).index_add_(0, states[edges] - start, grad[edges])
-            scores = torch.softmax(F.linear(rows, wide, wide_bias), 1).mul_(-weights[:, None])
-            scores.index_put_((states[edges] - start, tokens[edges]), grad[edges], accumulate=True)
-            torch.mm(scores, wide, out=d_features[start : start + BLOCK])
-            d_matrix.addmm_(scores.t(), rows)
-            d_bias += scores.sum(0)
-        return d_features, d_matrix[: len(matrix)], d_bias[: len(bias)], None, None
-
-
-def blocks(states: Tensor, count: int) -> list[tuple[int, slice]]:
-    """The first state of each block, and which of the sorted `states` lie in it."""
-    starts = torch.arange(0, count + BLOCK, BLOCK, device=states.device)
-    cuts = torch.searchsorted(states, starts).tolist()
-    return [
-        (start, slice(low, high))
-        for start, low, high in zip(range(0, count, BLOCK), cuts, cuts[1:], strict=False)
-    ]
-
-
-def arc_scores(features: Tensor, matrix: Tensor, bias: Tensor, states: Tensor, tokens: Tensor) -> Tensor:
-    """log p of tokens at states, natural: features (S, H), states (A,) never falling, tokens (A,) -> (A,)"""
-    found: Tensor = _ArcScores.apply(features, matrix, bias, states, tokens)
-    return found
-
-
 class _Marginal(torch.autograd.Function):
     """The forward recursion; its gradient is the posterior of each arc, by the backward recursion."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, before: Tensor) -> Tensor:
+    def forward(ctx: Context, scores: Tensor, before: Tensor) -> Tensor:
         """scores (T, B, L) of the arc of length l + 1 that ends at step t + 1, -inf: none; before (L, B): log
         α of positions 1 - L .. 0"""
         T, B, L = scores.shape
@@ -166,7 +110,7 @@ class _Marginal(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
         scores, alpha = ctx.saved_tensors
         T, _, L = scores.shape
         d_alpha = torch.cat([torch.zeros_like(alpha[:L]), grad])
@@ -182,5 +126,4 @@ class _Marginal(torch.autograd.Function):
 
 def marginal(scores: Tensor, before: Tensor) -> Tensor:
     """log α of positions 1 .. T: (T, B, L), (L, B) -> (T, B)"""
-    found: Tensor = _Marginal.apply(scores, before)
-    return found
+    return apply(_Marginal, scores, before)

@@ -11,9 +11,9 @@ With a dictionary of single symbols this is the LSTM of recurrent.py. A line is 
 ends with one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -21,19 +21,37 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.compute.autograd import Context
 from nmt.data.batches import Batch
 from nmt.data.running import Chunk
 from nmt.data.vocab import EOS
 from nmt.layers.initialize import initialize
-from nmt.layers.output import Softmax
-from nmt.lm.config import LMConfig
-from nmt.lm.lattice import Tokens, arc_scores, marginal
+from nmt.lm.base import LMBase, output_layer
+from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.dictionary import REMOVALS, Dictionary
+from nmt.lm.lattice import Tokens, marginal
+from nmt.lm.protocols import Carried
+from nmt.settings import choice, number, setting
 
 NEVER = -1e30  # log α of a position that no path reaches
 
 
 @dataclass
-class Carried:
+class MultiscaleConfig(LMConfig):
+    """The keys of `lm` for type multiscale."""
+
+    type: str = "multiscale"
+    hidden: int = number(512, least=1, most=WIDEST, help="units of the LSTM layer")
+    carry: bool = setting(
+        False, help="carry the state from line to line: for running text, not for translations"
+    )
+    bptt: int = number(35, least=1, help="with carry: steps that a gradient is propagated back")
+    dictionary: int = number(2048, least=1, help="tokens, single symbols included")
+    removals: str = choice(*REMOVALS, help="which rare tokens the dictionary drops, see nmt/lm/dictionary.py")
+
+
+@dataclass
+class Window:
     """The last L positions of a text in B tracks, oldest first."""
 
     symbols: Tensor  # (B, L) -1: before the beginning
@@ -42,12 +60,19 @@ class Carried:
     alpha: Tensor  # (L, B) log α, that of the last position 0
 
 
+class UnrollContext(Context, Protocol):
+    """What the recurrence leaves for its backward pass."""
+
+    cuts: list[int]
+    table: int  # rows of the table of tokens in use
+
+
 class _UnrollFunction(torch.autograd.Function):
     """The recurrence over steps; rows of `recurrent` times a state are made once a state, not once an arc."""
 
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: UnrollContext,
         table: Tensor,
         matrix: Tensor,
         hidden: Tensor,
@@ -95,7 +120,7 @@ class _UnrollFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: UnrollContext, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights = ctx.saved_tensors
         cuts, H = ctx.cuts, grad.shape[1]
         steps = len(cuts) - 1
@@ -136,34 +161,48 @@ class _UnrollFunction(torch.autograd.Function):
         )
 
 
-class MultiscaleLM(nn.Module):
-    def __init__(self, config: LMConfig, tokens: Tokens, fill: bool = True) -> None:
+class MultiscaleLM(LMBase):
+    """The LSTM over a lattice of tokens. It computes on the CPU."""
+
+    Config: ClassVar[type[LMConfig]] = MultiscaleConfig
+    needs_dictionary = True
+    cpu_only = True
+
+    def __init__(self, config: MultiscaleConfig, tokens: Tokens, fill: bool = True) -> None:
         super().__init__()
         config.check()
-        self.tokens, self.hidden, self.dropout, self.carries = (
-            tokens,
-            config.hidden,
-            config.dropout,
-            config.carry,
-        )
+        self.tokens, self.hidden, self.dropout = tokens, config.hidden, config.dropout
+        self.carry = config.carry
         self.embedding = nn.Embedding(tokens.size, config.embedding)
         self.inputs = nn.Parameter(
             torch.empty(4 * config.hidden, config.embedding)
         )  # U; gates in the order f, i, o, g
         self.recurrent = nn.Parameter(torch.empty(4 * config.hidden, config.hidden))  # W
         self.bias = nn.Parameter(torch.zeros(4 * config.hidden))
-        self.output = Softmax(config.hidden, tokens.size)
+        self.output = output_layer(config, config.hidden, tokens.size)
         if fill:
             initialize(self, config.init, config.init_scale)
 
     def after_initialize(self) -> None:
         self.bias[: self.hidden] = 1  # the forget gate
 
-    @property
-    def device(self) -> torch.device:
-        return self.embedding.weight.device
+    @classmethod
+    def build(
+        cls,
+        config: MultiscaleConfig,
+        symbols: Sequence[str],
+        dictionary: Dictionary | None = None,
+        fill: bool = True,
+    ) -> "MultiscaleLM":
+        """A model over the symbols of a vocabulary and the tokens of a dictionary."""
+        assert dictionary is not None, "a multiscale model has a dictionary"
+        return cls(config, Tokens(symbols, dictionary), fill)
 
-    def begin(self, rows: int) -> Carried:
+    @property
+    def carries(self) -> bool:
+        return self.carry
+
+    def begin(self, rows: int) -> Window:
         """The state after an end symbol that nothing came before."""
         L, H = self.tokens.longest, self.hidden
         zeros = self.embedding.weight.new_zeros(L, rows, H)
@@ -174,9 +213,9 @@ class MultiscaleLM(nn.Module):
         symbols = torch.full((rows, L), -1)
         alpha = self.embedding.weight.new_full((L, rows), NEVER)
         alpha[-1] = 0.0
-        return Carried(symbols, hidden, cells, alpha)
+        return Window(symbols=symbols, hidden=hidden, cells=cells, alpha=alpha)
 
-    def read(self, symbols: Tensor, start: Carried) -> tuple[Tensor, Carried]:
+    def read(self, symbols: Tensor, start: Window) -> tuple[Tensor, Window]:
         """Symbols (B, T) after `start` -> log α of positions 1 .. T relative to position 0, (T, B), and the
         state after them"""
         B, T = symbols.shape
@@ -192,7 +231,7 @@ class MultiscaleLM(nn.Module):
         weights = torch.from_numpy(1 / per_state[(arcs.ends - 1) * B + arcs.rows]).to(table.dtype)
         cuts = np.searchsorted(arcs.ends, np.arange(1, T + 2)).tolist()
         sources, rows = torch.from_numpy(begin * B + arcs.rows), torch.from_numpy(arcs.rows)
-        hidden, cells = _UnrollFunction.apply(
+        hidden, cells = _UnrollFunction.apply(  # type: ignore[no-untyped-call]
             table,
             self.recurrent,
             start.hidden.flatten(0, 1),
@@ -205,12 +244,8 @@ class MultiscaleLM(nn.Module):
         )
         states = torch.cat([start.hidden.flatten(0, 1), hidden])
         order = torch.argsort(sources, stable=True)
-        scores = arc_scores(
-            self.drop(states),
-            self.output.words,
-            self.bias_of_output(),
-            sources[order],
-            torch.from_numpy(arcs.tokens)[order],
+        scores = self.output.log_probs_at(
+            self.drop(states), sources[order], torch.from_numpy(arcs.tokens)[order]
         )
         grid = scores.new_full((T, B, L), -torch.inf).index_put(
             (torch.from_numpy(arcs.ends - 1)[order], rows[order], torch.from_numpy(arcs.lengths - 1)[order]),
@@ -219,51 +254,47 @@ class MultiscaleLM(nn.Module):
         alpha = marginal(grid, start.alpha)
         with torch.no_grad():
             all_alpha = torch.cat([start.alpha, alpha])[-L:]
-            after = Carried(
-                text[:, -L:],
-                states.view(-1, B, self.hidden)[-L:].detach().clone(),
-                torch.cat([start.cells.flatten(0, 1), cells]).view(-1, B, self.hidden)[-L:].clone(),
-                (all_alpha - all_alpha[-1]).clamp(min=NEVER),
+            after = Window(
+                symbols=text[:, -L:],
+                hidden=states.view(-1, B, self.hidden)[-L:].detach().clone(),
+                cells=torch.cat([start.cells.flatten(0, 1), cells]).view(-1, B, self.hidden)[-L:].clone(),
+                alpha=(all_alpha - all_alpha[-1]).clamp(min=NEVER),
             )
         return alpha, after
-
-    def bias_of_output(self) -> Tensor:
-        assert self.output.words_bias is not None
-        return self.output.words_bias
 
     def drop(self, values: Tensor) -> Tensor:
         return F.dropout(values, self.dropout, self.training)
 
-    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Any) -> tuple[Tensor, Any]:
-        """-log p of lines, or of a chunk of running text given what came before and the state to go on from.
-        Ids are symbols."""
+    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+        """-log p of lines, or of a chunk of running text given what came before, and the state to continue
+        from. Ids are symbols."""
         if isinstance(batch, Batch):
             return self.loss(batch), None
-        start = self.begin(batch.tracks) if batch.fresh or carried is None else Carried(*carried)
-        alpha, after = self.read(batch.ids.view(-1, batch.tracks).t().contiguous(), start)
-        return -alpha[-1].sum(), (after.symbols, after.hidden, after.cells, after.alpha)
+        alpha, after = self.read_running(batch, None if batch.fresh else carried)
+        return -alpha[-1].sum(), after
 
-    def score_chunk(self, chunk: Chunk, carried: Any) -> tuple[Tensor, Any]:
+    def read_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+        """log α of the positions of a chunk of running text, (T, B), and the state after it"""
+        start = Window(*carried) if isinstance(carried, tuple) else self.begin(chunk.tracks)
+        alpha, after = self.read(chunk.ids.view(-1, chunk.tracks).t().contiguous(), start)
+        return alpha, (after.symbols, after.hidden, after.cells, after.alpha)
+
+    def score_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log α_t - log α_{t-1} of each symbol of running text, (T * B,): they add up to log p. And the state
         after it."""
         with torch.no_grad():
-            start = self.begin(chunk.tracks) if carried is None else Carried(*carried)
-            alpha, after = self.read(chunk.ids.view(-1, chunk.tracks).t().contiguous(), start)
-        steps = torch.diff(torch.cat([torch.zeros_like(alpha[:1]), alpha]), dim=0)
-        return steps.reshape(-1), (after.symbols, after.hidden, after.cells, after.alpha)
+            alpha, after = self.read_running(chunk, carried)
+        return differences(alpha).reshape(-1), after
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """-log p of lines on their own: ()"""
         return -self.lines(batch.target.split(batch.target.ids))[0].sum()
 
-    def score(self, batch: Batch) -> Tensor:
-        """As `score_chunk`, of lines on their own, in packed order: (N,)"""
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        """As `score_running`, of lines on their own, in packed order: (N,)"""
         with torch.no_grad():
             _, alpha = self.lines(batch.target.split(batch.target.ids))
-        steps = torch.diff(
-            torch.cat([torch.zeros_like(alpha[:1]), alpha]), dim=0
-        )  # (T, B) in the order of the batch
-        return steps[batch.target.steps, batch.target.order[batch.target.rows]]
+        return differences(alpha)[batch.target.steps, batch.target.order[batch.target.rows]]
 
     def lines(self, texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """log p of lines, (B,), and log α of all their positions, (T, B); a line ends with the end symbol"""
@@ -277,13 +308,12 @@ class MultiscaleLM(nn.Module):
         return alpha[lengths - 1, torch.arange(len(texts))], alpha
 
     @torch.no_grad()
-    def sample(self, lines: int, longest: int, seed: int, temperature: float = 1.0) -> list[list[str]]:
+    def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
         """Lines as tokens, drawn one token after the other (table 8.2)."""
         generator = torch.Generator().manual_seed(seed)
-        found: list[list[str]] = []
         for _ in range(lines):
             state, tokens, length = self.begin(1), [], 0
-            while length < longest:
+            while length < max_length:
                 scores = self.output.log_probs(state.hidden[-1])[0] / temperature
                 token = int(torch.multinomial(torch.softmax(scores, 0), 1, generator=generator))
                 if token == EOS:
@@ -292,5 +322,9 @@ class MultiscaleLM(nn.Module):
                 _, state = self.read(torch.tensor([spelling]), state)
                 tokens.append(self.tokens.texts[token])
                 length += len(spelling)
-            found.append(tokens)
-        return found
+            yield tokens
+
+
+def differences(alpha: Tensor) -> Tensor:
+    """log α_t - log α_{t-1}, with log α_0 = 0: (T, B) -> (T, B)"""
+    return torch.diff(torch.cat([torch.zeros_like(alpha[:1]), alpha]), dim=0)

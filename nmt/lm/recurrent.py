@@ -5,40 +5,86 @@ from where it stands.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.data.vocab import BOS, EOS
+from nmt.errors import ConfigError
+from nmt.layers.batch_scores import level_words, tensor, walk_tries
+from nmt.layers.cells import GRU, LSTM
 from nmt.layers.initialize import initialize
-from nmt.layers.output import Softmax
-from nmt.lm.config import LMConfig
-from nmt.lm.rows import RowState
+from nmt.layers.normalized import NormalizedLSTM
+from nmt.lm.base import FeatureLM, output_layer
+from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.protocols import Carried, Floats, Ints
+from nmt.settings import choice, number, setting
+
+CELLS = {"lstm": LSTM, "gru": GRU}
 
 
-class RecurrentLM(RowState, nn.Module):
+@dataclass
+class RecurrentConfig(LMConfig):
+    """The keys of `lm` for type recurrent."""
+
+    type: str = "recurrent"
+    cell: str = choice(*CELLS, help="recurrent cell")
+    hidden: int = number(512, least=1, most=WIDEST, help="units of a layer")
+    depth: int = number(1, least=1, most=1000, help="layers, stacked")
+    layer_norm: bool = setting(False, help="layer normalization (Ba et al. 2016) in LSTM layers; slower")
+    carry: bool = setting(
+        False,
+        help="carry the state from sentence to sentence: for running text, not for translations",
+    )
+    bptt: int = number(35, least=1, help="with carry: steps that a gradient is propagated back")
+    tied: bool = setting(
+        False, help="one matrix for embedding and softmax; embedding and hidden have to be equal"
+    )
+    normalizer: float = number(0.0, least=0, help="weight of (log Z)² in training")
+
+    def check(self) -> None:
+        super().check()
+        if self.layer_norm and self.cell != "lstm":
+            raise ConfigError("lm.layer_norm: only cell: lstm has it")
+        if self.tied and self.embedding != self.hidden:
+            raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
+
+    def layer(self, inputs: int) -> "GRU | LSTM | NormalizedLSTM":
+        """A recurrent layer over inputs of this size."""
+        if self.layer_norm:
+            return NormalizedLSTM(inputs, self.hidden)
+        return CELLS[self.cell](inputs, self.hidden, bias=True)
+
+
+class RecurrentLM(FeatureLM):
     """A state is the states of all layers side by side, (R, S)."""
 
-    def __init__(self, config: LMConfig, words: int, fill: bool = True) -> None:
+    Config: ClassVar[type[LMConfig]] = RecurrentConfig
+
+    def __init__(self, config: RecurrentConfig, vocab_size: int, fill: bool = True) -> None:
         super().__init__()
         config.check()
-        self.carries, self.dropout, self.normalizer = config.carry, config.dropout, config.normalizer
-        self.embedding = nn.Embedding(words, config.embedding)
+        self.carry, self.dropout, self.normalizer = config.carry, config.dropout, config.normalizer
+        self.embedding = nn.Embedding(vocab_size, config.embedding)
         self.cells = nn.ModuleList(
             config.layer(config.hidden if number else config.embedding) for number in range(config.depth)
         )
-        self.output = Softmax(config.hidden, words)
+        self.output = output_layer(config, config.hidden, vocab_size)
         if config.tied:
-            self.output.words = self.embedding.weight  # type: ignore[assignment]
+            self.output.tie(self.embedding)
         if fill:
             initialize(self, config.init, config.init_scale)
 
     @property
-    def device(self) -> torch.device:
-        return self.embedding.weight.device
+    def carries(self) -> bool:
+        return self.carry
 
     @property
     def state_sizes(self) -> list[int]:
@@ -65,37 +111,34 @@ class RecurrentLM(RowState, nn.Module):
         words = torch.where(batch.previous == BOS, EOS, batch.previous)
         return self.unroll(words, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
 
-    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the targets of sentences on their own: ()"""
-        return self.output.cross_entropy(
-            self.read(batch), batch.target.ids, smoothing, self.normalizer if self.training else 0.0
-        )
-
-    def cost(
-        self, batch: Batch | Chunk, smoothing: float, carried: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Σ -log p of the targets, and of running text the state to go on from; its gradient ends with the
+    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+        """Σ -log p of the units, and for running text the state to continue from; its gradient ends with the
         chunk (truncated BPTT)."""
         if isinstance(batch, Batch):
             return self.loss(batch, smoothing), None
-        start = self.zeros(batch.tracks) if batch.fresh or carried is None else carried
-        features, after = self.unroll(batch.previous, batch.sizes, start)
-        return self.output.cross_entropy(
-            features, batch.ids, smoothing, self.normalizer if self.training else 0.0
-        ), after
+        features, after = self.unroll(
+            batch.previous, batch.sizes, self.begin(batch, None if batch.fresh else carried)
+        )
+        return self.cross_entropy(features, batch.ids, smoothing), after
 
-    def score_chunk(self, chunk: Chunk, carried: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of each target of running text, (T * B,), and the state after it"""
+    def begin(self, chunk: Chunk, carried: Carried) -> Tensor:
+        """The state before a chunk of running text."""
+        return carried if isinstance(carried, Tensor) else self.zeros(chunk.tracks)
+
+    def score_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+        """log p of each unit of running text, natural, (T * B,), and the state after it"""
         with torch.no_grad():
-            features, after = self.unroll(
-                chunk.previous, chunk.sizes, self.zeros(chunk.tracks) if carried is None else carried
-            )
+            features, after = self.unroll(chunk.previous, chunk.sizes, self.begin(chunk, carried))
             return self.output.log_probs_of(features, chunk.ids), after
 
-    def score(self, batch: Batch) -> Tensor:
-        """log p of each target word, in packed order: (N,)"""
-        with torch.no_grad():
-            return self.output.log_probs_of(self.read(batch), batch.target.ids)
+    @torch.no_grad()
+    def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
+        """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
+        if not texts:
+            return np.zeros(0)
+        levels = prefix_tree.levels(texts, [0] * len(texts))
+        words, index = level_words(levels)
+        return walk_tries(RecurrentWalk(self, words), levels, index, len(texts), ends)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The state before a sentence, a row for each source; sources are not read: (R, S)"""
@@ -115,3 +158,20 @@ class RecurrentLM(RowState, nn.Module):
         words = torch.full((len(state),), EOS, device=self.device) if words is None else words
         features, state = self.advance(state, words)
         return self.output.log_probs(features), state
+
+
+class RecurrentWalk:
+    """The model on its way through a trie, whose root is before the first word."""
+
+    def __init__(self, model: RecurrentLM, words: Ints) -> None:
+        self.model, self.output, self.device = model, model.output, model.device
+        self.words = tensor(np.where(words == BOS, EOS, words), model.device)
+
+    def start(self) -> Tensor:
+        return self.model.zeros(1)
+
+    def advance(self, state: Tensor, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, Tensor]:
+        return self.model.advance(state.index_select(0, rows), self.words[words])
+
+    def join(self, states: list[Tensor]) -> Tensor:
+        return torch.cat(states)

@@ -1,70 +1,113 @@
-"""The configuration of a translator: which encoder, which decoder, of what sizes."""
+"""The configuration of translation models: section `model` of a run's configuration."""
 
 from dataclasses import dataclass
 
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
-from nmt.settings import choice, number
+from nmt.layers.output import OUTPUTS
+from nmt.numbers import shown
+from nmt.settings import choice, number, setting
 
 WIDEST = (
-    1_000_000  # units; a matrix of so many rows and columns is beyond any memory, but still a number of bytes
+    1_000_000  # units; a square matrix of this size exceeds any memory, but its size is still a valid number
 )
 
 
 @dataclass
 class ModelConfig:
-    """Defaults are chapter 6 of the document (RNNenc); chapter 4 uses embedding 100, output_rank 100."""
+    """What every translation model's section has. Each type of model adds its own keys in a subclass."""
+
+    type: str = setting(
+        "rnn", help="which translation model; the other keys of this section are those of the model"
+    )
+
+    def check(self) -> None:
+        """ConfigError for a value out of its range, and for values that exclude each other."""
+        settings.check(self, "model.")
+
+
+@dataclass
+class RNNConfig(ModelConfig):
+    """The RNN encoder-decoder. Defaults are those of chapter 6 of the document (RNNenc); chapter 4 uses
+    embedding 100 and output_rank 100."""
 
     encoder: str = choice(
-        "rnn", "birnn", "grconv"
-    )  # birnn: both directions; grconv: gated recursive convolution (section 6.2.2)
-    cell: str = choice("gru", "lstm")  # gru is eqs. 4.5-4.8
-    embedding: int = number(620, least=1, most=WIDEST)  # the rank of the input matrices
+        "rnn",
+        "birnn",
+        "grconv",
+        help="birnn reads in both directions; grconv is the gated recursive convolution (section 6.2.2)",
+    )
+    cell: str = choice("gru", "lstm", help="recurrent unit; gru is eqs. 4.5-4.8")
+    embedding: int = number(620, least=1, most=WIDEST, help="size of a word's vector")
     source_words: str = choice(
-        "table", "characters"
-    )  # a vector for each word of a table, or made from its spelling (CNN and highway)
-    hidden: int = number(1000, least=1, most=WIDEST)  # units of encoder and decoder
+        "table",
+        "characters",
+        help="source word vectors: a table, or computed from the spelling (CNN and highway)",
+    )
+    hidden: int = number(1000, least=1, most=WIDEST, help="units of encoder and decoder")
     encoder_hidden: int = number(
-        0, least=0, most=WIDEST
-    )  # units of the encoder, of each of two directions; 0: as hidden. The papers' grconv has 2000
-    encoder_layers: int = number(1, least=1, most=1000)
-    decoder_layers: int = number(1, least=1, most=1000)
+        0,
+        least=0,
+        most=WIDEST,
+        help="units of the encoder, for each direction; 0: as hidden. The papers' grconv has 2000",
+    )
+    encoder_layers: int = number(1, least=1, most=1000, help="layers of the encoder")
+    decoder_layers: int = number(1, least=1, most=1000, help="layers of the decoder")
     attention: int = number(
-        0, least=0, most=WIDEST
-    )  # units of the additive attention (RNNsearch); 0: none, c is one vector
-    reverse: bool = False  # the source is read from its last word to its first (Sutskever et al. 2014)
+        0, least=0, most=WIDEST, help="units of the additive attention (RNNsearch); 0: none, c is one vector"
+    )
+    reverse: bool = setting(
+        False, help="read the source from its last word to its first (Sutskever et al. 2014)"
+    )
     maxout: int = number(
-        500, least=1, most=WIDEST
-    )  # maxout units of the output layer, each the larger of two sums
-    output_rank: int = number(0, least=0, most=WIDEST)  # rank of the output matrix; 0: not factored
+        500, least=1, most=WIDEST, help="maxout units below the output layer, each the larger of two sums"
+    )
+    output: str = setting("softmax", help="output layer: how scores become probabilities")
+    output_rank: int = number(0, least=0, most=WIDEST, help="rank of the output matrix; 0: not factored")
     tied: str = choice(
-        "none", "target", "all"
-    )  # target: the output matrix is the target embeddings; all: the source embeddings too
+        "none",
+        "target",
+        "all",
+        help="target: the output matrix is the target embeddings; all: the source embeddings too",
+    )
     dropout: float = number(
-        0.0, least=0, below=1
-    )  # on embeddings, between layers and on maxout units, never on recurrent links; the papers use none
-    bias: bool = False  # the document prints no biases; the authors' code has some
+        0.0,
+        least=0,
+        below=1,
+        help="on embeddings, between layers and on maxout units, not on recurrent connections; papers: none",
+    )
+    bias: bool = setting(False, help="add biases: the document prints none, the authors' code has some")
     init: str = choice(
-        "paper", "glorot", "uniform"
-    )  # paper: N(0, init_scale²); uniform: U(±init_scale); recurrent matrices always orthogonal
-    init_scale: float = number(0.01, least=0)
+        "paper",
+        "glorot",
+        "uniform",
+        help="paper: N(0, init_scale²); uniform: U(±init_scale); recurrent matrices are always orthogonal",
+    )
+    init_scale: float = number(0.01, least=0, help="scale of the initial parameters")
     gate: str = choice(
-        *GATES
-    )  # what the update gate z does with the old state: keep_old (document) or take_new (authors' code)
+        *GATES,
+        help="what the update gate z does to the old state: keep_old (document), take_new (authors' code)",
+    )
     reset: str = choice(
-        *RESETS
-    )  # reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)
+        *RESETS,
+        help="reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)",
+    )
     summary: str = choice(
-        "state", "tanh"
-    )  # c is the last encoder state (document), or tanh(V h) (supplement)
+        "state", "tanh", help="c is the last encoder state (document), or tanh(V h) (supplement)"
+    )
     first_word: str = choice(
-        "step", "initial"
-    )  # y_1 is read off h_1 = f(h_0, -, c) (document), or off h_0 itself (authors' code)
+        "step",
+        "initial",
+        help="y_1 is read off h_1 = f(h_0, -, c) (document), or off h_0 itself (authors' code)",
+    )
 
     def check(self) -> None:
         """ConfigError for a value out of its range, and for choices that exclude each other."""
-        settings.check(self, "model.")
+        super().check()
+        if self.output not in OUTPUTS:
+            known = ", ".join(map(repr, OUTPUTS))
+            raise ConfigError(f"model.output: {shown(self.output)} is unknown, expected one of {known}")
         if self.cell == "lstm" and (self.gate != "keep_old" or self.reset != "before"):
             raise ConfigError("model.gate and model.reset belong to cell gru; an lstm has neither")
         if self.encoder == "grconv" and (self.attention or self.encoder_layers > 1):
@@ -83,14 +126,14 @@ class ModelConfig:
         if self.tied != "none" and self.embedding != (self.output_rank or self.maxout):
             raise ConfigError(
                 f"model.tied: {self.tied} needs an output matrix as wide as the embeddings: set output_rank "
-                f"(or maxout) to {self.embedding}, "
-                f"found {self.output_rank or self.maxout}"
+                f"(or maxout) to {self.embedding}, found {self.output_rank or self.maxout}"
             )
         if self.tied == "all" and self.source_words != "table":
             raise ConfigError("model.tied: all needs source_words: table")
 
     @property
     def encoder_units(self) -> int:
+        """Units of the encoder in one direction."""
         return self.encoder_hidden or self.hidden
 
     @property
@@ -105,6 +148,7 @@ class ModelConfig:
         return self.encoder_units if self.attention else self.context
 
     def cell_of(self, inputs: int, hidden: int, context: int = 0) -> Cell:
+        """A recurrent layer over inputs, and contexts if any, of these widths."""
         if self.cell == "lstm":
             return LSTM(inputs, hidden, context)
         return GRU(inputs, hidden, context, self.bias, self.gate, self.reset)

@@ -1,5 +1,5 @@
-"""Encoders: packed source words -> one vector a sentence and, for attention, one vector (annotation) a
-word."""
+"""Encoders: packed source words -> one vector for each sentence and, for attention, one for each word (its
+annotation)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,46 +9,44 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt import prefixes
+from nmt.data import prefix_tree
 from nmt.data.batches import Ids, Packed, pack_source
 from nmt.data.vocab import EOS
 from nmt.layers.cells import Cell
 from nmt.layers.characters import CharacterWords
 from nmt.layers.grconv import GatedConvolution
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 
 
 @dataclass
 class Encoded:
-    """What an encoder makes of B sentences."""
+    """B sentences after the encoder."""
 
     summary: Tensor  # (B, C) in the order of the batch: c, or with attention what the decoder starts from
     states: Tensor | None = None  # (N, D) annotations in packed order; None: this encoder has none
     source: Packed | None = None  # the layout of the annotations
 
 
-def word_vectors(config: ModelConfig, words: int, spelling: Sequence[str] | None) -> nn.Module:
-    """A table of word vectors, or vectors made from the spelling of the words."""
+def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None) -> nn.Module:
+    """A table of word vectors, or vectors computed from the spelling of the words."""
     if config.source_words == "table":
-        return nn.Embedding(words, config.embedding)
-    assert spelling is not None and len(spelling) == words, (
-        "a character encoder needs the words of the vocabulary"
-    )
+        return nn.Embedding(vocab_size, config.embedding)
+    assert spelling is not None and len(spelling) == vocab_size, "a character encoder needs the source words"
     return CharacterWords(spelling, config.embedding)
 
 
 class RNNEncoder(nn.Module):
     """Reads the source up to and including its end symbol; c is the state after it (section 4.2.1).
 
-    With `birnn` a second network reads from the end: an annotation is both states at a word, c both last
-    states; with attention the decoder starts from the backward state at the first word alone, which has read
-    that word last (RNNsearch). Upper layers read the annotations of the layer below.
+    With `birnn` a second network reads from the end: an annotation is the two states at a word, c the two
+    last states; with attention the decoder starts from the backward state at the first word alone
+    (RNNsearch). Upper layers read the annotations of the layer below.
     """
 
-    def __init__(self, config: ModelConfig, words: int, spelling: Sequence[str] | None = None) -> None:
+    def __init__(self, config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None = None) -> None:
         super().__init__()
         H, wide = config.encoder_units, config.context
-        self.embedding = word_vectors(config, words, spelling)
+        self.embedding = word_vectors(config, vocab_size, spelling)
         self.cell = config.cell_of(config.embedding, H)
         self.upper = nn.ModuleList(config.cell_of(wide, H) for _ in range(1, config.encoder_layers))
         both = config.encoder == "birnn"
@@ -81,21 +79,20 @@ class RNNEncoder(nn.Module):
         H = self.cell.hidden
         last = states[source.last]  # (B, C), longest sentence first
         if self.backward_cells:
-            first = states[: len(source.order), H:]  # what the backward network says at the first word
+            first = states[: len(source.order), H:]  # the backward states at the first word
             last = first if self.from_backward else torch.cat([last[:, :H], first], 1)
-        return Encoded(
-            self._summarize(torch.empty_like(last).index_copy(0, source.order, last)), states, source
-        )
+        summary = self._summarize(torch.empty_like(last).index_copy(0, source.order, last))
+        return Encoded(summary=summary, states=states, source=source)
 
     @staticmethod
-    def _layer(cell: Cell, backward: Cell | None, words: Tensor, source: Packed) -> Tensor:
+    def _layer(cell: Cell, backward: Cell | None, inputs: Tensor, source: Packed) -> Tensor:
         """One layer over all words: (N, E) -> (N, H), or (N, 2H) for both directions"""
-        start = words.new_zeros(len(source.order), cell.state_size)
-        states = cell.unroll(words, source.sizes, start)
+        start = inputs.new_zeros(len(source.order), cell.state_size)
+        states = cell.unroll(inputs, source.sizes, start)
         if backward is None:
             return states
         turned = source.turned()
-        read_back = backward.unroll(words.index_select(0, turned), source.sizes, start)
+        read_back = backward.unroll(inputs.index_select(0, turned), source.sizes, start)
         return torch.cat([states, read_back.index_select(0, turned)], 1)
 
     def _summarize(self, c: Tensor) -> Tensor:
@@ -103,27 +100,28 @@ class RNNEncoder(nn.Module):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether what is made of a beginning does not depend on what follows, and c is all that is
-        wanted."""
+        """Whether the state after a prefix does not depend on what follows."""
         return not (self.backward_cells or self.upper or self.reverse)
 
     def by_prefix(self, sources: Sequence[Ids]) -> Tensor:
-        """As `forward`, of B sequences of ids, where what begins alike is read once: -> c (B, H)"""
+        """As `forward`, of B sequences of ids, reading common prefixes once: -> c (B, H)"""
         assert self.shares_prefixes
         device = self.cell.inputs.device
-        levels = prefixes.levels([[*source, EOS] for source in sources])
-        words, index = np.unique(np.concatenate([level.words for level in levels[1:]]), return_inverse=True)
+        levels = prefix_tree.levels([[*source, EOS] for source in sources])
+        words, index = np.unique(
+            np.concatenate([level.token_ids for level in levels[1:]]), return_inverse=True
+        )
         table = self.cell.project(self.embedding(torch.from_numpy(words).to(device)))
         state = table.new_zeros(1, self.cell.state_size)
         c, end = table.new_empty(len(sources), self.cell.hidden), 0
         for level in levels[1:]:
-            rows = torch.from_numpy(index[end : end + len(level.words)]).to(device)
-            end += len(level.words)
+            rows = torch.from_numpy(index[end : end + len(level.token_ids)]).to(device)
+            end += len(level.token_ids)
             parents = torch.from_numpy(level.parents).to(device)
             state = torch.cat(
                 [
                     self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut]))
-                    for cut in prefixes.blocks(len(rows))
+                    for cut in prefix_tree.blocks(len(rows))
                 ]
             )
             if len(level.ended):
@@ -134,17 +132,17 @@ class RNNEncoder(nn.Module):
 
 
 class GrConvEncoder(nn.Module):
-    """The gated recursive convolutional network of section 6.2.2: words are merged pairwise, level by level,
-    into one vector c.
+    """The gated recursive convolutional network of section 6.2.2 merges words pairwise, level by level, into
+    one vector c.
 
-    The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no word.
+    The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no words.
     """
 
     shares_prefixes = False
 
-    def __init__(self, config: ModelConfig, words: int, spelling: Sequence[str] | None = None) -> None:
+    def __init__(self, config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None = None) -> None:
         super().__init__()
-        self.embedding = word_vectors(config, words, spelling)
+        self.embedding = word_vectors(config, vocab_size, spelling)
         self.layer = GatedConvolution(config.embedding, config.encoder_units, config.bias)
         self.summary = (
             nn.Parameter(torch.empty(config.encoder_units, config.encoder_units))
@@ -154,10 +152,11 @@ class GrConvEncoder(nn.Module):
         self.dropout, self.reverse = config.dropout, config.reverse
 
     def forward(self, source: Packed) -> Encoded:
+        """B sentences; end symbols are part of them."""
         leaves, sizes = self.leaves(source)
         c = self.layer(F.dropout(self.embedding(leaves), self.dropout, self.training), sizes)
         c = torch.empty_like(c).index_copy(0, source.order, c)
-        return Encoded(c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
+        return Encoded(summary=c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
 
     def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
         """Ids without end symbols, longest sentence first, and how many sentences have a word at each step"""

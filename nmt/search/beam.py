@@ -1,11 +1,10 @@
 """Beam search as in section 6.4.2, over many sentences at once: the result for a sentence does not depend on
-its neighbours.
+the others.
 
-At each step the s best continuations of a sentence are kept; each one that ends is set aside and makes s
-smaller by one; the
-search of a sentence stops at s = 0 or at its longest length, 3 words for each source word. UNK is never
-produced unless it is asked for. The finished hypotheses are ranked by log probability over length. If nothing
-has finished, the best unfinished ones are ended where they stand.
+At each step the s best continuations of a sentence are kept; each one that ends is set aside and reduces s by
+one; the search of a sentence stops at s = 0 or at its maximum length, 3 words for each source word. UNK is
+never produced unless it is allowed. The finished hypotheses are ranked by log probability over length. If
+none has finished, the best unfinished ones are ended where they are.
 
 Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """
@@ -13,24 +12,24 @@ Sentences are searched side by side, each at its own step: when some have finish
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
 
 from nmt.data.vocab import BOS, EOS, UNK
+from nmt.models.protocols import Source, State, StepModel
 from nmt.search import penalties
 from nmt.search.config import BeamConfig
-from nmt.search.steps import State, StepModel
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
-FOLD = 16  # rows of scores are folded so often to find their best
-REFILL = 0.7  # new sentences come in when fewer than this share of the rows is taken
+FOLD = 16  # rows of scores are folded this many times to find their best
+REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
 
 
 @dataclass
 class Candidate:
-    """A finished translation: ids without the end symbol, natural log p with it, and the score it is ranked
+    """A finished hypothesis: ids without the end symbol, natural log p with it, and the score it is ranked
     by."""
 
     words: list[int]
@@ -39,12 +38,12 @@ class Candidate:
     complete: bool = True  # false: the fallback, ended by the length limit
     looked_at: list[int] = field(
         default_factory=list
-    )  # with attention, for each word the source position of greatest weight
+    )  # with attention: source position of most weight, by word
 
 
 class History:
-    """The words of all hypotheses as a tree: each row knows its last node, each node its word, its parent and
-    where it looked."""
+    """The words of all hypotheses as a tree: each row has its last node, each node its word, its parent and
+    the source position it attended to most."""
 
     def __init__(self) -> None:
         self.words: list[int] = []
@@ -52,7 +51,7 @@ class History:
         self.looks: list[int] = []
 
     def append(self, words: Tensor, parents: Tensor, looks: Tensor | None) -> Tensor:
-        """Nodes of new words (K,) below their parents (K,), -1 for none; -> their numbers (K,)"""
+        """Nodes for new words (K,) below their parents (K,), -1 for none -> their numbers (K,)"""
         first = len(self.words)
         self.words += words.tolist()
         self.parents += parents.tolist()
@@ -60,7 +59,7 @@ class History:
         return torch.arange(first, len(self.words), device=words.device)
 
     def read(self, node: int) -> tuple[list[int], list[int]]:
-        """Words and looks from the first to this node."""
+        """Words and source positions from the first to this node."""
         words, looks = [], []
         while node >= 0:
             words.append(self.words[node])
@@ -71,22 +70,22 @@ class History:
 
 @dataclass
 class Rows(Generic[State]):
-    """R live hypotheses; those of a sentence are neighbours, the best first. None: no word was read yet."""
+    """R live hypotheses; those of a sentence are adjacent, the best first."""
 
     state: State
     sentence: Tensor  # (R,) index of its sentence
     totals: Tensor  # (R,) log p so far, float64
     nodes: Tensor  # (R,) in the history; -1 before the first word
-    words: Tensor | None  # (R,)
+    words: Tensor | None  # (R,) ids to be read next; None: no word so far
 
 
 class _Search(Generic[State]):
-    """The sentences of one search, and what of each is known."""
+    """The sentences of one search and their state."""
 
     def __init__(
         self,
         model: StepModel[State],
-        sources: Sequence[Any],
+        sources: Sequence[Source],
         config: BeamConfig,
         prefixes: Sequence[Sequence[int]] | None,
     ) -> None:
@@ -101,21 +100,21 @@ class _Search(Generic[State]):
         self.longest = torch.tensor(longest, device=self.device)
         self.shortest = torch.tensor([config.shortest(len(source)) for source in sources], device=self.device)
         self.widths = torch.full((len(sources),), config.beam_size, device=self.device)
-        self.steps = torch.zeros(
-            len(sources), dtype=torch.long, device=self.device
-        )  # words of each sentence's hypotheses
+        # Words of each sentence's hypotheses.
+        self.steps = torch.zeros(len(sources), dtype=torch.long, device=self.device)
         self.finished: list[list[Candidate]] = [[] for _ in sources]
         self.history = History()
         self.rank: Callable[[float, int], float] = penalties.by_name(config.normalize)
 
     def begin(self, sentences: Sequence[int]) -> Rows[State]:
+        """A row for each of some sentences."""
         index = torch.tensor(sentences, device=self.device)
         totals = torch.zeros(len(index), dtype=torch.float64, device=self.device)
         state = self.model.start([self.sources[i] for i in sentences])
-        return Rows(state, index, totals, torch.full_like(index, -1), None)
+        return Rows(state=state, sentence=index, totals=totals, nodes=torch.full_like(index, -1), words=None)
 
     def step(self, rows: Rows[State]) -> Rows[State]:
-        """One more word for every hypothesis; those that end, and sentences that are done, leave."""
+        """One more word for every hypothesis; those that end, and those of finished sentences, leave."""
         log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
         sentence, step = rows.sentence, self.steps[rows.sentence]
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
@@ -137,12 +136,18 @@ class _Search(Generic[State]):
         parent, words = best.parent[live], best.word[live]
         self.steps[sentence.unique()] += 1
         nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
-        return Rows(self.model.reorder(state, parent), sentence[parent], best.total[live], nodes, words)
+        return Rows(
+            state=self.model.reorder(state, parent),
+            sentence=sentence[parent],
+            totals=best.total[live],
+            nodes=nodes,
+            words=words,
+        )
 
     def forced_words(
         self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]
     ) -> list[tuple[int, int, float]]:
-        """Row, word and log p where a prefix lasts: only its word may follow, even UNK."""
+        """Row, word and log p for each row inside its prefix: only that word may follow, even UNK."""
         where = [
             (row, self.prefixes[index][at])
             for row, (index, at) in enumerate(zip(sentence, step, strict=True))
@@ -151,21 +156,25 @@ class _Search(Generic[State]):
         return [(row, word, float(log_probs[row, word])) for row, word in where]
 
     def looks(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
-        """The source word of greatest weight; the end symbol is none."""
+        """The source position of most weight, the end symbol excluded."""
         if weights is None:
             return None
         behind = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
         return weights.masked_fill(behind, -1.0).argmax(1)
 
     def candidate(self, node: int, total: float, complete: bool = True) -> Candidate:
+        """The hypothesis that ends in a node."""
         words, looks = self.history.read(node)
         return Candidate(
-            words, total, self.rank(total, len(words) + 1), complete, [] if -1 in looks else looks
+            words=words,
+            log_prob=total,
+            score=self.rank(total, len(words) + 1),
+            complete=complete,
+            looked_at=[] if -1 in looks else looks,
         )
 
     def fallback(self, rows: Rows[State], log_probs: Tensor, mine: Tensor) -> list[Candidate]:
-        """All rows of one sentence, ended where they stand, with the probability of that end in their
-        scores."""
+        """All rows of one sentence, ended where they are, the probability of that end included."""
         where = mine.nonzero()[:, 0].tolist()
         return [
             self.candidate(
@@ -175,6 +184,7 @@ class _Search(Generic[State]):
         ]
 
     def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
+        """The rows of both."""
         if not len(first.sentence) or not len(second.sentence):
             return first if len(first.sentence) else second
         assert first.words is not None and second.words is not None
@@ -185,25 +195,31 @@ class _Search(Generic[State]):
             (first.words, second.words),
         )
         sentence, totals, nodes, words = (torch.cat(pair) for pair in pairs)
-        return Rows(self.model.join([first.state, second.state]), sentence, totals, nodes, words)
+        return Rows(
+            state=self.model.join([first.state, second.state]),
+            sentence=sentence,
+            totals=totals,
+            nodes=nodes,
+            words=words,
+        )
 
 
 @torch.no_grad()
 def search(
     model: StepModel[State],
-    sources: Sequence[Any],
+    sources: Sequence[Source],
     config: BeamConfig,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Candidate]]:
-    """The finished hypotheses of each sentence, best first; at most `beam_size` of them and at least one, in
+    """The finished hypotheses of each sentence, best first, between one and `beam_size` of them; sentences in
     the order of the sources.
 
-    `prefixes`: for each sentence the words its translation has to begin with. About `rows` hypotheses are
-    live at a time; the longest sentences come first. ConfigError for a setting out of its range.
+    `prefixes`: for each sentence the ids that its translation has to begin with. About `rows` hypotheses are
+    live at a time; the longest sentences are searched first. ConfigError for a setting out of range.
     """
     config.check()
     work = _Search(model, sources, config, prefixes)
-    waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one last
+    waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one is last
     room_in_all = config.rows or ROWS
     rows: Rows[State] | None = None
     while waiting or (rows is not None and len(rows.sentence)):
@@ -215,7 +231,8 @@ def search(
             continue
         assert rows is not None
         rows = work.step(rows)
-    nothing = [Candidate([], -math.inf, -math.inf, complete=False)]  # only when no score is a number
+    # Where no score is a number.
+    nothing = [Candidate(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
     return [
         sorted(candidates, key=lambda candidate: -candidate.score) or nothing for candidates in work.finished
     ]
@@ -229,8 +246,8 @@ def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) ->
 
 
 def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As torch.topk of each row, (R, V) -> (R, k) twice, in a third of its time: the k best are among the k
-    columns of greatest maximum when each row is folded, V/16 columns of 16 places."""
+    """As torch.topk of each row, (R, V) -> (R, k) twice, in a third of its time: when each row is folded into
+    V/16 columns of 16 values, the k best are among the k columns with the largest maxima."""
     R, V = scores.shape
     columns = V // FOLD
     if columns < 4 * k:
@@ -251,7 +268,7 @@ def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class Expansion:
-    """The kept continuations of all sentences, grouped by sentence, the best first: each field is (K,)."""
+    """The kept continuations of all sentences, grouped by sentence, the best first. Each field is (K,)."""
 
     parent: Tensor  # row it continues
     word: Tensor
@@ -276,4 +293,4 @@ def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) 
     kept = (torch.arange(total.shape[1], device=total.device) < allowed[:, None]) & (total > -math.inf)
     parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[kept]
     word = words[parent, (flat % each)[kept]]
-    return Expansion(parent, word, total[kept], word == EOS)
+    return Expansion(parent=parent, word=word, total=total[kept], ends=word == EOS)

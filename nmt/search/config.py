@@ -1,4 +1,5 @@
-"""The settings of search and of sampling; without torch, so that options are made of them before it loads."""
+"""The settings of search and of sampling. Options are made from them before torch loads, so it is not
+imported."""
 
 import math
 from dataclasses import dataclass
@@ -6,27 +7,23 @@ from dataclasses import dataclass
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.search import penalties
-from nmt.settings import choice, number
+from nmt.settings import choice, number, setting
 
 
 @dataclass
 class BeamConfig:
-    beam_size: int = number(10, least=1, most=10_000)  # hypotheses kept; as in the papers
-    normalize: str = choice(*penalties.NORMALIZE)  # how lengths are compared
-    max_length_factor: float = number(3.0, above=0, most=1000)  # at most this many words for each source word
-    min_length_factor: float = number(
-        0.0, least=0, most=1000
-    )  # no end before this many words for each source word; the authors' code uses 0.5
-    max_length: int = number(
-        0, least=0, most=1_000_000
-    )  # at most this many words, whatever the source; 0: no such limit
-    min_length: int = number(0, least=0, most=1_000_000)  # no end before this many words
-    allow_unknown: bool = (
-        False  # may UNK be produced? For its replacement by a source word; the papers exclude it
+    """Settings of beam search; the defaults are those of the papers."""
+
+    beam_size: int = number(10, least=1, most=10_000, help="hypotheses kept at each word")
+    normalize: str = choice(
+        *penalties.NORMALIZE, help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
     )
-    rows: int = number(
-        0, least=0
-    )  # live hypotheses in a batch; 0: ROWS, or what nmt.run finds best for the vocabulary
+    max_length_factor: float = number(3.0, above=0, most=1000, help="at most F words for each source word")
+    min_length_factor: float = number(0.0, least=0, most=1000, help="at least F words for each source word")
+    max_length: int = number(0, least=0, most=1_000_000, help="at most N words; 0: no such limit")
+    min_length: int = number(0, least=0, most=1_000_000, help="at least N words")
+    allow_unknown: bool = setting(False, help="let UNK be produced, e.g. to be replaced by a source word")
+    rows: int = number(0, least=0, help="live hypotheses in a batch; 0: as many as suit the vocabulary")
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
@@ -51,20 +48,21 @@ class BeamConfig:
         return max(limit, self.min_length)
 
     def shortest(self, words: int) -> int:
+        """The fewest words of a translation of a source of `words` words."""
         least = max(math.ceil(self.min_length_factor * words), self.min_length)
         return min(least, self.max_length) if self.max_length else least
 
 
 @dataclass
 class SamplingConfig:
-    samples: int = number(1, least=1, most=100_000)  # draws for each sentence
-    temperature: float = number(
-        1.0, least=1e-6, most=1e6
-    )  # p^(1/temperature): below 1 likelier words, above 1 all alike
-    seed: int = number(1, least=0)
-    max_length_factor: float = number(3.0, above=0, most=1000)  # at most this many words for each source word
-    allow_unknown: bool = False  # may UNK be drawn?
-    rows: int = number(100, least=1)  # draws in a batch
+    """Settings of sampling."""
+
+    samples: int = number(1, least=1, most=100_000, help="draws for each sentence")
+    temperature: float = number(1.0, least=1e-6, most=1e6, help="draw from p^(1/T)")
+    seed: int = number(1, least=0, help="of the draws")
+    max_length_factor: float = number(3.0, above=0, most=1000, help="at most F words for each source word")
+    allow_unknown: bool = setting(False, help="let UNK be drawn")
+    rows: int = number(100, least=1, help="draws in a batch")
 
     def check(self) -> None:
         """ConfigError for a value out of range."""

@@ -1,33 +1,32 @@
-"""Translations drawn from the model's own distribution (sections 4.4.3; Table 4.3 sorts such draws by their
+"""Translations drawn from the model's distribution (section 4.4.3; Table 4.3 sorts such draws by their
 probability).
 
-A sentence draws from random numbers of its own, so its samples depend on the seed and its number in the input
+Each sentence has random numbers of its own, so its samples depend on the seed and its number in the input
 alone.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.data.vocab import BOS, EOS, UNK
+from nmt.models.protocols import Source, State, StepModel
 from nmt.search.beam import Candidate, History
 from nmt.search.config import SamplingConfig
-from nmt.search.steps import State, StepModel
 
 
 @torch.no_grad()
 def sample(
-    model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int = 0
+    model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int = 0
 ) -> list[list[Candidate]]:
-    """`samples` draws for each sentence, in the order drawn. `first` is the number of the first sentence in
-    the whole input.
+    """`samples` draws for each sentence, in the order drawn. `first`: the number of the first sentence in the
+    whole input.
 
-    log_prob is the model's, whatever the temperature; score is the same. ConfigError for a setting out of its
+    log_prob and score are the model's log p, whatever the temperature. ConfigError for a setting out of
     range.
     """
     config.check()
@@ -39,7 +38,7 @@ def sample(
 
 
 def _sample(
-    model: StepModel[State], sources: Sequence[Any], config: SamplingConfig, first: int
+    model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int
 ) -> list[list[Candidate]]:
     device, count = model.device, config.samples
     longest = [max(1, math.ceil(config.max_length_factor * len(source))) for source in sources]
@@ -50,15 +49,14 @@ def _sample(
     limits = torch.tensor(longest, device=device).repeat_interleave(count)
     drawn: list[list[Candidate | None]] = [[None] * count for _ in sources]
     history = History()
-    place = torch.arange(
-        len(sources) * count, device=device
-    )  # of each live row: sentence * count + number of the draw
+    # Of each live row: sentence * count + number of the draw.
+    place = torch.arange(len(sources) * count, device=device)
     state = model.reorder(model.start(sources), place // count)
     nodes, totals = torch.full_like(place, -1), torch.zeros(len(place), dtype=torch.float64, device=device)
-    words: Tensor | None = None
+    token_ids: Tensor | None = None
     step = 0
     while len(place):
-        log_probs, state = model.step(state, words)
+        log_probs, state = model.step(state, token_ids)
         at_limit = step >= limits[place]
         uniform = torch.tensor(
             [
@@ -73,18 +71,21 @@ def _sample(
         for row in ends.nonzero()[:, 0].tolist():
             at, total = int(place[row]), float(totals[row])
             drawn[at // count][at % count] = Candidate(
-                history.read(int(nodes[row]))[0], total, total, not bool(at_limit[row])
+                words=history.read(int(nodes[row]))[0],
+                log_prob=total,
+                score=total,
+                complete=not bool(at_limit[row]),
             )
         live = (~ends).nonzero()[:, 0]
-        words, place, totals = chosen[live], place[live], totals[live]
-        nodes = history.append(words, nodes[live], None)
+        token_ids, place, totals = chosen[live], place[live], totals[live]
+        nodes = history.append(token_ids, nodes[live], None)
         state = model.reorder(state, live)
         step += 1
     return [[candidate for candidate in candidates if candidate is not None] for candidates in drawn]
 
 
 def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: bool) -> Tensor:
-    """The word at which the running sum of p^(1/temperature) passes a number of [0, 1): (R, V), (R,) ->
+    """The word at which the cumulative sum of p^(1/temperature) exceeds a number of [0, 1): (R, V), (R,) ->
     (R,)"""
     tempered = log_probs.double() / temperature
     tempered[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
@@ -95,7 +96,7 @@ def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: 
 
 
 def distinct(candidates: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
-    """Each different draw once, with how often it was drawn, the likeliest first."""
+    """Each distinct draw once, with its count, the likeliest first."""
     counts = Counter(tuple(candidate.words) for candidate in candidates)
     by_words = {tuple(candidate.words): candidate for candidate in candidates}
     return sorted(

@@ -1,17 +1,17 @@
-"""What search asks of a model: four methods and a state that the caller holds. Ensembles of models answer the
-same questions."""
+"""Ensembles: several models that answer as one. What search asks of a model is `StepModel` of
+nmt/models/protocols.py."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
+from nmt.models.protocols import AnyStepModel, StepModel
 
-State = TypeVar("State")
+__all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
 
 @dataclass
@@ -24,67 +24,35 @@ class Reading:
         return len(self.ids[0])
 
 
-class StepModel(Protocol[State]):
-    """Anything that can be asked for the next word. Translators are; so are ensembles and language models.
-
-    Good: lp, state = model.step(state, words); state = model.reorder(state, rows)
-    Bad:  model.step(old_state, ...) after reorder: rows of a state and of `words` belong together.
-    """
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def start(self, sources: Sequence[Any]) -> State:
-        """One row for each source sentence, before the first word."""
-        ...
-
-    def step(self, state: State, words: Tensor | None) -> tuple[Tensor, State]:
-        """log p of every next word after `words` (R,), None before the first: (R, V), natural logarithm."""
-        ...
-
-    def reorder(self, state: State, rows: Tensor) -> State:
-        """The state whose row i is row rows[i] of the given one; rows may repeat or be missing."""
-        ...
-
-    def join(self, states: Sequence[State]) -> State:
-        """The rows of all states, one below the other."""
-        ...
-
-    def attention(self, state: State) -> Tensor | None:
-        """Where each row of the state looked at its last step: weights (R, L) over source words, the end
-        symbol among them."""
-        ...
-
-
 class Ensemble:
     """Several models with one target vocabulary: the mean of their probabilities. Sources are Readings."""
 
-    def __init__(self, models: Sequence[StepModel[Any]]) -> None:
+    def __init__(self, models: Sequence[AnyStepModel]) -> None:
         self.models = list(models)
 
     @property
     def device(self) -> torch.device:
         return self.models[0].device
 
-    def start(self, sources: Sequence[Reading]) -> list[Any]:
+    def start(self, sources: Sequence[Reading]) -> list[object]:
         return [
             model.start([source.ids[number] for source in sources])
             for number, model in enumerate(self.models)
         ]
 
-    def step(self, state: list[Any], words: Tensor | None) -> tuple[Tensor, list[Any]]:
-        answers = [model.step(part, words) for model, part in zip(self.models, state, strict=True)]
+    def step(self, state: list[object], token_ids: Tensor | None) -> tuple[Tensor, list[object]]:
+        answers = [model.step(part, token_ids) for model, part in zip(self.models, state, strict=True)]
         return mean_log_probs([log_probs for log_probs, _ in answers]), [part for _, part in answers]
 
-    def reorder(self, state: list[Any], rows: Tensor) -> list[Any]:
+    def reorder(self, state: list[object], rows: Tensor) -> list[object]:
         return [model.reorder(part, rows) for model, part in zip(self.models, state, strict=True)]
 
-    def join(self, states: Sequence[list[Any]]) -> list[Any]:
+    def join(self, states: Sequence[list[object]]) -> list[object]:
         return [
             model.join(parts) for model, parts in zip(self.models, zip(*states, strict=True), strict=True)
         ]
 
-    def attention(self, state: list[Any]) -> Tensor | None:
+    def attention(self, state: list[object]) -> Tensor | None:
         """That of the first model: positions are those of its reading."""
         return self.models[0].attention(state[0])
 

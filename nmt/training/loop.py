@@ -23,8 +23,8 @@ from nmt import checkpoint, fastmath, run_directory, settings
 from nmt.data.batches import Batch, BatchStream
 from nmt.data.running import Chunk, ChunkStream
 from nmt.errors import CheckpointError, ConfigError, UserError
-from nmt.lm.model import LanguageModel
-from nmt.models.translator import Translator
+from nmt.lm.protocols import LanguageModel
+from nmt.models.registry import AnyModel
 from nmt.run_directory import DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
 from nmt.settings import choice, number
 from nmt.training.optimizers import OPTIMIZERS, SCHEDULES, clip, rate_of, scheduled, set_rate
@@ -121,7 +121,7 @@ class Job:
 
     directory: Path
     config: TrainingConfig
-    model: Translator | LanguageModel
+    model: AnyModel | LanguageModel
     optimizer: Optimizer
     stream: BatchStream | ChunkStream
     dev: DevSet | DevText | None

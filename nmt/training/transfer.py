@@ -1,7 +1,7 @@
 """Start from the weights of another run: the same vocabulary (fine-tuning) or another one (parent to child,
 Zoph et al. 2016)."""
 
-import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,70 +10,71 @@ from torch import Tensor
 from nmt.checkpoint import SavedRun
 from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
-from nmt.layers.characters import CharacterWords
-from nmt.models.translator import Translator
-
-log = logging.getLogger(__name__)
-
-SOURCE_ROWS = ("encoder.embedding.weight",)  # parameters with one row a word
-TARGET_ROWS = ("decoder.embedding.weight", "decoder.output.words", "decoder.output.words_bias")
-CHARACTER_ROWS = "encoder.embedding.characters"
+from nmt.models.protocols import WordParameters
+from nmt.models.registry import AnyModel
 
 
 @dataclass
 class Transfer:
-    copied: int  # parameters of the model, in numbers, that came from the parent
+    """What of a model came from its parent."""
+
+    copied: int  # numbers of the model's parameters that came from the parent
     total: int
     source_words: int  # words of the child that the parent knows
     target_words: int
     left: list[str]  # names of parameters that do not fit and stay as they were
 
 
-def transfer(model: Translator, vocabs: tuple[Vocab, Vocab], parent: SavedRun) -> Transfer:
-    """Copy what fits into `model`: equal shapes whole, rows of words that both vocabularies hold word by
-    word.
+def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: SavedRun) -> Transfer:
+    """Copy what fits into `model`: parameters of equal shape as a whole, those of words or characters row by
+    row, where both models know the word.
 
-    ConfigError when nothing but words fits: the two models have no part in common.
+    ConfigError when no parameter fits.
     """
-    source, target = (
-        shared_rows(parent.source_words.words, vocabs[0].words),
-        shared_rows(parent.target_words.words, vocabs[1].words),
-    )
-    theirs, copied, left = parent.model.state_dict(), 0, []
+    ours = rows_of(model, vocabs)
+    theirs = rows_of(parent.model, (parent.source_words, parent.target_words))
+    weights, copied, left = parent.model.state_dict(), 0, []
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            rows = source if name in SOURCE_ROWS else target if name in TARGET_ROWS else None
-            if name == CHARACTER_ROWS and isinstance(parent.model.encoder.embedding, CharacterWords):
-                rows = shared_rows(symbols(parent.model), symbols(model))
+            given = weights.get(name)
+            rows = shared_rows(theirs[name], ours[name]) if name in ours and name in theirs else None
             if (
-                name not in theirs
-                or theirs[name].shape[1:] != parameter.shape[1:]
-                or (rows is None and theirs[name].shape != parameter.shape)
+                given is None
+                or given.shape[1:] != parameter.shape[1:]
+                or (rows is None and given.shape != parameter.shape)
             ):
                 left.append(name)
             elif rows is None:
-                parameter.copy_(theirs[name])
+                parameter.copy_(given)
                 copied += parameter.numel()
             else:
-                parameter[rows[1]] = theirs[name][rows[0]]
+                parameter[rows[1]] = given[rows[0]]
                 copied += len(rows[1]) * parameter[0].numel()
     if len(left) == len(list(model.named_parameters())):
         raise ConfigError(
             f"init_from: no parameter of {parent.directory} fits this model; give it the same model section"
         )
-    return Transfer(copied, sum(p.numel() for p in model.parameters()), len(source[0]), len(target[0]), left)
-
-
-def shared_rows(theirs: list[str], ours: list[str]) -> tuple[Tensor, Tensor]:
-    """Places in both lists of the entries that both hold"""
-    place = {word: row for row, word in enumerate(theirs)}
-    pairs = [(place[word], row) for row, word in enumerate(ours) if word in place]
-    return torch.tensor([a for a, _ in pairs], dtype=torch.long), torch.tensor(
-        [b for _, b in pairs], dtype=torch.long
+    source, target = (
+        len(shared_rows(a.words, b.words)[0])
+        for a, b in zip((parent.source_words, parent.target_words), vocabs, strict=True)
+    )
+    return Transfer(
+        copied=copied,
+        total=sum(parameter.numel() for parameter in model.parameters()),
+        source_words=source,
+        target_words=target,
+        left=left,
     )
 
 
-def symbols(model: Translator) -> list[str]:
-    """The characters of a character encoder by row; its four markers first."""
-    assert isinstance(model.encoder.embedding, CharacterWords)
-    return ["\0pad", "\0begin", "\0end", "\0other", *model.encoder.embedding.symbols]
+def rows_of(model: AnyModel, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
+    """Parameter name -> the words or characters of its rows; nothing for a model that cannot tell."""
+    return model.rows_of(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
+
+
+def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Positions in both lists of the entries that both have."""
+    row_of = {word: row for row, word in enumerate(theirs)}
+    pairs = [(row_of[word], row) for row, word in enumerate(ours) if word in row_of]
+    parent = torch.tensor([a for a, _ in pairs], dtype=torch.long)
+    return parent, torch.tensor([b for _, b in pairs], dtype=torch.long)

@@ -12,12 +12,9 @@ from nmt.data.corpus import Corpus
 from nmt.data.running import ChunkStream, running
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
-from nmt.lm.cslm import CSLM
-from nmt.lm.model import LanguageModel
-from nmt.lm.multiscale import MultiscaleLM
-from nmt.lm.recurrent import RecurrentLM
-from nmt.models.translator import Translator
-from nmt.scoring import batches
+from nmt.layers.batch_scores import batches
+from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
+from nmt.models.registry import AnyModel
 from nmt.search.beam import BeamConfig, search
 
 BATCH = 64
@@ -34,7 +31,7 @@ class DevSet:
     target: TextPipeline
     words: Vocab
 
-    def score(self, model: Translator, beam_size: int) -> "DevScore":
+    def score(self, model: AnyModel, beam_size: int) -> "DevScore":
         return DevScore(
             dev_cost(model, self.pairs), dev_bleu(model, self, beam_size) if beam_size else math.nan
         )
@@ -48,12 +45,12 @@ class DevText:
 
     def score(self, model: LanguageModel, beam_size: int) -> "DevScore":
         """The cost alone. A model that carries its state reads the text in 16 tracks, each from a fresh
-        state: a trace more than in one."""
-        if not isinstance(model, CSLM) and model.carries:
-            return DevScore(running_cost(model, self.corpus), math.nan)
-        return DevScore(
-            dev_cost(model, [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]), math.nan
-        )
+        state, which costs slightly more than one track."""
+        if model.carries:
+            assert isinstance(model, RunningTextModel)
+            return DevScore(cost=running_cost(model, self.corpus), bleu=math.nan)
+        texts = [((), self.corpus.pair(row)[1]) for row in range(len(self.corpus))]
+        return DevScore(cost=dev_cost(model, texts), bleu=math.nan)
 
 
 @dataclass
@@ -66,17 +63,18 @@ class DevScore:
         return math.exp(min(self.cost, 700.0))
 
 
-def running_cost(model: RecurrentLM | MultiscaleLM, corpus: Corpus, tracks: int = TRACKS) -> float:
+def running_cost(model: RunningTextModel, corpus: Corpus, tracks: int = TRACKS) -> float:
     """Mean -log p of a unit of running text, end symbols included."""
-    total, units, carried = 0.0, 0, None
+    total, units = 0.0, 0
+    carried: Carried = None
     for chunk in ChunkStream(running(corpus), tracks, STEPS).batches(0):
-        scores, carried = model.score_chunk(chunk.to(model.device), carried)
+        scores, carried = model.score_running(chunk.to(model.device), carried)
         total -= float(scores.double().sum())
         units += chunk.target_tokens
     return total / units
 
 
-def dev_cost(model: Translator | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) -> float:
+def dev_cost(model: AnyModel | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) -> float:
     """Mean -log p of a target word, end symbols included."""
     total, words = 0.0, 0
     with torch.no_grad():
@@ -87,13 +85,13 @@ def dev_cost(model: Translator | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]
     return total / words
 
 
-def dev_bleu(model: Translator, dev: DevSet, beam_size: int) -> float:
+def dev_bleu(model: AnyModel, dev: DevSet, beam_size: int) -> float:
     found = search(model, [source for source, _ in dev.pairs], BeamConfig(beam_size=beam_size))
     texts = [dev.target.text(dev.words.decode(candidates[0].words), tokenized=True) for candidates in found]
     return metrics.corpus_bleu(texts, [dev.references], tokenize="none").score
 
 
-def validate(model: Translator | LanguageModel, dev: DevSet | DevText, beam_size: int) -> DevScore:
+def validate(model: AnyModel | LanguageModel, dev: DevSet | DevText, beam_size: int) -> DevScore:
     """Cost and, unless beam_size is 0, BLEU. The model comes back in the mode it was in."""
     training = model.training
     model.eval()

@@ -25,7 +25,7 @@ for part in val test_2016_flickr; do
 done
 for name in control cslm recurrent both; do
     for method in kbmira mert; do
-        smt-tune-nbest -q --nbest $out/val.$name.gz --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method $method \
+        smt-tune-nbest -q --n-best $out/val.$name.gz --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method $method \
             $([ $method = kbmira ] && echo --runs 3) -o $out/$name.$method.weights > $out/$name.$method.tuning
         for part in val test_2016_flickr; do
             smt-rescore -q $out/$part.$name.gz -s "$data/corpus/$part.tok.en" -w $out/$name.$method.weights -b $out/$part.$name.$method

@@ -1,4 +1,4 @@
-"""A 5-gram model of text read from its end, the control of this recipe: reverse_lm.py TEXT > ARPA"""
+"""A 5-gram model of reversed sentences, the control of this recipe: reverse_lm.py TEXT > ARPA"""
 
 import sys
 
@@ -7,4 +7,4 @@ from nmt.lm import arpa, kneser_ney
 
 if __name__ == "__main__":
     sentences = (files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1]))
-    arpa.write(kneser_ney.estimate(sentences, kneser_ney.KneserNeyConfig(5)), "-")
+    arpa.write(kneser_ney.estimate(sentences, kneser_ney.KneserNeyConfig(order=5)), "-")

@@ -29,7 +29,7 @@ absolute=$out/$row.moses.ini
 sed "s#path=\([^/ ]*\)#path=$folder/\1#" "$plain" > "$absolute"
 [ -s "$out/$row.moses/moses.ini" ] || smt-moses tune "$absolute" -i "$data/dev.en" -r "$data/dev.fr" --working-dir "$out/$row.moses" --threads "$workers" --iterations 10
 for part in dev test; do
-    [ -s "$out/$row.$part.nbest" ] || smt-moses decode "$out/$row.moses/moses.ini" -i "$data/$part.en" -o "$out/$row.$part.1best" --nbest "$out/$row.$part.nbest" --threads "$workers"
+    [ -s "$out/$row.$part.nbest" ] || smt-moses decode "$out/$row.moses/moses.ini" -i "$data/$part.en" -o "$out/$row.$part.1best" --n-best-list "$out/$row.$part.nbest" --threads "$workers"
     lists=$out/$row.$part.nbest
     if [ -n "$neural" ] && [ ! -s "$lists.cslm" ]; then
         smt-rescore "$lists" -s "$data/$part.en" -f "$neural" --assume-normalized --decoder-weights "$out/$row.moses/moses.ini" -o "$lists.cslm"
@@ -37,7 +37,7 @@ for part in dev test; do
 done
 suffix=$([ -n "$neural" ] && echo .cslm || true)
 for seed in 1 2 3; do
-    smt-tune-nbest -q --nbest "$out/$row.dev.nbest$suffix" -r "$data/dev.fr" --init "$out/$row.moses/moses.ini" --seed $seed -o "$out/$row.seed-$seed.weights"
+    smt-tune-nbest -q --n-best "$out/$row.dev.nbest$suffix" -r "$data/dev.fr" --init "$out/$row.moses/moses.ini" --seed $seed -o "$out/$row.seed-$seed.weights"
     for part in dev test; do
         smt-rescore -q "$out/$row.$part.nbest$suffix" -s "$data/$part.en" -w "$out/$row.seed-$seed.weights" -b "$out/$row.seed-$seed.$part"
     done

@@ -54,7 +54,7 @@ say() { printf '\n== %s\n' "$*"; }
 done_() { [ -s "$1" ]; }
 
 say "model: alignment, tables, language model"
-smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr" ${lm_text:+--lm-text "$lm_text"} --memory 2000
+smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr" ${lm_text:+--lm-text "$lm_text"} --memory 2
 
 say "networks"
 if [ -z "$networks" ]; then

@@ -9,7 +9,7 @@ for part in val test_2016_flickr; do
     smt-rescore "$data/out/$part.100best.segalign.gz" -s "$data/corpus/$part.tok.en" -f translation=runs/multi30k --workers 2 \
         --decoder-weights "$data/moses.tuned.ini" -o $out/$part.sentence
 done
-smt-tune-nbest -q --nbest $out/val.sentence --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method kbmira --runs 3 \
+smt-tune-nbest -q --n-best $out/val.sentence --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method kbmira --runs 3 \
     -o $out/sentence.weights > $out/sentence.tuning
 smt-rescore -q $out/test_2016_flickr.sentence -s "$data/corpus/test_2016_flickr.tok.en" -w $out/sentence.weights -b $out/sentence.test
 nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" -b $out/full.control.test -t $out/sentence.test --bleu-tokenize none

@@ -1,5 +1,5 @@
-"""Table 4.1: for each row BLEU of three seeds, mean, and the paired bootstrap of each seed against the
-baseline's: table.py ROWS REFERENCE ROW ..."""
+"""Table 4.1: for each row the BLEU of three seeds, their mean, and the paired bootstrap of each seed against
+the baseline with the same seed: table.py FOLDER REFERENCE ROW ..., the baseline first."""
 
 import sys
 from pathlib import Path
@@ -18,18 +18,10 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
         for name in names
         for seed in SEEDS
     }
-    print(
-        "\t".join(
-            [
-                "row",
-                *(f"seed {seed}" for seed in SEEDS),
-                "mean",
-                "gain",
-                *(f"p of seed {seed}" for seed in SEEDS),
-            ]
-        )
-    )
-    first, told = 0.0, list[str]()
+    seeds = [f"seed {seed}" for seed in SEEDS]
+    print("\t".join(["row", *seeds, "mean", "gain", *(f"p of {seed}" for seed in seeds)]))
+    first = 0.0
+    notes: list[str] = []
     for name in names:
         scores, chances = [], []
         for seed in SEEDS:
@@ -38,17 +30,14 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
                 scores.append(corpus_bleu(ours, references, "none").score)
                 chances.append("")
                 continue
-            rows, told = paired_bootstrap(["baseline", "row"], [base, ours], references, "none")
+            rows, notes = paired_bootstrap(["baseline", "row"], [base, ours], references, "none")
             scores.append(rows[1].bleu)
             chances.append(f"{rows[1].p:.3f}")
         mean = sum(scores) / len(scores)
         first = first or mean
-        print(
-            "\t".join(
-                [name, *(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - first:+.2f}", *chances]
-            )
-        )
-    print(f"# BLEU on {reference}; p against {names[0]} with the same seed; {told[0] if told else ''}")
+        columns = [*(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - first:+.2f}"]
+        print("\t".join([name, *columns, *chances]))
+    print(f"# BLEU on {reference}; p against {names[0]} with the same seed; {notes[0] if notes else ''}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ for part in dev test; do
 done
 for name in scored union; do
     for method in kbmira mert; do
-        smt-tune-nbest -q --nbest "$here/dev.$name" -r "$data/dev.fr" --method $method --runs 3 -o "$here/$name.$method.weights" > "$here/$name.$method.tuning"
+        smt-tune-nbest -q --n-best "$here/dev.$name" -r "$data/dev.fr" --method $method --runs 3 -o "$here/$name.$method.weights" > "$here/$name.$method.tuning"
         for part in dev test; do smt-rescore -q "$here/$part.$name" -s "$data/$part.en" -w "$here/$name.$method.weights" -b "$here/$part.$name.$method"; done
     done
 done

@@ -3,11 +3,10 @@ lines.
 
     python recipes/properties/corpus.py multi30k --long OUT [--smt FILE]
 
-multi30k and tatoeba are read from $NMT_DATA; `generated` is the quickstart's grammar. With --long 1 to 4
-neighbouring lines become one, in train, dev and test; train is cut twice, in different places, so that it has
-as many words for fewer beginnings. Lines of fewer than 5 or more than 60 words on either side are left out.
---smt names the output of another system for the test lines: it is joined in the same way and written as
-test.smt.
+multi30k and tatoeba are read from $NMT_DATA; `generated` is the quickstart's grammar. With --long, 1 to 4
+neighboring lines are joined to one, in train, dev and test; train is joined twice, at different places, to
+make up for its fewer lines. Lines with fewer than 5 or more than 60 words on either side are left out. --smt
+names another system's output for the test lines, which is joined in the same way and written as test.smt.
 """
 
 import argparse
@@ -21,10 +20,10 @@ from pathlib import Path
 from nmt import files
 from nmt.data.tokenize import Tokenizer
 from nmt.errors import UserError
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 
 SHORTEST, LONGEST, MOST = 5, 60, 4
-PASSES = 2  # of train
+PASSES = 2  # over train
 SEED = 5
 Row = tuple[str, ...]  # source, target, and for test perhaps the output of another system
 
@@ -33,14 +32,13 @@ def data() -> Path:
     folder = os.environ.get("NMT_DATA", "")
     if not folder or not Path(folder).is_dir():
         raise UserError(
-            "set NMT_DATA to the folder that holds multi30k/ and tatoeba-enfr/, or take the corpus "
-            "`generated`"
+            "set NMT_DATA to the folder of multi30k/ and tatoeba-enfr/, or use the corpus `generated`"
         )
     return Path(folder)
 
 
 def plain(line: str) -> str:
-    """Tokens without Moses' escapes"""
+    """The tokens of a line without Moses' escapes."""
     return " ".join(map(unescape, files.split_words(line)))
 
 
@@ -75,7 +73,7 @@ CORPORA = {"multi30k": multi30k, "tatoeba": tatoeba, "generated": generated}
 
 
 def joined(rows: Sequence[Row], rng: random.Random) -> Iterator[Row]:
-    """1 to 4 neighbours, each number equally likely, as one line; every row is in one line."""
+    """Consecutive rows joined in groups of 1 to 4, each size equally likely."""
     start = 0
     while start < len(rows):
         group = rows[start : start + rng.randint(1, MOST)]

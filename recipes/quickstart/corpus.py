@@ -4,8 +4,7 @@ of the test set.
     python recipes/quickstart/corpus.py runs/quickstart/corpus
 
 No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test
-set by its most
-frequent translation in the training text, by the grammar's own word alignment.
+set by its most frequent translation in the training text, according to the grammar's own word alignment.
 """
 
 import argparse
@@ -21,8 +20,7 @@ SEED = 7
 
 
 def sentences(writer: Writer, count: int) -> list[Pair]:
-    """`count` pairs with different sources. Short sentences are likelier, as in real text, but none is
-    rare."""
+    """`count` pairs with distinct sources. Short sentences are more likely, as in real text."""
     found: dict[str, Pair] = {}
     while len(found) < count:
         words = min(38, 3 + int(writer.random.expovariate(1 / 8)))
@@ -32,8 +30,8 @@ def sentences(writer: Writer, count: int) -> list[Pair]:
 
 
 def lexicon(pairs: list[Pair]) -> dict[str, str]:
-    """Each source word's most frequent translation, ties to the smaller: the target words that the same mark
-    joins to it."""
+    """The most frequent translation of each source word, the smaller of equals: target words with the same
+    mark."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         targets: dict[int, list[str]] = defaultdict(list)
@@ -42,8 +40,7 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
         sources = Counter(mark for _, mark in pair.source)
         for word, mark in pair.source:
             joined = targets[mark]
-            # In a block of several words each source word stands for one target word, the middle of the
-            # block.
+            # In a block of several source words, each stands for the middle word of its target side.
             counts[word.lower()][
                 joined[len(joined) // 2] if sources[mark] > 1 and joined else " ".join(joined)
             ] += 1
@@ -53,13 +50,13 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
 
 
 def word_for_word(pair: Pair, words: dict[str, str]) -> str:
+    """The baseline's translation; unknown words are copied."""
     tokens = [words.get(word.lower(), word) for word, _ in pair.source]
     return text([(token, 0) for token in tokens if token])
 
 
 def phrase_pairs(pairs: list[Pair]) -> list[str]:
-    """Neighbouring words and their translations, counted: a table in Moses' format, sorted as Moses wants
-    it."""
+    """Phrases of up to three words and their translations: a table in Moses' format and order."""
     counts: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
         for start in range(len(pair.source)):

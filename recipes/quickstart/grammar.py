@@ -1,19 +1,17 @@
-"""A small English-French grammar that writes a parallel corpus with its word alignment. Seeded: same seed,
-same sentences.
+"""A small English-French grammar that writes a parallel corpus with its word alignment; the same seed gives
+the same sentences.
 
 It has what makes translation more than a dictionary: agreement in gender and number, adjectives before or
-after the noun,
-negation and object pronouns around the verb, elision and contraction, idioms of several words, ambiguous
-words whose
-translation hangs on the context (bank, light, know, play, run, leave), rare names, and sentences of 3 to 40
-words.
+after the noun, negation and object pronouns around the verb, elision and contraction, idioms of several
+words, ambiguous words whose translation depends on the context (bank, light, know, play, run, leave), rare
+names, and sentences of 3 to 40 words.
 """
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from words import (
+from vocabulary import (
     ADJECTIVES,
     GAMES,
     IDIOMS,
@@ -34,28 +32,29 @@ from words import (
     VOWELS,
 )
 
-Token = tuple[str, int]  # a word and its mark
+Tokens = list[tuple[str, int]]  # words and their marks
 
 
 @dataclass
 class Pair:
-    """Tokens of a sentence and its translation; equal numbers mark words that translate each other."""
+    """A sentence and its translation; words with equal marks translate each other."""
 
-    source: list[Token] = field(default_factory=list)
-    target: list[Token] = field(default_factory=list)
+    source: Tokens = field(default_factory=list)
+    target: Tokens = field(default_factory=list)
 
 
 @dataclass
 class Noun:
-    """A noun phrase: its words on both sides, and what a verb has to know of it."""
+    """A noun phrase on both sides, and what a verb needs to know of it."""
 
-    source: list[Token]
-    target: list[Token]
+    source: Tokens
+    target: Tokens
     person: int  # 0 je, 1 il or elle, 2 nous, 3 ils
     definite: bool = False
 
 
 def vowel(word: str) -> bool:
+    """Does a word begin with a vowel, or a silent h?"""
     return word[0].lower() in VOWELS
 
 
@@ -82,13 +81,13 @@ class Writer:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def both(self, english: str, french: str) -> tuple[list[Token], list[Token]]:
-        """An expression of several words as one block."""
+    def both(self, english: str, french: str) -> tuple[Tokens, Tokens]:
+        """An expression of several words with one mark."""
         mark = self.number()
         return [(word, mark) for word in english.split()], [(word, mark) for word in french.split()]
 
     def name(self) -> Noun:
-        """Zipf's law: the first names are frequent, most are rare, and some occur once."""
+        """A name; by Zipf's law a few are frequent, most are rare, and some occur once."""
         rank = min(int(self.random.paretovariate(0.7)) - 1, len(self.names) - 1)
         source, target = self.both(self.names[rank], self.names[rank])
         return Noun(source, target, 1)
@@ -129,9 +128,8 @@ class Writer:
             target = [*target, *contract("de", other.target, mark)]
         return Noun(source, target, 3 if many else 1, definite=True)
 
-    def determine(
-        self, source: list[Token], target: list[Token], many: bool, gender: str
-    ) -> tuple[list[Token], list[Token]]:
+    def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
+        """A noun with its article, possessive or demonstrative."""
         mark = self.number()
         start = vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
@@ -150,7 +148,7 @@ class Writer:
         return [(kind, mark), *source], [(french, mark), *target]
 
     def bank(self) -> Noun:
-        """The bank of the river is a rive, any other a banque."""
+        """The bank of a river is a rive, any other a banque."""
         the, bank = self.number(), self.number()
         source, target = [("the", the), ("bank", bank)], [("la", the)]
         if self.chance(0.5):
@@ -176,13 +174,13 @@ class Writer:
             (1, self.play),
             (1, self.idiom),
         ]
-        makers = [make for _, make in options]
-        return self.random.choices(makers, [weight for weight, _ in options])[0](subject)
+        weights, makers = [weight for weight, _ in options], [maker for _, maker in options]
+        return self.random.choices(makers, weights)[0](subject)
 
     def predicate(
         self, subject: Noun, verb: list[str], object_pronoun: tuple[str, str] | None = None
     ) -> Pair:
-        """Subject, verb and what stands around it: tense, negation, pronoun."""
+        """A subject with its verb in some tense, perhaps negated or with an object pronoun."""
         base, third, past, *french = verb
         forms, participle = french[:4], french[4]
         is_past, negative = self.chance(0.35), self.random.choices(["", "not", "never"], [0.7, 0.22, 0.08])[0]
@@ -229,7 +227,7 @@ class Writer:
         return self.predicate(subject, self.random.choice(INTRANSITIVE))
 
     def play(self, subject: Noun) -> Pair:
-        """One plays DU piano and AUX cartes."""
+        """In French, one plays DU piano but AUX cartes."""
         pair = self.predicate(subject, PLAY)
         english, french = self.random.choice(INSTRUMENTS + GAMES)
         source, target = self.both(("the " if (english, french) in INSTRUMENTS else "") + english, french)
@@ -238,7 +236,7 @@ class Writer:
     def idiom(self, subject: Noun) -> Pair:
         base, third, past, rest, french, owners, tail = self.random.choice(IDIOMS)
         pair = self.predicate(subject, [base, third, past, *french.split()])
-        owner = owners.split("|")[subject.person] + " " if owners else ""
+        owner = owners.split()[subject.person] + " " if owners else ""
         source, target = self.both(rest, owner + tail)
         return Pair(pair.source + source, pair.target + target)
 
@@ -278,7 +276,7 @@ class Writer:
         return Pair(pair.source + source + other.source, pair.target + link)
 
     def sentence(self, words: int) -> Pair:
-        """A sentence of at least `words` words, when the grammar gets there, and at most 40."""
+        """A sentence of about `words` words or more, at most 40."""
         while True:
             pair = self.clause()
             while len(pair.source) < words:
@@ -291,7 +289,7 @@ class Writer:
                 return Pair([*pair.source, (".", mark)], [*pair.target, (".", mark)])
 
 
-def contract(word: str, target: list[Token], mark: int) -> list[Token]:
+def contract(word: str, target: Tokens, mark: int) -> Tokens:
     """de + le = du, de + les = des, de + un = d'un."""
     first, first_mark = target[0]
     if first in ("le", "les"):
@@ -301,7 +299,7 @@ def contract(word: str, target: list[Token], mark: int) -> list[Token]:
     return [("d'" if vowel(first) else word, mark), *target]
 
 
-def elide(word: str, target: list[Token], mark: int) -> list[Token]:
+def elide(word: str, target: Tokens, mark: int) -> Tokens:
     """que + il = qu'il, si + il = s'il (but si elle)."""
     first = target[0][0]
     if word == "que" and vowel(first):
@@ -311,7 +309,7 @@ def elide(word: str, target: list[Token], mark: int) -> list[Token]:
     return [(word, mark), *target]
 
 
-def text(tokens: list[Token]) -> str:
+def text(tokens: Tokens) -> str:
     """As people write: no blank before the full stop or after an apostrophe, a capital first."""
     line = " ".join(word for word, _ in tokens).replace("' ", "'").replace(" .", ".")
     return line[0].upper() + line[1:]

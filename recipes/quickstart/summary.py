@@ -1,4 +1,4 @@
-"""What the quickstart has shown: sample translations, scored phrases, what to try next, and a summary as the
+"""The results of the quickstart: sample translations, scored phrases, what to try next, and a summary in the
 last lines."""
 
 import argparse
@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt import files
 from nmt.metrics import corpus_bleu
 
-SAMPLES = (4, 9, 15, 25)  # words: one sentence of about each length
+SAMPLES = (4, 9, 15, 25)  # words: one sentence of about each of these lengths
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
   nmt-translate {out}/model --input {corpus}/test.en --n-best 5 | head
   nmt-score {out}/model --source {corpus}/dev.en --target {corpus}/dev.fr --word-scores | head
   nmt-train recipes/quickstart/train.yaml run=runs/lstm model.cell=lstm
-(the commands lie in .venv/bin; your own corpus: copy recipes/quickstart/train.yaml and change the paths)
+(the commands are in .venv/bin; for your own corpus, copy recipes/quickstart/train.yaml and change the paths)
 
 == summary"""
     )

@@ -1,8 +1,7 @@
-"""Fetch the corpora of a list, going on where an interrupted download stopped: download.py CORPORA.tsv DIR
-[NAME ...]
+"""Download the corpora of a list, resuming interrupted downloads: download.py CORPORA.tsv DIR [NAME ...]
 
-DIR/checksums.tsv records the SHA-256 of each file at its first download. It is checked from then on; none is
-known beforehand.
+DIR/checksums.tsv records the SHA-256 of each file at its first download, since none is known in advance; it
+is checked from then on.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from nmt.errors import DataError, UserError
 
 BLOCK = 1 << 20
 TRIES = 5
-PAUSE = 2.0  # seconds before another try, twice as long each time
+PAUSE = 2.0  # seconds before the second try, doubled for each further one
 
 
 def main(listing: str, folder: Path, names: list[str]) -> None:
@@ -25,17 +24,15 @@ def main(listing: str, folder: Path, names: list[str]) -> None:
     rows = read_list(listing)
     unknown = set(names) - {name for name, _ in rows}
     if unknown:
-        raise DataError(
-            f"{listing}: no corpus {sorted(unknown)[0]}, expected one of "
-            f"{', '.join(name for name, _ in rows)}"
-        )
+        known = ", ".join(name for name, _ in rows)
+        raise DataError(f"{listing}: no corpus {sorted(unknown)[0]}, expected one of {known}")
     for name, address in rows:
         if not names or name in names:
             fetch(name, address, folder)
 
 
 def read_list(path: str) -> list[tuple[str, str]]:
-    """Name and address of each corpus."""
+    """The name and address of each corpus. DataError for a line with fewer columns."""
     rows = []
     for number, line in enumerate(files.read_lines(path), 1):
         if line and not line.startswith("#"):
@@ -47,7 +44,8 @@ def read_list(path: str) -> list[tuple[str, str]]:
 
 
 def fetch(name: str, address: str, folder: Path) -> None:
-    """A whole file, with the checksum that its first download had."""
+    """Download a file unless it exists, and check or record its checksum. UserError when it cannot be
+    downloaded, DataError for another checksum."""
     target = folder / address.rpartition("/")[2]
     known = checksums(folder)
     if not target.exists():
@@ -55,15 +53,15 @@ def fetch(name: str, address: str, folder: Path) -> None:
         pause = PAUSE
         for attempt in range(1, TRIES + 1):
             try:
-                go_on(address, part)
+                resume(address, part)
                 break
             except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
                 if attempt == TRIES or (
                     isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404, 410)
                 ):
                     raise UserError(
-                        f"{address}: cannot download ({error}); what is there stays in {part}, and the same "
-                        "command goes on from it"
+                        f"{address}: cannot download ({error}); {part} keeps what has arrived, and the same "
+                        "command resumes from it"
                     ) from error
                 time.sleep(pause)
                 pause *= 2
@@ -77,22 +75,21 @@ def fetch(name: str, address: str, folder: Path) -> None:
         print(f"{name}\t{target}\t{found}\trecorded")
     elif known[target.name] != found:
         raise DataError(
-            f"{target}: its SHA-256 is {found[:16]}..., but {known[target.name][:16]}... was recorded at "
-            "its "
-            "first download; remove it to fetch it anew"
+            f"{target}: its SHA-256 is {found[:16]}..., but {known[target.name][:16]}... was recorded at its "
+            "first download; remove it to download it again"
         )
     else:
         print(f"{name}\t{target}\t{found}\tchecked")
 
 
-def go_on(address: str, part: Path) -> None:
-    """The rest of a file. A server that cannot send a part of it sends all."""
+def resume(address: str, part: Path) -> None:
+    """Download the rest of a file, or all of it from a server that cannot send a part."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         answer = urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing is left: it was complete
+        if error.code == 416 and have:  # it was complete
             return
         raise
     with answer:
@@ -108,6 +105,7 @@ def go_on(address: str, part: Path) -> None:
 
 
 def checksums(folder: Path) -> dict[str, str]:
+    """The recorded checksum of each file."""
     path = folder / "checksums.tsv"
     if not path.exists():
         return {}
@@ -115,6 +113,7 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
+    """SHA-256 in hexadecimal."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -53,13 +53,13 @@ say "3/7  select what is like the news: pairs by both sides (348 million words),
 data=$out/data
 mkdir -p "$data"
 for part in dev test; do for l in en fr; do cp -f "$text/$part.$l.tok" "$data/$part.$l"; done; done
-[ -s "$data/train.fr" ] || smt-select -d "$data/dev.en" "$data/dev.fr" -g "$text/clean.en" "$text/clean.fr" -o "$data/train.en" "$data/train.fr" --words "$parallel_words"
+[ -s "$data/train.fr" ] || smt-select --in-domain "$data/dev.en" "$data/dev.fr" -g "$text/clean.en" "$text/clean.fr" -o "$data/train.en" "$data/train.fr" --words "$parallel_words"
 [ -s "$text/lm-pool.fr" ] || cat "$text/clean.fr" "$text/mono.fr.tok" > "$text/lm-pool.fr"
-[ -s "$data/lm.fr" ] || smt-select -d "$data/dev.fr" -g "$text/lm-pool.fr" -o "$data/lm.fr" --words "$lm_words"
+[ -s "$data/lm.fr" ] || smt-select --in-domain "$data/dev.fr" -g "$text/lm-pool.fr" -o "$data/lm.fr" --words "$lm_words"
 
 say "4/7  phrase-based model"
 report=$out/table-4.1
-[ -s "$report/model/moses.ini" ] || smt-train "$report/model" -s "$data/train.en" -t "$data/train.fr" --lm-text "$data/lm.fr" --memory 16000
+[ -s "$report/model/moses.ini" ] || smt-train "$report/model" -s "$data/train.en" -t "$data/train.fr" --lm-text "$data/lm.fr" --memory 16
 
 say "5/7  networks of Table 4.1, on $devices device(s)"
 networks=$out/networks

@@ -1,8 +1,9 @@
-"""Texts out of downloaded archives, one pair of plain files a kind: unpack.py CORPORA.tsv DOWNLOADS OUT
+"""Extract texts from downloaded archives, a pair of files for each kind: unpack.py CORPORA.tsv DOWNLOADS OUT
 
-OUT/parallel.en OUT/parallel.fr   all parallel corpora      OUT/mono.fr   monolingual text
-OUT/dev.en OUT/dev.fr             newstest2012 and 2013     OUT/test.en OUT/test.fr   newstest2014, out of its
-SGML
+OUT/parallel.en OUT/parallel.fr   all parallel corpora
+OUT/mono.fr                       monolingual text
+OUT/dev.en OUT/dev.fr             newstest2012 and 2013
+OUT/test.en OUT/test.fr           newstest2014, from its SGML
 """
 
 import gzip
@@ -28,7 +29,7 @@ def main(listing: str, downloads: Path, out: Path) -> None:
             kind, _, address, members = line.split("\t")
             archive = downloads / address.rpartition("/")[2]
             if not archive.exists():
-                raise DataError(f"{archive}: not there; run download.py first")
+                raise DataError(f"{archive}: does not exist; run download.py first")
             for member in members.split(" "):
                 language = "en" if ".en" in member.rpartition("/")[2] else "fr"
                 parts.setdefault(f"{kind}.{language}", []).append((archive, member))
@@ -40,22 +41,23 @@ def main(listing: str, downloads: Path, out: Path) -> None:
 
 
 def copy(archive: Path, member: str, sink: files.Output) -> None:
-    """The lines of a member; a file that is no archive is itself the member."""
+    """Write the lines of a member; a file that is not an archive is itself the member."""
     if not tarfile.is_tarfile(archive):
         with open(archive, "rb") as stream:
             lines(stream, member, sink)
         return
     with tarfile.open(archive) as box:
         try:
-            packed = box.extractfile(member)
+            found = box.extractfile(member)
         except KeyError:
-            packed = None
-        if packed is None:
+            found = None
+        if found is None:
             raise DataError(f"{archive}: has no file {member}; it has {', '.join(box.getnames()[:6])} ...")
-        lines(packed, member, sink)
+        lines(found, member, sink)
 
 
 def lines(stream: IO[bytes], member: str, sink: files.Output) -> None:
+    """Write the text of a member: the lines of gzip, the segments of SGML, or the file as it is."""
     if member.endswith(".gz"):
         with gzip.open(stream) as unpacked:
             shutil.copyfileobj(unpacked, sink.stream)

@@ -1,11 +1,10 @@
-"""smt-align: word alignments of a parallel text, both directions and their symmetrization."""
+"""smt-align: word alignments of a parallel text in both directions, symmetrized."""
 
 import argparse
 import logging
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
@@ -13,57 +12,23 @@ from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
 from smt_bridge import alignment
 from smt_bridge.config import TrainConfig
+from smt_bridge.symmetrize import Links
 
-if TYPE_CHECKING:
-    from smt_bridge.symmetrize import Links
-
-log = logging.getLogger("nmt.align")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser(
-        "smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first."
-    )
-    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized text")
-    parser.add_argument(
-        "--target", "-t", type=Input, required=True, metavar="FILE", help="its translation, line by line"
-    )
-    options.add_output(parser)
-    add_setting(parser, TrainConfig, "method", help="which model; of package sil-thot")
-    add_setting(parser, TrainConfig, "symmetrization", help="how the two directions become one")
-    parser.add_argument(
-        "--forward",
-        type=Input,
-        metavar="FILE",
-        default=None,
-        help="instead of a model: points of one direction, of any tool, source word first",
-    )
-    parser.add_argument(
-        "--reverse",
-        type=Input,
-        metavar="FILE",
-        default=None,
-        help="and of the other direction, source word first too",
-    )
-    parser.add_argument(
-        "--forward-output",
-        type=Output,
-        metavar="FILE",
-        default=None,
-        help="write the first direction too (source to target)",
-    )
-    parser.add_argument("--reverse-output", type=Output, metavar="FILE", default=None, help="and the second")
-    options.add_quiet(parser)
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("smt-align", args.quiet)
     if bool(args.forward) != bool(args.reverse):
         raise ConfigError("--forward and --reverse go together")
     if not args.forward:
-        alignment.thot()  # before any reading
+        alignment.ALIGNERS[args.method].check()
     begin = time.monotonic()
     sources, targets = alignment.read_texts(args.source, args.target)
     forward, reverse = given(args, sources, targets) if args.forward else trained(args, sources, targets)
@@ -74,14 +39,41 @@ def command(argv: Sequence[str] | None) -> None:
     files.write_text(args.output, map(alignment.line_of, both))
     log.info(
         "%s sentence pairs, %s links, %.0f s (%s, %s)",
-        f"{len(both):,}", f"{sum(map(len, both)):,}", time.monotonic() - begin,
-        "given" if args.forward else args.method, args.symmetrization,
-    )  # fmt: skip
+        f"{len(both):,}",
+        f"{sum(map(len, both)):,}",
+        time.monotonic() - begin,
+        "given" if args.forward else args.method,
+        args.symmetrization,
+    )
+
+
+def parser() -> options.Parser:
+    made = options.Parser(
+        "smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first."
+    )
+    made.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized text")
+    made.add_argument(
+        "--target", "-t", type=Input, required=True, metavar="FILE", help="its translation, line by line"
+    )
+    options.add_output(made)
+    add_setting(made, TrainConfig, "method")
+    add_setting(made, TrainConfig, "symmetrization")
+
+    def add(name: str, kind: type[str], what: str) -> None:
+        made.add_argument(name, type=kind, metavar="FILE", default=None, help=what)
+
+    add("--forward", Input, "instead of training: points of one direction from any tool, source word first")
+    add("--reverse", Input, "and of the other direction, source word first too")
+    add("--forward-output", Output, "also write the first direction (source to target)")
+    add("--reverse-output", Output, "and the second")
+    options.add_quiet(made)
+    return made
 
 
 def trained(
     args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
-) -> "tuple[list[Links], list[Links]]":
+) -> tuple[list[Links], list[Links]]:
+    """Both directions from the models of a method."""
     skipped = sum(
         max(len(a), len(b)) > alignment.LONGEST or not a or not b
         for a, b in zip(sources, targets, strict=True)
@@ -97,8 +89,9 @@ def trained(
 
 def given(
     args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
-) -> "tuple[list[Links], list[Links]]":
-    """DataError for a file of another number of lines, or with points outside the sentences."""
+) -> tuple[list[Links], list[Links]]:
+    """Both directions from files. DataError for a different number of lines, or points outside the
+    sentences."""
     found = []
     for path in (args.forward, args.reverse):
         links = list(alignment.read(path))

@@ -98,7 +98,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 def check_markup(decoder: "Decoder", path: str) -> None:
     """Read a regular file through once, so that a mistake in its markup is reported before hours of work."""
-    for number, line in enumerate(files.again(path), 1):
+    for number, line in enumerate(files.preview(path), 1):
         decoder.marked(line, f"{path}:{number}")
 
 

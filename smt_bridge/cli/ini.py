@@ -1,5 +1,4 @@
-"""smt-ini: look at, check and edit a moses.ini; num-features and weights move together, all other bytes
-stay."""
+"""smt-ini: show, check and edit a moses.ini; num-features and weights change together, other bytes stay."""
 
 import argparse
 import sys
@@ -7,7 +6,7 @@ from collections.abc import Sequence
 
 from nmt import files
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input
+from nmt.cli.arguments import Input, positive
 from nmt.errors import ConfigError, UserError
 from smt_bridge import moses_ini, weights
 from smt_bridge.check_system import problems
@@ -15,60 +14,12 @@ from smt_bridge.moses_ini import Ini
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser("smt-ini", "Show, check and edit a moses.ini.")
-    actions = parser.add_subparsers(
-        dest="action", required=True, metavar="ACTION", parser_class=options.Action
-    )
-    show_parser = actions.add_parser(
-        "show",
-        help="features, numbers of scores, weights, paths",
-        description="Features, numbers of scores, weights and paths.",
-    )
-    show_parser.add_argument("ini", type=Input, metavar="INI")
-    check_parser = actions.add_parser(
-        "check",
-        help="compare it with its tables",
-        description="What Moses would refuse or silently get wrong; exit status 2 when there is anything.",
-    )
-    check_parser.add_argument("ini", type=Input, metavar="INI")
-    check_parser.add_argument(
-        "--root", default=".", metavar="DIR", help="the folder in which Moses will be started"
-    )
-    check_parser.add_argument("--quick", action="store_true", help="only the first line of each table")
-    add_parser = edit(actions, "add-feature", "more scores for a table, or a whole new feature")
-    where = add_parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
-    where.add_argument(
-        "--line", help="a whole new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'"
-    )
-    add_parser.add_argument(
-        "--weight",
-        type=arguments.real(),
-        action="append",
-        required=True,
-        help="weight of a new score; as many as there are new scores",
-    )
-    add_parser.add_argument("--path", type=Input, help="the table that has the new columns")
-    remove_parser = edit(actions, "remove-feature", "one score of a table less, or a whole feature")
-    remove_parser.add_argument("--name", required=True, help="the feature")
-    remove_parser.add_argument(
-        "--column", type=options.positive, help="only this score of it, counted from 1"
-    )
-    remove_parser.add_argument("--path", type=Input, help="the table without that column")
-    set_parser = edit(actions, "set-weights", "take weights from a tuner")
-    set_parser.add_argument(
-        "--weights",
-        "-w",
-        type=Input,
-        required=True,
-        metavar="FILE",
-        help="lines 'Name= v v', or another moses.ini",
-    )
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("smt-ini", getattr(args, "quiet", False))
     ini = moses_ini.read(args.ini)
     if args.action == "show":
@@ -83,17 +34,62 @@ def command(argv: Sequence[str] | None) -> None:
             out.write("\n".join(changed(args, ini).lines))
 
 
-def edit(
-    actions: "argparse._SubParsersAction[options.Action]", name: str, what: str
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-    parser.add_argument("ini", type=Input, metavar="INI")
-    options.add_output(parser)
-    options.add_quiet(parser)
-    return parser
+def parser() -> options.Parser:
+    made = options.Parser("smt-ini", "Show, check and edit a moses.ini.")
+    actions = made.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=options.Action)
+
+    def add(name: str, what: str, description: str = "") -> argparse.ArgumentParser:
+        text = description or f"{what[0].upper()}{what[1:]}."
+        action = actions.add_parser(name, help=what, description=text)
+        action.add_argument("ini", type=Input, metavar="INI")
+        return action
+
+    add("show", "features, numbers of scores, weights, paths")
+    check = add(
+        "check",
+        "compare it with its tables",
+        "What Moses would refuse or silently get wrong; exit status 2 if there is anything.",
+    )
+    check.add_argument("--root", default=".", metavar="DIR", help="the folder in which Moses will be started")
+    check.add_argument("--quick", action="store_true", help="read only the first line of each table")
+    add_feature_options(add("add-feature", "more scores for a table, or a whole new feature"))
+    remove = add("remove-feature", "remove one score of a table, or a whole feature")
+    remove.add_argument("--name", required=True, help="the feature")
+    remove.add_argument("--column", type=positive, help="only this score of it, counted from 1")
+    remove.add_argument("--path", type=Input, help="the table without that column")
+    weights = add("set-weights", "take weights from a tuner")
+    weights.add_argument(
+        "--weights",
+        "-w",
+        type=Input,
+        required=True,
+        metavar="FILE",
+        help="lines 'Name= v v', or another moses.ini",
+    )
+    for name in ("add-feature", "remove-feature", "set-weights"):
+        options.add_output(actions.choices[name])
+        options.add_quiet(actions.choices[name])
+    return made
+
+
+def add_feature_options(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
+    where.add_argument(
+        "--line", help="a whole new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'"
+    )
+    parser.add_argument(
+        "--weight",
+        type=arguments.real(),
+        action="append",
+        required=True,
+        help="weight of a new score; repeated for each new score",
+    )
+    parser.add_argument("--path", type=Input, help="the table that has the new columns")
 
 
 def show(ini: Ini) -> None:
+    """Print a table of the features."""
     print("name\ttype\tscores\tweights\tpath")
     for feature in ini.features:
         values = ini.weights.get(feature.name)
@@ -102,6 +98,7 @@ def show(ini: Ini) -> None:
 
 
 def changed(args: argparse.Namespace, ini: Ini) -> Ini:
+    """The ini after the action that the options ask for."""
     if args.action == "set-weights":
         return moses_ini.set_weights(ini, weights.read(args.weights))
     if args.action == "remove-feature":

@@ -42,6 +42,13 @@ class Progress:
             self.told = time.monotonic()
             log.info("%s", self.line())
 
+    def reach(self, done: int, total: int) -> None:
+        """The job has done this many units, of a total that is known only now."""
+        self.total = total
+        if self.bar is not None:
+            self.bar.total = total
+        self.add(done - self.done)
+
     @property
     def rate(self) -> float:
         """Units a second of this start."""

@@ -18,7 +18,7 @@ from nmt.cli.arguments import Input, Output
 from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError, UserError
 from nmt.nbest import Hypothesis
-from nmt.phrase_table import escape
+from nmt.text.escapes import escape
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress
 from smt_bridge.features.spec import NETWORKS, Settings, Spec, parse

@@ -1,4 +1,4 @@
-"""smt-tune: the weights of a phrase-based model, found by decoding a development set again and again."""
+"""smt-tune: tune the weights of a phrase-based model by decoding a development set again and again."""
 
 import argparse
 import hashlib
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,77 +15,32 @@ from nmt import files, locks, manifest, settings
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, DataError
+from smt_bridge import ini_paths, moses_ini
+from smt_bridge import weights as weight_files
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
-from smt_bridge.config import TuneConfig
+from smt_bridge.moses_ini import Ini
+from smt_bridge.weights import Weights
 
 if TYPE_CHECKING:
-    from smt_bridge.decoder.decoder import Translation
-    from smt_bridge.moses_ini import Ini
+    from smt_bridge.decoder.decoder import Decoder, Translation
+    from smt_bridge.decoder.system import System
     from smt_bridge.tuning.loop import Tuning
     from smt_bridge.tuning.pool import Floats
-    from smt_bridge.weights import Weights
 
-log = logging.getLogger("nmt.tune")
+log = logging.getLogger(__name__)
+
+# Options of the decoder that bear on the lists, besides those of the search; tune.json keeps their values.
+DECODING = ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser(
-        "smt-tune",
-        "Tune a model for BLEU on a development set: decode it, tune on all n-best lists so far, decode "
-        "again; the weights of the best decoding are "
-        "kept. Started again after an interruption it goes on where it was.",
-    )
-    parser.add_argument("model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
-    parser.add_argument(
-        "--source",
-        "-s",
-        type=Input,
-        required=True,
-        metavar="FILE",
-        help="development text, tokenized (and escaped) as the model",
-    )
-    parser.add_argument(
-        "--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="its translations"
-    )
-    parser.add_argument(
-        "--output",
-        "-o",
-        type=Output,
-        default=None,
-        metavar="INI",
-        help="tuned configuration; default: moses.tuned.ini beside the model's ini",
-    )
-    parser.add_argument(
-        "--work",
-        type=Output,
-        default=None,
-        metavar="DIR",
-        help="lists and weights of every iteration; default: OUTPUT.tuning",
-    )
-    add_setting(
-        parser, TuneConfig, "method", help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking"
-    )
-    parser.add_argument(
-        "--n-best",
-        type=options.positive,
-        default=100,
-        metavar="K",
-        help="different translations of a sentence in each list",
-    )
-    add_setting(parser, TuneConfig, "iterations", help="decodings at most")
-    add_setting(parser, TuneConfig, "patience", help="stop after so many decodings without a better BLEU")
-    add_setting(parser, TuneConfig, "restarts", help="random starts of mert in each iteration")
-    add_setting(parser, TuneConfig, "seed", help="of random starts and orders")
-    final = "tune N times more on all lists, with other seeds: WORK/seed-1.weights ..."
-    parser.add_argument("--final-seeds", type=arguments.integer(0), default=0, metavar="N", help=final)
-    decoding.add_search(parser)
-    options.add_quiet(parser)
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("smt-tune", args.quiet, times=True)
     if "-" in (args.source, *args.reference):
         raise ConfigError("the texts are read more than once; give files, not -")
@@ -97,130 +53,209 @@ def command(argv: Sequence[str] | None) -> None:
         tune(args, places)
 
 
+def parser() -> options.Parser:
+    from smt_bridge.cli.tuners import add_tuner
+    from smt_bridge.tuning.config import TuneConfig
+
+    made = options.Parser(
+        "smt-tune",
+        "Tune a model for BLEU on a development set: decode it, tune on all n-best lists so far, decode "
+        "again. The weights with the best decoding are kept. An interrupted tuning resumes when it is "
+        "started again.",
+    )
+    made.add_argument("model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
+    made.add_argument(
+        "--source",
+        "-s",
+        type=Input,
+        required=True,
+        metavar="FILE",
+        help="development text, tokenized (and escaped) as for the model",
+    )
+    made.add_argument(
+        "--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="its translations"
+    )
+    made.add_argument(
+        "--output",
+        "-o",
+        type=Output,
+        default=None,
+        metavar="INI",
+        help="the tuned moses.ini; default: moses.tuned.ini beside the model's",
+    )
+    made.add_argument(
+        "--work",
+        type=Output,
+        default=None,
+        metavar="DIR",
+        help="folder for the lists and weights of every iteration; default: OUTPUT.tuning",
+    )
+    made.add_argument(
+        "--n-best",
+        type=options.positive,
+        default=100,
+        metavar="K",
+        help="different translations of each sentence in a list",
+    )
+    add_setting(made, TuneConfig, "iterations")
+    add_setting(made, TuneConfig, "patience")
+    final = "finally tune N times on all lists, with seeds 1 to N: WORK/seed-1.weights ..."
+    made.add_argument("--final-seeds", type=arguments.integer(0), default=0, metavar="N", help=final)
+    add_tuner(made)
+    decoding.add_search(made)
+    options.add_quiet(made)
+    return made
+
+
 @dataclass
 class Places:
+    """What is read and written."""
+
     ini: str
     output: Path
     work: Path
-    start: "Ini"  # the model's ini, with paths that the output's folder can use
+    start: Ini  # the model's ini, with paths that are valid in the folder of the output
 
 
 def places_of(args: argparse.Namespace) -> Places:
-    """Where to read and write. ConfigError when the output is the model's ini or one of its tables."""
-    from smt_bridge import ini_paths, moses_ini
+    """ConfigError when an output is the model's ini or one of its tables."""
     from smt_bridge.decoder.system import ini_of
 
     path = ini_of(args.model)
-    output = Path(args.output or Path(path).parent / "moses.tuned.ini")
+    folder = Path(path).parent
+    output = Path(args.output or folder / "moses.tuned.ini")
     work = Path(args.work or f"{output}.tuning")
     ini = moses_ini.read(path)
     decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])
-    beside = output.parent.resolve() == Path(path).parent.resolve()
-    return Places(path, output, work, ini if beside else ini_paths.whole(ini, [".", str(Path(path).parent)]))
+    beside = output.parent.resolve() == folder.resolve()
+    start = ini if beside else ini_paths.whole(ini, [".", str(folder)])
+    return Places(ini=path, output=output, work=work, start=start)
 
 
 def tune(args: argparse.Namespace, places: Places) -> None:
-    from smt_bridge.decoder.decoder import Decoder
+    """Run the loop; write the best weights, and what other seeds make of the lists."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning import pool as pools
-    from smt_bridge.tuning.bleu import References
 
-    config = arguments.settings_of(TuneConfig, args, threads=args.workers)
-    settings.check(config)
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
-    references = [References([files.split_words(text) for text in row]) for row in zip(*texts, strict=True)]
+    decoder = decoder_for(args, sources)
+    tuning = open_tuning(args, places, decoder, [*sources, *(line for text in texts for line in text)])
+    start = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
+    reason = loop.run(tuning, start, partial(translations, args, decoder, sources), loop.references_of(texts))
+    whole = partial(whole_weights, decoder.system, tuning.names)
+    write(args, tuning, places, whole)
+    final_seeds(args, tuning, places.work, whole)
+    best = tuning.best()
+    score = 100 * tuning.iterations[best].bleu
+    count = len(tuning.iterations)
+    log.info(
+        "%s; the best of %d iterations is %d: BLEU %.2f; %s", reason, count, best + 1, score, places.output
+    )
+    print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
+
+
+def decoder_for(args: argparse.Namespace, sources: Sequence[str]) -> "Decoder":
+    """The decoder, once every line of the development text is known to be acceptable to it."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load(args, args.n_best, True)
-    for number, line in enumerate(
-        sources, 1
-    ):  # bad tags and lines that are too long, before the first is decoded
-        decoder.marked(line, f"{args.source}:{number}")
-    system, search = decoder.system, decoder.settings
-    names = pools.columns(system.sizes)
+    for number, line in enumerate(sources, 1):
+        decoder.marked(line, f"{args.source}:{number}")  # bad tags, lines that are too long
+    return decoder
+
+
+def open_tuning(
+    args: argparse.Namespace, places: Places, decoder: "Decoder", texts: Sequence[str]
+) -> "Tuning":
+    """The folder of the tuning, new or resumed. `texts`: all lines of the development set. ConfigError when
+    the folder belongs to another tuning."""
+    from smt_bridge.cli.tuners import tuner_of
+    from smt_bridge.tuning import loop
+    from smt_bridge.tuning import pool as pools
+    from smt_bridge.tuning.config import TuneConfig
+
+    config, tuner = arguments.settings_of(TuneConfig, args), tuner_of(args)
+    settings.check(config)
+    names = pools.columns(decoder.system.sizes)
     if not names:
         raise ConfigError(f"{places.ini}: every feature has tuneable=false; nothing to tune")
-    told = {
-        "model": manifest.digest(places.ini), "rows": system.table.rows, "lines": len(sources),
+    search = decoder.settings
+    sentences = len(texts) // (1 + len(args.reference))
+    recorded = {
+        "model": manifest.digest(places.ini),
+        "rows": decoder.system.table.rows,
+        "lines": sentences,
         "n_best": args.n_best,
-        "texts": hashlib.sha256("\n".join([*sources,
-        *(line for text in texts for line in text)]).encode()).hexdigest(), "stack": search.stack,
-        "table_limit": search.table_limit, "distortion_limit": search.distortion_limit,
-        "beam": search.beam_threshold, "neural_beam": args.neural_beam,
-        **{name: getattr(args, name) for name in ("max_phrase_length", "early_distortion_cost",
-        "drop_unknown", "mark_unknown", "xml_input")},
+        "texts": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+        "stack": search.stack,
+        "table_limit": search.table_limit,
+        "distortion_limit": search.distortion_limit,
+        "beam": search.beam_threshold,
+        "neural_beam": args.neural_beam,
+        **{name: getattr(args, name) for name in DECODING},
         "xml_brackets": " ".join(args.xml_brackets or ()),
-    }  # fmt: skip
-    loop.open_folder(places.work, told, config)
-    tuning = loop.Tuning(places.work, names, len(sources), config)
-
-    def decode(weights: "Weights") -> "Generator[Translation]":
-        new = Decoder(system, decoder.config, weights, decoder.networks)
-        found = new.translate_all(iter(sources), args.workers, args.source)
-        with Progress(len(sources), "sentences", args.quiet) as progress, closing(found) as translations:
-            for translation in translations:
-                yield translation
-                progress.add(1)
-
-    def whole(point: "Floats") -> "Weights":
-        """The weights of the tuned features, with those scores that are not tuneable."""
-        made = system.with_weights(pools.to_weights(names, point))
-        return {name: made[name] for name in system.sizes}
-
-    reason = loop.run(tuning, pools.from_weights(names, system.tuneable_weights()), decode, references)
-    write(args, tuning, places, whole)
-    best = tuning.best()
-    score = 100 * tuning.iterations[best].bleu
-    log.info(
-        "%s; iteration %d of %d is the best: BLEU %.2f; %s",
-        reason,
-        best + 1,
-        len(tuning.iterations),
-        score,
-        places.output,
+    }
+    loop.open_folder(places.work, recorded, config, tuner)
+    return loop.Tuning(
+        folder=places.work,
+        names=names,
+        sentences=sentences,
+        config=config,
+        tuner=tuner,
+        threads=args.workers,
     )
-    print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
+
+
+def translations(
+    args: argparse.Namespace, decoder: "Decoder", sources: Sequence[str], weights: Weights
+) -> "Generator[Translation]":
+    """The development text decoded with other weights."""
+    from smt_bridge.decoder.decoder import Decoder
+
+    new = Decoder(decoder.system, decoder.config, weights, decoder.networks)
+    found = new.translate_all(iter(sources), args.workers, args.source)
+    with Progress(len(sources), "sentences", args.quiet) as progress, closing(found):
+        for translation in found:
+            yield translation
+            progress.add(1)
+
+
+def whole_weights(system: "System", names: Sequence[str], values: "Floats") -> Weights:
+    """The weights of the tuned features by name, with those of their scores that are not tuneable."""
+    from smt_bridge.tuning.pool import to_weights
+
+    made = system.with_weights(to_weights(names, values))
+    return {name: made[name] for name in system.sizes}
 
 
 def write(
     args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Callable[[Floats], Weights]"
 ) -> None:
-    """The best weights, the tuned ini, and what other seeds make of the lists."""
-    from smt_bridge import moses_ini
-    from smt_bridge import weights as weight_files
-
+    """The best weights, as a file of their own and in the tuned ini."""
     best = tuning.best()
     found = tuning.iterations[best]
     weights = whole(found.weights)
-    header = [
-        (
-            f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
-            f"{best + 1} of {len(tuning.iterations)}"
-        )
-    ]
-    weight_files.write(places.work / "weights", weights, header)
+    header = (
+        f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
+        f"{best + 1} of {len(tuning.iterations)}"
+    )
+    weight_files.write(places.work / "weights", weights, [header])
     tuned = moses_ini.set_weights(places.start, weights)
     with files.Writing(str(places.output)) as out:
-        out.write("\n".join([f"# {header[0]}", *tuned.lines]))
-    final_seeds(args, tuning, places.work, whole)
+        out.write("\n".join([f"# {header}", *tuned.lines]))
 
 
 def final_seeds(
     args: argparse.Namespace, tuning: "Tuning", work: Path, whole: "Callable[[Floats], Weights]"
 ) -> None:
-    """The tuner again on the last pool, with seeds 1, 2, ...: how far its randomness goes."""
-    from smt_bridge import weights as weight_files
-
+    """Tune again on the last pool with seeds 1, 2, ...: how much the result depends on the seed."""
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
             point = tuning.next_weights(seed)
-            weight_files.write(
-                path,
-                whole(point.weights),
-                [f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"],
-            )
+            header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
+            weight_files.write(path, whole(point.weights), [header])
         log.info("seed %d: %s", seed, path)
 
 

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import checkpoint
+from nmt.checkpoint import SavedLM
 from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
-from nmt.lm.cslm import CSLM, first_layer_table, ngram_scores, ngrams
-from nmt.phrase_table import unescape
+from nmt.lm.cslm import ngrams
+from nmt.lm.protocols import NgramNetwork, NgramScores, NormalizedScores
+from nmt.text.escapes import unescape
 from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.search import CANDIDATES, FULL, MIX, Limits, State, add, begin, expand_from
@@ -35,14 +37,13 @@ class Network:
     """A CSLM of an ini. Words are unescaped, and each is one unit of the model."""
 
     name: str
-    run: Any  # SavedLM
-    normalized: bool  # take log Z as 0
+    run: SavedLM
+    scores: NgramScores
     ids: dict[str, int]
-    table: Any  # of the first layer, made once
 
     @property
     def order(self) -> int:
-        return int(self.run.model.order)
+        return self.scores.order
 
     def number(self, word: str) -> int:
         found = self.ids.get(word)
@@ -53,11 +54,11 @@ class Network:
                     f"{self.run.directory}: splits words into subwords; searching needs a model of whole "
                     "words"
                 )
-            found = self.ids[word] = int(self.run.words.encode(units)[0])
+            found = self.ids[word] = self.run.words.encode(units)[0]
         return found
 
     def score(self, contexts: Int64s, words: Int64s) -> NDArray[np.float64]:
-        return ngram_scores(self.run.model, contexts, words, self.normalized, self.table)
+        return self.scores.score(contexts, words)
 
 
 def load(system: System) -> list[Network]:
@@ -65,16 +66,17 @@ def load(system: System) -> list[Network]:
     found = []
     for line in system.neural:
         run = checkpoint.load_lm(line.path, "best", "cpu")
-        if not isinstance(run.model, CSLM):
+        if not isinstance(run.model, NgramNetwork):
             raise ConfigError(
                 f"{line.path}: {line.name} has to be a CSLM; use other language models to rescore n-best "
                 "lists (smt-rescore)"
             )
-        if line.normalized and not run.config.normalizer:
+        if line.normalized and not (isinstance(run.model, NormalizedScores) and run.model.normalizer):
             raise ConfigError(
                 f"{line.path}: normalized=true, but this model was not trained with lm.normalizer"
             )
-        found.append(Network(line.name, run, line.normalized, {}, first_layer_table(run.model)))
+        scores = run.model.ngram_scores(line.normalized, keep_tables=True)
+        found.append(Network(name=line.name, run=run, scores=scores, ids={}))
     return found
 
 

@@ -234,7 +234,7 @@ def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
 def load_lm(path: str, cache: Cache | None = None) -> Any:
     """An ARPA file as an automaton, or a binary file of KenLM, which only the plain decoder reads."""
     if not Path(path).is_file() or not arpa.is_arpa(path):
-        return count.load(path)
+        return count.load_count_model(path)
 
     def make() -> CountLM:
         model = arpa.read(path)

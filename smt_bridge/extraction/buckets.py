@@ -1,8 +1,8 @@
-"""An external sort by distribution: rows are spread over files by the first columns of their keys; each file
-is sorted in memory.
+"""An external sort by distribution: rows are spread over files by the first columns of their keys, and each
+file is sorted in memory.
 
-Files are in order, so that sorted files one after the other are the sorted whole. A file that has become too
-large for memory is spread again.
+The files are in order: concatenated once sorted, they are the sorted whole. A file that is too large for
+memory is spread again.
 """
 
 import shutil
@@ -16,7 +16,7 @@ Array = NDArray[np.uint64]
 
 
 class Buckets:
-    """Rows of `columns` 64-bit numbers in files of a folder, split at values of one column."""
+    """Rows of `columns` 64-bit numbers in files of a folder, split at the values `splitters` of a column."""
 
     def __init__(self, folder: Path, columns: int, splitters: Array, by: int = 0) -> None:
         self.folder, self.columns, self.splitters, self.by = folder, columns, splitters, by
@@ -24,7 +24,7 @@ class Buckets:
         self.rows = np.zeros(len(splitters) + 1, np.int64)
 
     def add(self, rows: Array) -> None:
-        """Append rows (N, columns), each to its file."""
+        """Append rows (N, columns) to their files."""
         where = np.searchsorted(self.splitters, rows[:, self.by], "right")
         for bucket in np.unique(where):
             part = rows[where == bucket]
@@ -33,22 +33,24 @@ class Buckets:
             self.rows[bucket] += len(part)
 
     def path(self, bucket: int) -> Path:
+        """The file of a bucket."""
         return self.folder / f"{bucket:05d}"
 
     def read(self, bucket: int) -> Array:
+        """The rows of a bucket: (N, columns)"""
         if not self.rows[bucket]:
             return np.zeros((0, self.columns), np.uint64)
         return np.fromfile(self.path(bucket), np.uint64).reshape(-1, self.columns)
 
     def pieces(self, bucket: int, rows: int) -> Iterator[Array]:
-        """A file in pieces of so many rows."""
+        """A file in pieces of at most this many rows."""
         with open(self.path(bucket), "rb") as stream:
             while len(piece := np.fromfile(stream, np.uint64, rows * self.columns)):
                 yield piece.reshape(-1, self.columns)
 
     def walk(self, most: int, keys: int) -> Iterator[Array]:
-        """All rows in order of files, each of at most `most` rows as far as the first `keys` columns can tell
-        rows apart; files are deleted once read."""
+        """All rows, file by file in order, at most `most` at a time as far as the first `keys` columns
+        distinguish rows; files are deleted once read."""
         for bucket in range(len(self.rows)):
             if self.rows[bucket] > most:
                 yield from self.again(bucket, most, keys)
@@ -57,7 +59,7 @@ class Buckets:
             self.path(bucket).unlink(missing_ok=True)
 
     def again(self, bucket: int, most: int, keys: int) -> Iterator[Array]:
-        """Spread a file that is too large, by the next column where all its rows are equal in this one."""
+        """Spread a file that is too large, by the first column in which its rows differ."""
         for by in range(self.by, keys):
             sample = np.concatenate(
                 [piece[:: max(1, len(piece) // 1000), by] for piece in self.pieces(bucket, most)]
@@ -74,12 +76,12 @@ class Buckets:
                 yield from inner.walk(most, keys)
                 return
             shutil.rmtree(inner.folder)
-        yield self.read(bucket)  # one key alone: nothing tells its rows apart
+        yield self.read(bucket)  # all rows have the same key
 
 
 def quantiles(values: Array, parts: int) -> Array:
-    """Values that cut a sample into parts of about the same size, and the numbers after them, so that a
-    frequent value is a part by itself."""
+    """Values that cut a sample into parts of about equal size, and their successors, so that a frequent value
+    gets a part of its own."""
     if not len(values):
         return np.zeros(0, np.uint64)
     ordered = np.sort(values)

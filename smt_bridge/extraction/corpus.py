@@ -1,7 +1,7 @@
 """A word-aligned corpus in blocks of sentences, words as numbers.
 
-Numbers follow the bytes of word + blank, and the end of a phrase has the number of the word `|||`: then
-phrases sort as lines of a table sort under LC_ALL=C. Number 0 is nothing: padding, or the word NULL of
+Numbers are in the order of the bytes of word + blank, and the end of a phrase has the number of the word
+`|||`, so that phrases sort like the lines of a table under LC_ALL=C. Number 0 is padding, or the word NULL of
 lexical weights.
 """
 
@@ -19,8 +19,8 @@ END = b"|||"
 Int32s = NDArray[np.int32]
 
 
-class Words:
-    """The words of one side."""
+class SideVocab:
+    """The vocabulary of one side of the corpus, and the number of each word."""
 
     def __init__(self, found: set[str]) -> None:
         coded = sorted((word.encode() for word in found), key=lambda word: word + b" ")
@@ -35,23 +35,24 @@ class Words:
 
     @property
     def bits(self) -> int:
+        """Bits of a number in a packed key."""
         return max(4, len(self.words).bit_length())
 
 
 @dataclass
 class Survey:
-    """What a first reading tells."""
+    """The result of a first reading."""
 
-    source: Words
-    target: Words
-    pairs: int
-    tokens: int
+    source: SideVocab
+    target: SideVocab
+    pairs: int  # of sentences
+    tokens: int  # of both sides
 
 
 @dataclass
 class Block:
-    """Sentence pairs one after the other: words source[source_cut[i] : source_cut[i + 1]], links
-    points[point_cut[i] : point_cut[i + 1]]."""
+    """Concatenated sentence pairs: pair i has the words source[source_cut[i] : source_cut[i + 1]] and the
+    links points[point_cut[i] : point_cut[i + 1]]."""
 
     source: Int32s
     source_cut: NDArray[np.int64]
@@ -62,8 +63,8 @@ class Block:
 
 
 def survey(source: str, target: str, aligned: str) -> Survey:
-    """Read everything once. DataError for unequal files, points outside sentences, words that tables cannot
-    hold."""
+    """Read everything once. DataError for unequal files, points outside sentences, or words that tables
+    cannot hold."""
     sides: tuple[set[str], set[str]] = (set(), set())
     number = tokens = 0
     for number, (left, right, points) in enumerate(files.parallel(source, target, aligned), 1):
@@ -79,10 +80,11 @@ def survey(source: str, target: str, aligned: str) -> Survey:
         tokens += len(pair[0]) + len(pair[1])
     if not tokens or not all(sides):
         raise DataError(f"{source if not sides[0] else target}: no words, expected a parallel text")
-    return Survey(Words(sides[0]), Words(sides[1]), number, tokens)
+    return Survey(source=SideVocab(sides[0]), target=SideVocab(sides[1]), pairs=number, tokens=tokens)
 
 
 def check_word(word: str, where: str) -> None:
+    """DataError for a word that a table of Moses cannot hold."""
     if "|" in word:
         raise DataError(
             f"{where}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize "
@@ -96,7 +98,7 @@ def check_word(word: str, where: str) -> None:
 
 
 def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -> Iterator[Block]:
-    """The corpus in blocks of about so many words."""
+    """The corpus in blocks of about this many words."""
     rows: list[tuple[list[int], list[int], list[int]]] = []
     held = 0
     left_ids, right_ids = words.source.ids, words.target.ids
@@ -118,13 +120,17 @@ def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -
 
 
 def block(rows: list[tuple[list[int], list[int], list[int]]]) -> Block:
+    """A block of sentence pairs: source words, target words, and links i j i j ..."""
     parts = []
     for column in zip(*rows, strict=True):
-        parts.append(
-            (
-                np.array([number for row in column for number in row], np.int32),
-                np.cumsum([0, *map(len, column)]),
-            )
-        )
+        numbers = np.array([number for row in column for number in row], np.int32)
+        parts.append((numbers, np.cumsum([0, *map(len, column)])))
     (source, source_cut), (target, target_cut), (points, point_cut) = parts
-    return Block(source, source_cut, target, target_cut, points.reshape(-1, 2), point_cut // 2)
+    return Block(
+        source=source,
+        source_cut=source_cut,
+        target=target,
+        target_cut=target_cut,
+        points=points.reshape(-1, 2),
+        point_cut=point_cut // 2,
+    )

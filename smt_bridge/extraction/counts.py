@@ -1,11 +1,10 @@
-"""Instances to distinct phrase pairs: how often each occurs, its two best alignments, its orientations.
+"""From instances to distinct phrase pairs: frequencies, the two best alignments, and orientations.
 
-Two, since Moses scores both directions apart: of alignments that are equally frequent, p(target | source)
-takes the largest by target words, p(source | target) the largest by source words.
+There are two, since Moses scores the directions separately: of equally frequent alignments, p(target |
+source) takes the largest by target words, and p(source | target) the largest by source words.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +13,23 @@ from smt_bridge.decoder.compiled import njit
 
 UINT = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
 
 @dataclass
-class Pairs:
+class PhrasePairs:
     """P distinct pairs, in order of their keys."""
 
     keys: UINT  # (P, K)
     count: Int64s
     direct: UINT  # (P,) alignment square, for p(target | source)
     inverse: UINT
-    ways: Int64s  # (P, 6): before monotone, swap, other; behind monotone, swap, other
+    ways: Int64s  # (P, 6): monotone, swap, other to what precedes; the same to what follows
 
 
 def condensed(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
-    """Equal instances become one row: key, alignment, count, six orientation counts: (N, K + 8), sorted."""
+    """One row for equal instances: key, alignment, count, six orientation counts: (N, K + 8), sorted."""
     flags = np.zeros((len(keys), 7), np.uint64)
     flags[:, 0] = 1
     flags[np.arange(len(keys)), 1 + ways // 3] = 1
@@ -37,19 +38,19 @@ def condensed(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
 
 
 def sorted_rows(rows: UINT, columns: int) -> UINT:
-    """Rows in order of their first columns."""
+    """Rows sorted by their first columns."""
     return rows[np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))]
 
 
 def group_starts(rows: UINT, columns: int) -> Int64s:
-    """Where rows of the same first columns begin, in sorted rows."""
+    """Where each group of sorted rows with the same first columns begins."""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
     return np.flatnonzero(new)
 
 
 def merged(rows: UINT) -> UINT:
-    """Rows of the same key and alignment added up, sorted."""
+    """Rows with the same key and alignment summed, sorted."""
     head = rows.shape[1] - 7
     rows = sorted_rows(rows, head)
     starts = group_starts(rows, head)
@@ -57,17 +58,17 @@ def merged(rows: UINT) -> UINT:
 
 
 @njit
-def larger(one: Any, other: Any, by_target: bool) -> bool:
-    """Compare two alignments as Moses compares vectors of sets: word by word of one side, each its linked
-    words in order."""
+def larger(one: np.uint64, other: np.uint64, by_target: bool) -> bool:
+    """Compare two alignments as Moses compares vectors of sets: word by word of one side, by the words linked
+    to each, in order."""
     for outer in range(8):
         for inner in range(8):
             shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
             here, there = (one >> shift) & np.uint64(1), (other >> shift) & np.uint64(1)
             if here == there:
                 continue
-            # The first word that only one set has: that set is the larger one if the other ends here, else
-            # the smaller.
+            # The first word that is in one set only: this set is larger if the other one ends here, else
+            # smaller.
             lacking = other if here else one
             ends = True
             for rest in range(inner + 1, 8):
@@ -79,7 +80,7 @@ def larger(one: Any, other: Any, by_target: bool) -> bool:
 
 
 @njit
-def choose(starts: Any, square: Any, count: Any, by_target: bool) -> Any:
+def choose(starts: Int64s, square: UINT, count: Int64s, by_target: bool) -> UINT:
     """The most frequent alignment of each group of rows."""
     best = np.empty(len(starts), np.uint64)
     for group in range(len(starts)):
@@ -94,25 +95,25 @@ def choose(starts: Any, square: Any, count: Any, by_target: bool) -> Any:
     return best
 
 
-def pairs_of(rows: UINT) -> Pairs:
-    """Condensed rows, of one file, to pairs."""
+def pairs_of(rows: UINT) -> PhrasePairs:
+    """The distinct pairs of the condensed rows of a file."""
     rows = merged(rows)
     width = rows.shape[1] - 8
     starts = group_starts(rows, width)
     sums = np.add.reduceat(rows[:, width + 1 :], starts, 0).astype(np.int64)
     square, count = np.ascontiguousarray(rows[:, width]), rows[:, width + 1].astype(np.int64)
-    return Pairs(
-        rows[starts, :width],
-        sums[:, 0],
-        choose(starts, square, count, True),
-        choose(starts, square, count, False),
-        sums[:, 1:],
+    return PhrasePairs(
+        keys=rows[starts, :width],
+        count=sums[:, 0],
+        direct=choose(starts, square, count, True),
+        inverse=choose(starts, square, count, False),
+        ways=sums[:, 1:],
     )
 
 
 class WordTable:
-    """Lexical translation: counts of linked word pairs, NULL (0) for words without a link. Probabilities as
-    Moses writes them, with 7 decimals."""
+    """Lexical translation: counts of linked word pairs, with NULL (0) for words without a link. Probabilities
+    have 7 decimals, as Moses writes them."""
 
     PLACES = 7
 
@@ -124,12 +125,14 @@ class WordTable:
         self.held = 0
 
     def add(self, source: Int64s, target: Int64s) -> None:
+        """Count word pairs: (L,), (L,)"""
         self.waiting.append(source * self.targets + target)
         self.held += len(source)
         if self.held > max(1 << 20, len(self.keys)):
             self.settle()
 
     def settle(self) -> None:
+        """Merge the waiting pairs into the counts."""
         if self.waiting:
             fresh, counts = np.unique(np.concatenate(self.waiting), return_counts=True)
             both = np.concatenate([self.keys, fresh])
@@ -138,7 +141,7 @@ class WordTable:
             self.waiting, self.held = [], 0
 
     def finish(self) -> None:
-        """Σ over all, then the two probabilities of each pair."""
+        """Turn the counts into both probabilities of each pair."""
         self.settle()
         source, target = self.keys // self.targets, self.keys % self.targets
         of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
@@ -148,12 +151,18 @@ class WordTable:
 
 @njit
 def lexical(
-    keys: Any, probability: Any, targets: int, source: Any, target: Any, square: Any, by_target: bool
-) -> Any:
+    keys: Int64s,
+    probability: Floats,
+    targets: int,
+    source: Int32s,
+    target: Int32s,
+    square: UINT,
+    by_target: bool,
+) -> Floats:
     """Lexical weights of pairs: source, target (P, longest + 1) words, 0 from the end on; square (P,) -> (P,)
 
-    For each word of one side the mean probability over the words it is linked to, or given NULL; multiplied.
-    A pair that is not in the table counts 1, as in Moses.
+    The product, over the words of one side, of the mean probability given the words that it is linked to, or
+    NULL. A pair that is not in the table counts as 1, as in Moses.
     """
     weight = np.ones(len(square))
     for row in range(len(square)):
@@ -161,7 +170,7 @@ def lexical(
         for outer in range(min(8, own.shape[1])):
             word = own[row, outer]
             if word == 0:
-                break  # the end, or behind it
+                break  # the end of the phrase
             total, count = 0.0, 0
             for inner in range(min(8, other.shape[1])):
                 shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
@@ -175,7 +184,8 @@ def lexical(
 
 
 @njit
-def look_up(keys: Any, probability: Any, targets: int, other: int, word: int, by_target: bool) -> float:
+def look_up(keys: Int64s, probability: Floats, targets: int, other: int, word: int, by_target: bool) -> float:
+    """The probability of a word given another one, 1 for an unknown pair."""
     key = np.int64(other) * targets + word if by_target else np.int64(word) * targets + other
     place = np.searchsorted(keys, key)
     if place < len(keys) and keys[place] == key:

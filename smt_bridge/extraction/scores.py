@@ -1,31 +1,33 @@
-"""Numbers of the tables: phi both ways, with Moses' two ways of smoothing, and reordering probabilities."""
+"""The scores of the tables: phi in both directions, with Moses' two kinds of smoothing, and reordering
+probabilities."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
-MOST = 10  # counts above are not discounted by Good-Turing
+MOST = 10  # larger counts are not discounted by Good-Turing
 
 
 @dataclass
 class Totals:
-    """Over all pairs: what smoothing needs."""
+    """What smoothing needs to know of all pairs."""
 
     pairs: int = 0
-    counts_of_counts: Any = None  # (MOST + 2,): how many pairs occur c times
+    # How many pairs occur c times: (MOST + 2,)
+    counts_of_counts: Int64s = field(default_factory=lambda: np.zeros(MOST + 2, np.int64))
 
     def add(self, count: Int64s) -> None:
+        """Add pairs by their counts: (P,)"""
         held = np.bincount(np.minimum(count, MOST + 2), minlength=MOST + 3)[: MOST + 2]
-        self.counts_of_counts = held if self.counts_of_counts is None else self.counts_of_counts + held
+        self.counts_of_counts = self.counts_of_counts + held
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:
-        """Factor of each count up to MOST: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where it cannot be
-        told."""
+        """The factor of each count up to MOST: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where a count of
+        counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MOST + 1)
         for c in range(1, MOST + 1):
@@ -34,18 +36,19 @@ class Totals:
         return factor
 
     def kneser_ney(self) -> Floats:
-        """Discounts of counts 1, 2 and more (Chen and Goodman 1998), none where they cannot be told."""
+        """The discounts of counts 1, 2 and more (Chen and Goodman 1998), 0 where a count of counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
         if not n[1:5].all():
             return np.zeros(4)
         y = n[1] / (n[1] + 2 * n[2])
-        return np.clip([0.0, *(c - (c + 1) * y * n[c + 1] / n[c] for c in (1, 2, 3))], 0.0, [0, 1, 2, 3])
+        discounts = [0.0, *(c - (c + 1) * y * n[c + 1] / n[c] for c in (1, 2, 3))]
+        return np.asarray(np.clip(discounts, 0.0, [0, 1, 2, 3]))
 
 
 @dataclass
 class Counts:
-    """Of each pair: how often it, its target and its source were extracted, and how many different partners
-    these two have."""
+    """How often each pair, its target and its source were extracted, and how many different partners these
+    two have: (P,) each."""
 
     joint: Int64s
     target: Int64s
@@ -63,7 +66,7 @@ def phi(counts: Counts, totals: Totals, smoothing: str) -> tuple[Floats, Floats]
         return adjusted / counts.target, adjusted / counts.source
     if smoothing == "kneser-ney":
         discount = np.minimum(totals.kneser_ney()[np.minimum(counts.joint, 3)], joint - 0.01)
-        # What is taken off is given back in proportion to how many partners both sides have.
+        # The discounted mass is redistributed in proportion to the numbers of partners of both sides.
         adjusted = (
             joint - discount + discount * counts.target_partners * counts.source_partners / totals.pairs
         )
@@ -75,6 +78,6 @@ HALF = 0.5  # added to each orientation's count
 
 
 def orientation_scores(ways: Int64s) -> Floats:
-    """(c + 0.5) / (Σ c + 1.5) of monotone, swap and other, before and behind: (P, 6) -> (P, 6)"""
+    """(c + 0.5) / (Σ c + 1.5) of monotone, swap and other, to both sides: (P, 6) -> (P, 6)"""
     parts = ways.reshape(-1, 2, 3)
     return np.asarray(((parts + HALF) / (parts.sum(2, keepdims=True) + 3 * HALF)).reshape(-1, 6))

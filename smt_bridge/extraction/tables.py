@@ -4,14 +4,15 @@ corpus.
     read once: words -> extract block by block into buckets -> per bucket: distinct pairs, counts of sources
     -> counts of targets by a second set of buckets -> per bucket: scores, lines
 
-What stays in memory whatever the limit: the words of both sides, and the counts of linked word pairs.
+The words of both sides and the counts of linked word pairs stay in memory, whatever the limit.
 """
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +21,21 @@ from nmt import files, settings
 from smt_bridge.config import BASE, ExtractConfig
 from smt_bridge.extraction import corpus, counts, scores
 from smt_bridge.extraction.buckets import Buckets, quantiles
-from smt_bridge.extraction.counts import Pairs, WordTable
+from smt_bridge.extraction.counts import UINT, Int64s, PhrasePairs, WordTable
 from smt_bridge.extraction.instances import Extractor, unpack, word_pairs
 from smt_bridge.extraction.work_folder import work_folder
 
-log = logging.getLogger("nmt.extract")
+log = logging.getLogger(__name__)
 
 ROW_BYTES = 8  # of a number in a bucket
 COPIES = 6  # of a bucket while it is sorted
-INSTANCES = 3.0  # phrase pairs a word of the corpus, a guess that only decides how many files there are
+INSTANCES = 3.0  # phrase pairs per word of the corpus: a guess, which only determines the number of files
 
 
 @dataclass
 class Inputs:
+    """The texts, and their word alignment."""
+
     source: str
     target: str
     alignment: str
@@ -40,15 +43,21 @@ class Inputs:
 
 @dataclass
 class Outputs:
+    """Where the tables are written; None: not at all."""
+
     table: str
     reordering: str | None = None
     lexical: str | None = None  # stem of .e2f and .f2e, as Moses calls them
 
 
 def build(
-    inputs: Inputs, outputs: Outputs, config: ExtractConfig, tell: Callable[[int], None] = lambda words: None
+    inputs: Inputs,
+    outputs: Outputs,
+    config: ExtractConfig,
+    progress: Callable[[int], None] = lambda words: None,
 ) -> int:
-    """Write the tables; returns the number of pairs. DataError or ConfigError before anything is written."""
+    """Write the tables; returns the number of pairs. DataError or ConfigError before anything is written.
+    `progress` is called with the words of each block."""
     settings.check(config)
     words = corpus.survey(inputs.source, inputs.target, inputs.alignment)
     log.info(
@@ -59,7 +68,7 @@ def build(
     )
     with work_folder(outputs.table) as folder:
         work = Work(folder, words, config)
-        work.extract(inputs, tell)
+        work.extract(inputs, progress)
         work.count()
         return work.write(outputs)
 
@@ -70,15 +79,16 @@ class Work:
     def __init__(self, folder: Path, words: corpus.Survey, config: ExtractConfig) -> None:
         self.folder, self.words, self.config = folder, words, config
         self.extractor = Extractor(words, config.max_length)
-        self.source_columns = self.extractor.source_columns
-        self.width = self.extractor.source_columns + self.extractor.target_columns
+        self.source_columns = self.extractor.source.columns
+        self.width = self.source_columns + self.extractor.target.columns
         self.lexicon = WordTable(len(words.target))
         self.totals = scores.Totals()
         self.parts: list[int] = []  # pairs of each part
-        self.most = max(1 << 16, ((config.memory - BASE) << 20) // (COPIES * ROW_BYTES * (self.width + 8)))
+        memory = (round(1000 * config.memory) - BASE) << 20
+        self.most = max(1 << 16, memory // (COPIES * ROW_BYTES * (self.width + 8)))  # rows of a bucket
 
-    def extract(self, inputs: Inputs, tell: Callable[[int], None]) -> None:
-        """All instances, condensed block by block, into files by the source phrase; the counts of linked
+    def extract(self, inputs: Inputs, progress: Callable[[int], None]) -> None:
+        """Spread all instances, condensed block by block, over files by their source phrase; count linked
         words."""
         files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
         self.buckets: Buckets | None = None
@@ -94,11 +104,11 @@ class Work:
                 self.buckets = Buckets(self.folder / "pairs", self.width + 8, splitters)
             self.buckets.add(rows)
             self.lexicon.add(*word_pairs(block))
-            tell(len(block.source) + len(block.target))
+            progress(len(block.source) + len(block.target))
         self.lexicon.finish()
 
     def count(self) -> None:
-        """Each file of instances becomes a part of distinct pairs; targets are counted over all parts."""
+        """Turn each file of instances into a part of distinct pairs, and count targets over all parts."""
         assert self.buckets
         target = self.width - self.source_columns
         by_target = Buckets(self.folder / "targets", target + 3, np.zeros(0, np.uint64))
@@ -147,27 +157,34 @@ class Work:
         self.back = back
 
     def lines(self) -> Iterator[tuple[list[str], list[str]]]:
-        """Lines of the phrase table and of the reordering table, a part at a time."""
+        """The lines of the phrase table and of the reordering table, a part at a time."""
         for part, size in enumerate(self.parts):
             with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as held:
-                pairs = Pairs(held["keys"], held["count"], held["direct"], held["inverse"], held["ways"])
+                pairs = PhrasePairs(**held)
             answer = self.back.read(part)
             numbers = answer[np.argsort(answer[:, 1])].astype(np.int64)
             assert len(numbers) == size
             yield self.lines_of(pairs, numbers[:, 2], numbers[:, 3])
 
     def lines_of(
-        self, pairs: Pairs, of_target: NDArray[np.int64], target_partners: NDArray[np.int64]
+        self, pairs: PhrasePairs, of_target: Int64s, target_partners: Int64s
     ) -> tuple[list[str], list[str]]:
+        """The lines of a part in both tables. `of_target`: how often each target was extracted, with
+        `target_partners` different sources: (P,), (P,)"""
         starts, sizes = groups(pairs.keys, self.source_columns)
         of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
         source_partners = np.repeat(sizes, sizes)
-        numbers = scores.Counts(pairs.count, of_target, of_source, target_partners, source_partners)
+        numbers = scores.Counts(
+            joint=pairs.count,
+            target=of_target,
+            source=of_source,
+            target_partners=target_partners,
+            source_partners=source_partners,
+        )
         inverse, direct = scores.phi(numbers, self.totals, self.config.smoothing)
         longest, S, T = self.config.max_length, self.words.source, self.words.target
-        packing = self.extractor.packing
-        source = unpack(pairs.keys[:, : self.source_columns], packing[0], packing[1], longest)
-        target = unpack(pairs.keys[:, self.source_columns :], packing[4], packing[5], longest)
+        source = unpack(pairs.keys[:, : self.source_columns], self.extractor.source, longest)
+        target = unpack(pairs.keys[:, self.source_columns :], self.extractor.target, longest)
         word_source, word_target = np.where(source == S.end, 0, source), np.where(target == T.end, 0, target)
         lexicon = self.lexicon
         lex_direct = counts.lexical(
@@ -202,9 +219,7 @@ class Work:
         return table, reordering
 
     def write(self, outputs: Outputs) -> int:
-        """Whole files, or none."""
-        from contextlib import ExitStack
-
+        """Write all tables, whole or not at all; returns the number of pairs."""
         with ExitStack() as stack:
             table = stack.enter_context(files.Writing(outputs.table))
             reordering = (
@@ -220,8 +235,8 @@ class Work:
         return sum(self.parts)
 
     def write_lexical(self, stem: str) -> None:
-        """Word translation probabilities as Moses writes them: `target source p(target | source)` and the
-        other way."""
+        """Write word translation probabilities as Moses does: `target source p(target | source)`, and the
+        inverse."""
         lexicon = self.lexicon
         source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
         S, T = ([b"NULL", *side.words[1:]] for side in (self.words.source, self.words.target))
@@ -238,14 +253,14 @@ class Work:
         )
 
 
-def groups(rows: Any, columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where rows of the same first columns begin, in sorted rows, and how many they are."""
+def groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
+    """Where each group of sorted rows with the same first columns begins, and its size."""
     starts = counts.group_starts(rows, columns)
     return starts, np.diff(np.append(starts, len(rows)))
 
 
 def phrases(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
-    """Rows of words, 0 behind their end, as text."""
+    """Phrases as text, from rows of word numbers that are 0 from the end on."""
     texts = [word.decode() for word in words]
     lengths = (ids > 0).sum(1).tolist()
     return [
@@ -254,14 +269,7 @@ def phrases(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
     ]
 
 
-_points: dict[int, str] = {}
-
-
+@lru_cache(1 << 20)
 def points_of(square: int) -> str:
-    """0-0 1-2 of an alignment square, target word by target word, as Moses writes it."""
-    text = _points.get(square)
-    if text is None:
-        text = " ".join(f"{i}-{j}" for j in range(8) for i in range(8) if square >> (8 * i + j) & 1)
-        if len(_points) < 1 << 20:
-            _points[square] = text
-    return text
+    """The points 0-0 1-2 of an alignment square, by target word, as Moses writes them."""
+    return " ".join(f"{i}-{j}" for j in range(8) for i in range(8) if square >> (8 * i + j) & 1)

@@ -1,7 +1,7 @@
 """The folder `smt-extract.XXXXXXXX` beside an output, for the files between the steps of an extraction.
 
-It is locked while it is in use, so that the next extraction beside it can tell what a killed one left, and
-removes that.
+It is locked while it is in use, so that the next extraction in the same place can recognize and remove what a
+killed one left behind.
 """
 
 import re
@@ -20,10 +20,9 @@ CONTENT = re.compile(r"pairs|targets|back|part[0-9]+\.npz|" + re.escape(locks.FI
 
 @contextmanager
 def work_folder(output: str) -> Iterator[Path]:
-    """A new folder, removed at the end; for an output to stdout it is made where the system keeps temporary
-    files.
+    """A new folder, removed at the end; for an output to stdout it is in the system's temporary folder.
 
-    UserError that names it when a file in it cannot be written, as on a full disk.
+    UserError that names it when a file in it cannot be written, for example on a full disk.
     """
     parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
     sweep(parent)
@@ -31,9 +30,8 @@ def work_folder(output: str) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
         raise files.cannot_write(parent, error) from error
-    with locks.locked(
-        folder, COMMAND, wait=True
-    ):  # another extraction that starts may take it for a left one, and removes it empty
+    # Another extraction that starts now may take the empty folder for an abandoned one, and remove it.
+    with locks.locked(folder, COMMAND, wait=True):
         try:
             yield folder
         except BrokenPipeError:
@@ -45,18 +43,16 @@ def work_folder(output: str) -> Iterator[Path]:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the folders that killed extractions left: those of our name and content whose process is
-    gone."""
+    """Remove the folders of killed extractions: those with our name and content whose process is gone."""
     for folder in parent.glob(f"{PREFIX}????????"):
-        with suppress(OSError, UserError):  # in use, or somebody else's
+        with suppress(OSError, UserError):  # in use, or not ours
             if is_ours(folder):
                 with locks.locked(folder, COMMAND):
                     locks.clear(folder)
 
 
 def is_ours(folder: Path) -> bool:
-    """Made by an extraction? One that was killed before it had written its name left an empty folder, and
-    nobody misses that."""
+    """Was it made by an extraction? One that was killed before it could lock its folder left it empty."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     if not locks.holder(folder):

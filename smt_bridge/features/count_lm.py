@@ -15,7 +15,7 @@ class CountLM:
     from their end."""
 
     def __init__(self, path: str, reverse: bool = False) -> None:
-        self.model, self.reverse = count.load(path), reverse
+        self.model, self.reverse = count.load_count_model(path), reverse
 
     def score(self, pairs: Pairs) -> NDArray[np.float64]:
         """Natural log p of each target."""

@@ -4,12 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.checkpoint import SavedLM
-from nmt.errors import ConfigError
 from nmt.lm import arpa
-from nmt.lm.backoff import Shares
-from nmt.lm.cslm import CSLM
-from nmt.phrase_table import unescape
-from nmt.scoring import text_scores
+from nmt.lm.backoff import UnknownShares
+from nmt.lm.protocols import scorer_of
+from nmt.text.escapes import unescape
 from smt_bridge.features.base import Pairs, Reader
 
 
@@ -23,12 +21,8 @@ class NeuralLM:
     """
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
-        if normalized and not (isinstance(run.model, CSLM) and run.config.normalizer):
-            raise ConfigError(
-                f"--assume-normalized: {run.directory} is not a CSLM trained with lm.normalizer"
-            )
-        self.run, self.normalized = run, normalized
-        self.shares = Shares(arpa.read(backoff), run.words.ids) if backoff else None
+        self.run, self.scorer = run, scorer_of(run.model, normalized, run.directory)
+        self.shares = UnknownShares(arpa.read(backoff), run.words.ids) if backoff else None
 
     def readers(self) -> dict[str, Reader]:
         """By side of the table."""
@@ -38,5 +32,5 @@ class NeuralLM:
         """Natural log p of each target."""
         cut, encode = self.run.text.cut, self.run.words.encode
         texts = [cut(list(map(unescape, words))) for words in pairs.targets]
-        values = text_scores(self.run.model, list(map(encode, texts)), self.normalized, ends=pairs.whole)
+        values = self.scorer.score_sentences(list(map(encode, texts)), ends=pairs.whole)
         return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values

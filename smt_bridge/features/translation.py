@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nmt import fastmath
 from nmt.checkpoint import SavedRun
 from nmt.data.vocab import Vocab
-from nmt.phrase_table import unescape
 from nmt.scoring import pair_scores
+from nmt.text.escapes import unescape
 from smt_bridge.features.base import Pairs, Reader
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nmt import run_directory
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 from smt_bridge.features.base import Pairs
 
 

@@ -1,1 +1,1 @@
-"""Weights from n-best lists: MERT, batch MIRA, PRO."""
+"""Tuning of feature weights for BLEU: the loop around the decoder, and MERT, batch MIRA and PRO."""

@@ -1,7 +1,7 @@
-"""BLEU as Moses' tuners count it: case kept, words at blanks, the closest reference length, no smoothing.
+"""BLEU as Moses' tuners compute it: cased, words split at blanks, closest reference length, no smoothing.
 
-A row of statistics: matches and totals of 1- to 4-grams in turn, then the reference length (9 numbers), as
-`extractor` writes.
+A row of statistics has 9 numbers, as `extractor` writes them: matches and totals of 1- to 4-grams in turn,
+then the reference length.
 """
 
 from collections import Counter
@@ -20,12 +20,12 @@ class References:
 
     def __init__(self, references: Sequence[Sequence[str]]) -> None:
         self.lengths = [len(reference) for reference in references]
-        self.most: Counter[tuple[str, ...]] = Counter()  # of each n-gram, the largest count in any reference
+        self.most: Counter[tuple[str, ...]] = Counter()  # largest count of each n-gram in any reference
         for reference in references:
             self.most |= grams(reference)
 
     def statistics(self, words: Sequence[str]) -> list[int]:
-        """The row of one hypothesis."""
+        """The 9 statistics of a hypothesis."""
         matches = [0] * ORDER
         for gram, count in grams(words).items():
             matches[len(gram) - 1] += min(count, self.most.get(gram, 0))
@@ -36,13 +36,14 @@ class References:
 
 
 def grams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
+    """Counts of all 1- to 4-grams."""
     return Counter(
         tuple(words[at : at + order]) for order in range(1, ORDER + 1) for at in range(len(words) - order + 1)
     )
 
 
 def bleu(sums: Stats) -> Stats:
-    """BLEU, 0 to 1, of summed rows: (..., 9) -> (...). 0 where an order has no match."""
+    """BLEU, 0 to 1, of summed rows: (..., 9) -> (...); 0 where an order has no match."""
     matches, totals = sums[..., 0 : 2 * ORDER : 2], sums[..., 1 : 2 * ORDER : 2]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(matches / totals).mean(-1) + np.minimum(0.0, 1 - sums[..., -1] / sums[..., 1])

@@ -1,70 +1,75 @@
-"""Batch MIRA on n-best lists (Cherry and Foster 2012), as Moses' kbmira: no random restarts, made for many
+"""Batch MIRA on n-best lists (Cherry and Foster 2012), as in Moses' kbmira: no random restarts, made for many
 features.
 
-For each sentence in turn: hope = best of model score plus BLEU, fear = best of model score minus BLEU; the
-weights move so that hope beats fear by their difference in BLEU. BLEU of a sentence is counted on top of a
-decayed sum of those before it.
+For each sentence in turn, hope is the hypothesis with the best sum of model score and BLEU, and fear the one
+with the best difference; the weights move so that hope beats fear by their difference in BLEU. The BLEU of a
+sentence is computed on top of decayed statistics of the sentences before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.settings import number
 from smt_bridge.tuning.bleu import COLUMNS, ORDER
-from smt_bridge.tuning.mert import Point
 from smt_bridge.tuning.pool import Floats, Pool, normalize
+from smt_bridge.tuning.tuner import Point, Progress, silent
 
 
 @dataclass
-class MiraConfig:
-    passes: int = 60  # over the sentences
-    rate: float = 0.01  # C: the largest step
-    decay: float = 0.999  # of the background statistics
+class Kbmira:
+    """Batch MIRA; the result is the average weights up to the pass whose average has the best BLEU on the
+    pool."""
 
+    passes: int = number(60, least=1, help="passes of kbmira over the sentences")
+    max_step: float = number(0.01, above=0, help="largest step of kbmira's updates, C in the paper")
+    decay: float = number(0.999, least=0, most=1, help="of the background statistics of kbmira")
 
-def kbmira(
-    pool: Pool,
-    start: Floats,
-    seed: int,
-    config: MiraConfig | None = None,
-    tell: Callable[[int], None] = lambda count: None,
-) -> Point:
-    """The average weights of the pass with the best BLEU on the pool."""
-    config = config or MiraConfig()
-    rng = np.random.default_rng(seed)
-    free = ~pool.constant()
-    weights = np.where(free, start, 0.0)
-    total, steps = np.zeros_like(weights), 0
-    background = np.ones(COLUMNS)
-    best = Point(weights, -1.0)
-    groups = [slice(*pair) for pair in zip(pool.starts[:-1], pool.starts[1:], strict=True)]
-    for _ in range(config.passes):
-        for sentence in rng.permutation(len(groups)):
-            rows = groups[sentence]
-            features, stats = pool.features[rows], pool.stats[rows]
-            scores, gains = features @ weights, sentence_bleu(stats, background)
-            hope, fear = int(np.argmax(scores + gains)), int(np.argmax(scores - gains))
-            if gains[hope] > gains[fear]:
-                difference = np.where(free, features[hope] - features[fear], 0.0)
-                loss = gains[hope] - gains[fear] - difference @ weights
-                norm = difference @ difference
-                if loss > 0 and norm > 0:
-                    weights = weights + min(config.rate, loss / norm) * difference
-            background = config.decay * (background + stats[int(np.argmax(scores))])
-            total += weights
-            steps += 1
-        average = total / steps
-        score = pool.bleu(average)
-        if score > best.bleu:
-            best = Point(average.copy(), score)
-        tell(1)
-    return Point(normalize(best.weights), best.bleu)
+    def tune(
+        self,
+        pool: Pool,
+        start: Floats | None,
+        seed: int,
+        *,
+        others: Sequence[Floats] = (),
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> Point:
+        """From `start`, or from 0; see Tuner."""
+        rng = np.random.default_rng(seed)
+        free = ~pool.constant()
+        weights = np.where(free, 0.0 if start is None else start, 0.0)
+        total, updates = np.zeros_like(weights), 0
+        background = np.ones(COLUMNS)
+        best = Point(weights, -1.0)
+        groups = [slice(*pair) for pair in zip(pool.starts[:-1], pool.starts[1:], strict=True)]
+        for number_of_pass in range(1, self.passes + 1):
+            for sentence in rng.permutation(len(groups)):
+                rows = groups[sentence]
+                features, stats = pool.features[rows], pool.stats[rows]
+                scores, gains = features @ weights, sentence_bleu(stats, background)
+                hope, fear = int(np.argmax(scores + gains)), int(np.argmax(scores - gains))
+                if gains[hope] > gains[fear]:
+                    difference = np.where(free, features[hope] - features[fear], 0.0)
+                    loss = gains[hope] - gains[fear] - difference @ weights
+                    norm = difference @ difference
+                    if loss > 0 and norm > 0:
+                        weights = weights + min(self.max_step, loss / norm) * difference
+                background = self.decay * (background + stats[int(np.argmax(scores))])
+                total += weights
+                updates += 1
+            average = total / updates
+            score = pool.bleu(average)
+            if score > best.bleu:
+                best = Point(average.copy(), score)
+            progress(number_of_pass, self.passes)
+        return Point(normalize(best.weights), best.bleu)
 
 
 def sentence_bleu(stats: Floats, background: Floats) -> Floats:
-    """BLEU of background plus each row, times its reference length, so that one sentence still counts in it:
-    (n, 9) -> (n,)"""
+    """BLEU of the background plus each row, times the reference length of the sum, so that a single sentence
+    still matters: (n, 9) -> (n,)"""
     sums = stats + background
     logs = (np.log(sums[:, 0 : 2 * ORDER : 2]) - np.log(sums[:, 1 : 2 * ORDER : 2])).mean(1)
     return np.asarray(np.exp(logs + np.minimum(0.0, 1 - sums[:, -1] / sums[:, 1])) * sums[:, -1])

@@ -1,105 +1,102 @@
 """Tuning around the decoder: decode the development set into n-best lists, tune on all lists so far, decode
 again.
 
-One file an iteration, `NN.npz`: features and BLEU statistics of its lists; beside it the weights it decoded
-with and the BLEU of its best translations. What comes next follows from these files alone, so a killed tuning
-goes on, and ends with the same weights.
+Each iteration leaves one file, `NN.npz`: the weights that it decoded with, the features and BLEU statistics
+of its lists, and the BLEU of its best translations. Everything that follows depends on these files alone, so
+a killed tuning can be resumed, and ends with the same weights.
 """
 
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge import begun
-from smt_bridge.config import TuneConfig
 from smt_bridge.decoder.decoder import Translation
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
-from smt_bridge.tuning.kbmira import kbmira
-from smt_bridge.tuning.mert import Point, mert
-from smt_bridge.tuning.pool import Floats, Pool
-from smt_bridge.tuning.pro import pro
+from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.pool import Floats, Ints, Pool
+from smt_bridge.tuning.tuner import Point, Tuner
 from smt_bridge.weights import Weights
 
-log = logging.getLogger("nmt.tune")
+log = logging.getLogger(__name__)
 
 SETTINGS = "tune.json"
-LEFT_OVER = (
+LEFT_OVER = (  # by a killed tuning
     "[0-9][0-9].part*",
     "tune.json.part*",
     "manifest.json.part*",
     "weights.part*",
     "seed-*.weights.part*",
-)  # of a killed start
+)
 
 
 @dataclass
 class Iteration:
     """One decoding of the development set."""
 
-    weights: Floats
-    bleu: float  # of the best translations, 0 to 1
-    owner: Any  # (N,) sentence of each hypothesis
+    weights: Floats  # (D,), decoded with
+    bleu: float  # corpus BLEU of the best translations, 0 to 1
+    owner: Ints  # (N,), the sentence of each hypothesis
     features: Floats  # (N, D)
-    stats: Floats  # (N, 9)
+    stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py
 
 
 @dataclass
 class Tuning:
-    """The folder of a tuning and what it holds so far."""
+    """A tuning in progress: its folder, and the iterations finished so far."""
 
     folder: Path
-    names: list[str]  # of single weights
+    names: list[str]  # of the D single weights
     sentences: int
     config: TuneConfig
+    tuner: Tuner
+    threads: int = 1  # of the tuner; no result depends on them
     iterations: list[Iteration] = field(default_factory=list)
 
     def path(self, number: int) -> Path:
+        """The file of an iteration, counted from 0."""
         return self.folder / f"{number:02d}.npz"
 
     def load(self) -> None:
-        """The finished iterations. DataError for a damaged file."""
+        """Read the finished iterations. DataError for a damaged file."""
         names: list[str] = []
         while (path := self.path(len(names))).exists():
             names.append(path.name)
         if names and not manifest.verify(self.folder, names):
-            log.info(
-                "%s: begun by version 0.5, which wrote no checksums; its iterations get them now", self.folder
-            )
+            log.info("%s: started by version 0.5, which wrote no checksums; adding them now", self.folder)
             manifest.write(self.folder, names)
         self.iterations = [self.read(self.folder / name) for name in names]
 
     def read(self, path: Path) -> Iteration:
+        """An iteration from its file. DataError for a damaged one."""
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as held:
-                found = Iteration(
-                    held["weights"], float(held["bleu"]), held["owner"], held["features"], held["stats"]
-                )
+                arrays = {name: held[name] for name in ("weights", "owner", "features", "stats")}
+                found = Iteration(bleu=float(held["bleu"]), **arrays)
             self.check(found)
-        except (
-            Exception
-        ) as error:  # a damaged archive makes zipfile, its decoders and numpy raise a dozen classes
+        except Exception as error:  # zipfile, its decoders and numpy raise a dozen classes for damage
             raise DataError(
-                f"{path}: damaged ({error}); remove it and the later ones to go on from there"
+                f"{path}: damaged ({error}); remove it and all later ones to resume from there"
             ) from error
         return found
 
     def check(self, found: Iteration) -> None:
-        """ValueError for arrays that are not those of this tuning."""
+        """ValueError for arrays that do not belong to this tuning."""
         rows, width = len(found.owner), len(self.names)
         shapes = found.weights.shape, found.owner.shape, found.features.shape, found.stats.shape
         if shapes != ((width,), (rows,), (rows, width), (rows, COLUMNS)):
             raise ValueError(
-                f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics a row"
+                f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics per row"
             )
         if not all(np.isfinite(array).all() for array in (found.weights, found.bleu, found.features)):
             raise ValueError("numbers that are not finite")
@@ -107,6 +104,7 @@ class Tuning:
             raise ValueError("rows of other sentences")
 
     def save(self, made: Iteration) -> None:
+        """Write the next iteration, whole or not at all."""
         path = self.path(len(self.iterations))
         beside = path.with_suffix(".part.npz")
         try:
@@ -143,11 +141,11 @@ class Tuning:
         return pools.make(self.names, rows, self.sentences)
 
     def best(self) -> int:
-        """The iteration whose weights decode best."""
+        """The iteration with the highest BLEU, the first of equals."""
         return max(range(len(self.iterations)), key=lambda number: (self.iterations[number].bleu, -number))
 
     def finished(self) -> str:
-        """Why there is nothing more to do before the next weights are known; empty when there is."""
+        """The reason to stop before the next iteration; empty if there is none."""
         count = len(self.iterations)
         if count >= self.config.iterations:
             return f"{count} iterations"
@@ -156,26 +154,29 @@ class Tuning:
         return ""
 
     def next_weights(self, seed: int | None = None) -> Point:
-        """What the tuner makes of all lists."""
-        pool, config = self.pool(), self.config
+        """The weights that the tuner finds on all lists so far; the seed depends on the iteration unless
+        given."""
         last, best = self.iterations[-1].weights, self.iterations[self.best()].weights
-        seed = config.seed * 1000 + len(self.iterations) if seed is None else seed
-        if config.method == "mert":
-            return mert(pool, [last, best, np.ones(len(last))], seed, config.restarts, config.threads)
-        if config.method == "kbmira":
-            return kbmira(pool, last, seed)
-        return pro(pool, seed)
+        seed = self.config.seed * 1000 + len(self.iterations) if seed is None else seed
+        others = [best, np.ones(len(last))]
+        return self.tuner.tune(self.pool(), last, seed, others=others, threads=self.threads)
+
+
+def references_of(texts: Sequence[Sequence[str]]) -> list[References]:
+    """The references of each sentence. `texts`: the lines of each translation of the development set."""
+    return [References([files.split_words(line) for line in row]) for row in zip(*texts, strict=True)]
 
 
 Decode = Callable[[Weights], Generator[Translation]]
 
 
 def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[References]) -> str:
-    """Iterate until a stop rule says so; returns it. UserError when the tuner has nothing to go by."""
+    """Decode and tune in turns until a stopping rule applies; returns the reason. UserError when no weights
+    change BLEU."""
     tuning.load()
     if tuning.iterations:
         log.info(
-            "%d finished iterations, the best one %.2f BLEU",
+            "resuming: %d iterations finished, the best with BLEU %.2f",
             len(tuning.iterations),
             100 * tuning.iterations[tuning.best()].bleu,
         )
@@ -188,11 +189,11 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
             weights, projected = point.weights, point.bleu
             if not np.any(weights):
                 raise UserError(
-                    "every weight is 0: no direction changes BLEU; are the references of this text, "
+                    "every weight is 0: no direction changes BLEU; are these the references of this text, "
                     "tokenized and escaped like the model?"
                 )
             if np.abs(weights - tuning.iterations[-1].weights).max() < tuning.config.still:
-                return "no weight moves any more"
+                return "the weights have converged"
         begin = time.monotonic()
         with closing(decode(pools.to_weights(tuning.names, weights))) as translations:
             tuning.save(collect(translations, weights, references, cache))
@@ -213,7 +214,8 @@ def collect(
     references: Sequence[References],
     cache: list[dict[str, list[int]]],
 ) -> Iteration:
-    """Features and statistics of what the decoder finds."""
+    """Features and statistics of the decoder's n-best lists. `cache`: the statistics of each sentence's known
+    texts."""
     owner, features, stats, tops = [], [], [], []
     for number, translation in enumerate(translations):
         known = cache[number]
@@ -227,36 +229,33 @@ def collect(
             stats.append(row)
         tops.append(known[" ".join(translation.text)])
     return Iteration(
-        weights,
-        float(bleu(np.array(tops, np.float64).sum(0))),
-        np.array(owner),
-        np.array(features),
-        np.array(stats, np.float64),
+        weights=weights,
+        bleu=float(bleu(np.array(tops, np.float64).sum(0))),
+        owner=np.array(owner),
+        features=np.array(features),
+        stats=np.array(stats, np.float64),
     )
 
 
 def check_folder(folder: Path) -> None:
-    """ConfigError for a folder with files in it that no tuning began."""
+    """ConfigError for a folder with files in it that was not made by smt-tune."""
     if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
-        raise ConfigError(
-            f"{folder}: is not empty and no tuning that smt-tune began; name another --work folder"
-        )
+        raise ConfigError(f"{folder}: is not empty, and not a folder of smt-tune; name another --work folder")
 
 
-def open_folder(folder: Path, settings: dict[str, Any], config: TuneConfig) -> None:
-    """Tell in the folder, which the caller holds, what is tuned, or check that it is the same. ConfigError
-    when it is not."""
-    told = asdict(config)
-    for name in ("threads", "iterations", "patience"):
-        told.pop(name)  # more of them may be asked for later
-    settings = {**settings, **told}
+def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig, tuner: Tuner) -> None:
+    """Record in the folder, which the caller has locked, what is tuned and how, or check that it is the same.
+    ConfigError when it is not."""
+    same = {**settings, **asdict(config), **asdict(tuner)}
+    for name in ("iterations", "patience"):
+        same.pop(name)  # a resumed tuning may ask for more
     before = begun.read(folder / SETTINGS)
     if before is None:
-        begun.write(folder / SETTINGS, settings)
-    elif changed := begun.changed(before, settings):
+        begun.write(folder / SETTINGS, same)
+    elif changed := begun.changed(asdict(type(tuner)()) | before, same):  # older versions knew fewer settings
         raise ConfigError(
-            f"{folder}: was begun with another {', '.join(changed)}; name another --work folder, or remove "
-            "it to start anew"
+            f"{folder}: was started with another {', '.join(changed)}; name another --work folder, or remove "
+            "this one to start anew"
         )
     try:
         for left in [left for name in LEFT_OVER for left in folder.glob(name)]:

@@ -1,50 +1,41 @@
-"""Minimum error rate training: exact line search for corpus BLEU along many directions, from many starts (Och
-2003).
+"""Minimum error rate training (Och 2003): exact line search for corpus BLEU along many directions, from many
+starting points.
 
-Along a direction the score of each hypothesis is a line in the step; the best of a sentence are their upper
-envelope, and
-corpus BLEU changes only where an envelope bends. All sentences are walked at once: from the left-most line of
-each to the next that rises above it, until nothing does.
+Along a direction, the score of each hypothesis is a linear function of the step. The best hypotheses of a
+sentence form the upper envelope of these lines, and corpus BLEU changes only where an envelope bends. All
+envelopes are traced at once: from the leftmost line of each sentence to the next that overtakes it, until
+none does.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.config import TuneConfig
+from nmt.settings import number
 from smt_bridge.tuning.bleu import bleu
-from smt_bridge.tuning.pool import Floats, Pool, normalize
+from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize
+from smt_bridge.tuning.tuner import Point, Progress, silent
 
-RANDOM_DIRECTIONS = 10  # in each pass, besides one for each feature
-POLISHED = 3  # of the points found, the best: climbed on from with more directions
+RANDOM_DIRECTIONS = 10  # of each pass, besides one for each feature
+POLISHED = 3  # the best points found, from which the search continues along more directions
 POLISH_DIRECTIONS = 60
-GAIN = 1e-5  # BLEU that a pass has to gain to be followed by another
-PASSES = 30
-
-
-@dataclass
-class Point:
-    weights: Floats
-    bleu: float  # 0 to 1
-
-
-Ints = NDArray[np.int64]
+GAIN = 1e-5  # BLEU that a pass must gain for another to follow
+PASSES = 30  # at most
 
 
 def envelope(values: Floats, slopes: Floats, starts: Ints) -> tuple[Ints, Ints, Ints, Floats]:
-    """The upper envelopes of value + step x slope, for each sentence.
+    """The upper envelope of value + step x slope of each sentence.
 
-    values, slopes (N,), starts (S + 1,) -> the first row of each sentence (S,), and for each bend the row
-    before, the row
-    after, the step: (B,) each, in no order.
+    values, slopes (N,), starts (S + 1,) -> the leftmost row of each sentence (S,), and for each bend the row
+    before it, the row after it, and its step: (B,) each, in no particular order.
     """
     counts = np.diff(starts)
     low = np.minimum.reduceat(slopes, starts[:-1])
-    here = np.flatnonzero(slopes == np.repeat(low, counts))  # flattest; of these the highest
+    here = np.flatnonzero(slopes == np.repeat(low, counts))  # of the smallest slope; of these, the highest
     now = first_best(values[here], here, np.searchsorted(here, starts[:-1]))
     first = now.copy()
     rows = np.arange(len(values))
@@ -61,9 +52,8 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> tuple[Ints, Ints, 
         alive = owner[begins]
         nearest = np.minimum.reduceat(cross, begins)
         ties = np.flatnonzero(cross == np.repeat(nearest, np.diff(begins, append=len(rows))))
-        following = first_best(
-            slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins)
-        )  # of lines that meet there, the steepest
+        # Of several lines that cross at the same step, the steepest wins.
+        following = first_best(slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins))
         before.append(now[alive])
         after.append(following)
         steps.append(nearest)
@@ -75,14 +65,14 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> tuple[Ints, Ints, 
 
 
 def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
-    """Of each group the row with the largest key, the first of equals."""
+    """The row with the largest key in each group, the first of equals."""
     top = np.maximum.reduceat(keys, begins)
     places = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
     return rows[places[np.searchsorted(places, begins)]]
 
 
 def line_search(pool: Pool, values: Floats, direction: Floats) -> tuple[float, float]:
-    """The step along `direction` with the highest corpus BLEU, and that BLEU; `values` are features x
+    """The step along `direction` (D,) with the highest corpus BLEU, and that BLEU. `values`: features x
     weights, (N,)."""
     column = np.flatnonzero(direction)
     slopes = (
@@ -94,7 +84,7 @@ def line_search(pool: Pool, values: Floats, direction: Floats) -> tuple[float, f
     changes = pool.stats[after[order]] - pool.stats[before[order]]
     sums = pool.stats[first].sum(0) + np.vstack([np.zeros(changes.shape[1]), np.cumsum(changes, 0)])
     scores = bleu(sums)
-    scores[1:-1][steps[1:] - steps[:-1] < 1e-9] = -1  # no room between two bends: rounding would decide
+    scores[1:-1][steps[1:] - steps[:-1] < 1e-9] = -1  # too narrow: rounding would decide
     best = int(np.argmax(scores))
     if not len(steps):
         return 0.0, float(scores[0])
@@ -111,8 +101,8 @@ def climb(
     extra: int = RANDOM_DIRECTIONS,
     stop: threading.Event | None = None,
 ) -> Point:
-    """From one start: pass after pass over the features and some random directions, a step wherever BLEU
-    rises; until `stop` is set."""
+    """Hill climbing from one starting point: passes over the features and some random directions, with a step
+    wherever BLEU improves; ends early once `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
     values = pool.features @ weights
@@ -133,7 +123,7 @@ def climb(
         size = np.abs(weights).sum()
         if size > 0:
             weights, values = weights / size, values / size
-        score = pool.bleu(weights)  # what rounding made of it
+        score = pool.bleu(weights)  # rounding may have changed it
         if score < before + GAIN:
             break
     return Point(weights, score)
@@ -143,38 +133,50 @@ def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Float
     return np.asarray(np.where(free, rng.uniform(-1, 1, len(free)), 0.0))
 
 
-def mert(
-    pool: Pool,
-    starts: Sequence[Floats],
-    seed: int,
-    restarts: int = TuneConfig.restarts,
-    threads: int = 1,
-    tell: Callable[[int], None] = lambda count: None,
-) -> Point:
-    """The best point of all starts: the given ones, and random ones; the best few are climbed on from.
-    Constant features keep weight 0."""
-    free = ~pool.constant()
-    rng = np.random.default_rng(seed)
-    points = [np.where(free, normalize(start), 0.0) for start in starts]
-    points += [normalize(random_direction(rng, free)) for _ in range(restarts)]
-    stop = threading.Event()
+@dataclass
+class Mert:
+    """Line search from the given and from random starting points; the search continues from the best few
+    along more directions."""
 
-    def climb_all(crew: ThreadPoolExecutor, points: Sequence[Floats], first: int, extra: int) -> list[Point]:
-        found = []
-        for point in crew.map(
-            lambda item: climb(pool, item[1], free, [seed, item[0]], extra, stop), enumerate(points, first)
-        ):
-            tell(1)
-            found.append(point)
-        return sorted(found, key=lambda point: -point.bleu)  # stable: of equals the first
+    restarts: int = number(20, least=0, help="random starting points of mert, besides the given ones")
 
-    with ThreadPoolExecutor(threads) as crew:
-        try:
-            found = climb_all(crew, points, 0, RANDOM_DIRECTIONS)
-            found += climb_all(
-                crew, [point.weights for point in found[:POLISHED]], len(points), POLISH_DIRECTIONS
-            )
-        finally:  # after an interrupt nobody waits for the climbs in hand
-            stop.set()
-    best = max(found, key=lambda point: point.bleu)
-    return Point(normalize(best.weights), best.bleu)
+    def tune(
+        self,
+        pool: Pool,
+        start: Floats | None,
+        seed: int,
+        *,
+        others: Sequence[Floats] = (),
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> Point:
+        """The best point found; see Tuner."""
+        free = ~pool.constant()
+        rng = np.random.default_rng(seed)
+        given = [*([] if start is None else [start]), *others]
+        points = [np.where(free, normalize(point), 0.0) for point in given]
+        points += [normalize(random_direction(rng, free)) for _ in range(self.restarts)]
+        steps, total = 0, len(points) + min(POLISHED, len(points))
+        stop = threading.Event()
+
+        def climb_all(starts: Sequence[Floats], first: int, extra: int) -> list[Point]:
+            nonlocal steps
+            found = []
+            for point in crew.map(
+                lambda item: climb(pool, item[1], free, [seed, item[0]], extra, stop),
+                enumerate(starts, first),
+            ):
+                steps += 1
+                progress(steps, total)
+                found.append(point)
+            return sorted(found, key=lambda point: -point.bleu)  # stable: the first of equals
+
+        with ThreadPoolExecutor(threads) as crew:
+            try:
+                found = climb_all(points, 0, RANDOM_DIRECTIONS)
+                polished = [point.weights for point in found[:POLISHED]]
+                found += climb_all(polished, len(points), POLISH_DIRECTIONS)
+            finally:  # after an interrupt, nobody waits for the climbs in progress
+                stop.set()
+        best = max(found, key=lambda point: point.bleu)
+        return Point(normalize(best.weights), best.bleu)

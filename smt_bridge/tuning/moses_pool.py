@@ -1,12 +1,11 @@
-"""The text files in which Moses' tuners keep a pool, as its `extractor` writes them: one of features, one of
-BLEU statistics.
+"""The two text files of a pool as Moses' `extractor` writes them, and `mert` and `kbmira` read them: features
+and BLEU statistics.
 
 FEATURES_TXT_BEGIN_0 id count dense names ...      SCORES_TXT_BEGIN_0 id count 9 BLEU
-one row of numbers a hypothesis                    match total match total match total match total
-reference-length
+one row of numbers per hypothesis                  match total (of 1- to 4-grams) reference-length
 FEATURES_TXT_END_0                                 SCORES_TXT_END_0
 
-Rows and the header of features end in a blank. `mert` and `kbmira` read these files.
+Rows, and the header of features, end in a blank.
 """
 
 import re
@@ -23,8 +22,8 @@ BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_[0-9]+$")
 
 
 def read(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
-    """Sentence id, the names after the numbers of the header, and the rows of each block. `kind`: FEATURES or
-    SCORES."""
+    """Sentence id, the names in the header, and the rows of each block. `kind`: FEATURES or SCORES. DataError
+    for anything that is not such a file."""
     lines = enumerate(files.read_lines(path), 1)
     empty = True
     for number, line in lines:
@@ -37,10 +36,10 @@ def read(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
             block = np.array([row(next(lines)[1]) for _ in range(count)], np.float64).reshape(count, width)
             end = next(lines)[1]
         except (StopIteration, ValueError) as error:
-            told = f" ({error})" if "number" in str(error) else ""
+            cause = f" ({error})" if "number" in str(error) else ""
             raise DataError(
                 f"{path}:{number}: the block of sentence {sentence} is not {count} rows of {width} "
-                f"numbers{told} (sparse features are not tuned here)"
+                f"numbers{cause} (sparse features are not tuned here)"
             ) from error
         if not end.startswith(f"{kind}_TXT_END") or not np.isfinite(block).all():
             raise DataError(
@@ -53,6 +52,7 @@ def read(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
 
 
 def header(words: Sequence[str], kind: str, where: str) -> tuple[int, int, int]:
+    """Sentence id, number of rows, number of columns."""
     match = BEGIN.match(words[0])
     try:
         if not match or match[1] != kind:
@@ -68,16 +68,19 @@ def header(words: Sequence[str], kind: str, where: str) -> tuple[int, int, int]:
 
 
 def row(line: str) -> list[float]:
+    """The numbers of a line. ValueError for anything else."""
     return list(map(float, line.split())) if numbers.plain(line) else numbers.reals(files.split_words(line))
 
 
 def features_block(sentence: int, names: Sequence[str], values: Floats) -> Iterator[str]:
+    """The lines of a sentence in the file of features."""
     yield f"FEATURES_TXT_BEGIN_0 {sentence} {len(values)} {len(names)} {' '.join(names)} "
     yield from (f"{' '.join(f'{value:.6g}' for value in found)} " for found in values.tolist())
     yield "FEATURES_TXT_END_0"
 
 
 def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
+    """The lines of a sentence in the file of statistics."""
     yield f"SCORES_TXT_BEGIN_0 {sentence} {len(stats)} {stats.shape[1]} BLEU"
     yield from (f"{' '.join(map(str, found))} " for found in stats.astype(np.int64).tolist())
     yield "SCORES_TXT_END_0"
@@ -86,7 +89,7 @@ def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
 def write(
     features: str, scores: str, names: Sequence[str], blocks: Iterable[tuple[int, Floats, Floats]]
 ) -> None:
-    """Both files, whole or not at all. Each block: sentence, rows of features, rows of statistics."""
+    """Write both files, whole or not at all. Each block: sentence, rows of features, rows of statistics."""
     with files.Writing(features) as feature_out, files.Writing(scores) as score_out:
         for sentence, values, stats in blocks:
             feature_out.write_lines(features_block(sentence, names, values))

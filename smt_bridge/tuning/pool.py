@@ -1,10 +1,9 @@
-"""Hypotheses of a development set with their features and BLEU statistics: from n-best lists, or from the
+"""The hypotheses of a development set with their features and BLEU statistics, from n-best lists or from the
 files of Moses' tuner."""
 
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,31 +14,28 @@ from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
 from smt_bridge.weights import Weights, tuned
 
-log = logging.getLogger("nmt.tune")
+log = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
-SMALL = 200  # sentences: below, weights move by their own size from one start to the next
+Ints = NDArray[np.int64]
+SMALL = 200  # sentences; with fewer, weights depend heavily on the random starting points
 
 
 @dataclass
 class Pool:
     """N hypotheses of S sentences; those of sentence s are rows starts[s] : starts[s + 1]."""
 
-    names: list[str]  # LM0_0, or LM0 where a feature has one value; one a column
-    features: Floats  # (N, D)
-    stats: Floats  # (N, 9)
-    starts: NDArray[np.int64]  # (S + 1,)
+    names: list[str]  # of the D columns: LM0_0, or LM0 where a feature has one value
+    features: Floats  # (N, D), natural logarithms as the decoder writes them
+    stats: Floats  # (N, 9), see bleu.py
+    starts: Ints  # (S + 1,)
 
     @property
     def sentences(self) -> int:
         return len(self.starts) - 1
 
-    def sentence_of(self) -> NDArray[np.int64]:
-        """(N,)"""
-        return np.repeat(np.arange(self.sentences), np.diff(self.starts))
-
-    def best(self, weights: Floats) -> NDArray[np.int64]:
-        """The row of the best hypothesis of each sentence, the first of equals: (S,)"""
+    def best(self, weights: Floats) -> Ints:
+        """The row of each sentence's best hypothesis, the first of equals: (S,)"""
         scores = self.features @ weights
         top = np.maximum.reduceat(scores, self.starts[:-1])
         rows = np.flatnonzero(scores == np.repeat(top, np.diff(self.starts)))
@@ -50,11 +46,9 @@ class Pool:
         return float(bleu(self.stats[self.best(weights)].sum(0)))
 
     def constant(self) -> NDArray[np.bool_]:
-        """Features that never differ within a sentence, so that no weight of theirs changes anything: (D,)"""
-        low, high = (
-            np.minimum.reduceat(self.features, self.starts[:-1]),
-            np.maximum.reduceat(self.features, self.starts[:-1]),
-        )
+        """Which features never differ within a sentence, so that their weights change nothing: (D,)"""
+        low = np.minimum.reduceat(self.features, self.starts[:-1])
+        high = np.maximum.reduceat(self.features, self.starts[:-1])
         return np.asarray((low == high).all(0))
 
 
@@ -62,7 +56,7 @@ Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: feature
 
 
 def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
-    """Put a pool together, each distinct row once. DataError for a sentence without hypotheses or a pool
+    """Build a pool with each distinct row once. DataError for a sentence without hypotheses, or a pool
     without any BLEU."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
     held = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
@@ -70,8 +64,7 @@ def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
         gap = next(number for number in range(count) if number not in held)
         others = count - len(held) - 1
         raise DataError(
-            f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the "
-            "whole "
+            f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the whole "
             "development set is needed"
         )
     features, stats = [], []
@@ -79,44 +72,47 @@ def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
         both = np.unique(np.hstack([np.vstack(rows[number][0]), np.vstack(rows[number][1])]), axis=0)
         features.append(both[:, :-COLUMNS])
         stats.append(both[:, -COLUMNS:])
-    pool = Pool(names, np.vstack(features), np.vstack(stats), np.cumsum([0, *map(len, features)]))
+    starts = np.cumsum([0, *map(len, features)])
+    pool = Pool(names=names, features=np.vstack(features), stats=np.vstack(stats), starts=starts)
     check(pool)
     return pool
 
 
 def check(pool: Pool) -> None:
-    """DataError for what no tuner can work on; warnings for what it works badly on."""
+    """DataError for a pool that cannot be tuned, warnings for one that will be tuned badly."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(
-            "no hypothesis matches a reference in any 4-gram, so BLEU is 0 whatever the weights; are the "
-            "references of this text, "
-            "tokenized and escaped like the hypotheses?"
+            "no hypothesis matches a reference in any 4-gram, so BLEU is 0 whatever the weights; are these "
+            "the references of this text, tokenized and escaped like the hypotheses?"
         )
     if pool.sentences < SMALL:
         log.warning(
-            (
-                "%d sentences are few for %d weights: expect other weights from another seed; %d or more are "
-                "safe"
-            ),
+            "%d sentences are few for %d weights: another seed may give very different ones; use %d or more",
             pool.sentences,
             len(pool.names),
             SMALL,
         )
     dead = [name for name, constant in zip(pool.names, pool.constant(), strict=True) if constant]
     if dead:
-        log.warning("constant within every sentence, so left at weight 0: %s", ", ".join(dead))
+        log.warning("constant within every sentence, so their weights stay 0: %s", ", ".join(dead))
 
 
-class Lists(NamedTuple):
-    """What was read, as it was read; `make(*lists)` is their pool."""
+@dataclass
+class Lists:
+    """Rows as they were read, repeated ones included."""
 
     names: list[str]
     rows: Rows
-    sentences: int | None = None  # None: as many as there are rows for
+    sentences: int | None = None  # None: as many as have rows
+
+    def pool(self) -> Pool:
+        """The pool of the rows; errors as in `make`."""
+        return make(self.names, self.rows, self.sentences)
 
     def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
-        """Sentence, features and statistics, each distinct row once, in the order of Moses' extractor."""
+        """Sentence, features and statistics of each block; distinct rows, in the order of Moses'
+        extractor."""
         for number in sorted(self.rows):
             features, stats = map(np.vstack, self.rows[number])
             rows = [row.tobytes() for row in np.hstack([features, stats])]
@@ -125,10 +121,9 @@ class Lists(NamedTuple):
 
 
 def distinct(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
-    """The places of rows without their repetitions. `sizes`: of the lists they come from, one after the
-    other.
+    """The indices of distinct rows. `sizes`: of the lists they come from, one after the other.
 
-    As in extractor the last row of the lists so far takes the place of a repeated one.
+    As in Moses' extractor, a repeated row is replaced by the last row of the lists so far.
     """
     places: list[int] = []
     seen: set[bytes] = set()
@@ -147,19 +142,10 @@ def distinct(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
     return places
 
 
-def from_nbest(paths: Sequence[str], references: Sequence[str]) -> Pool:
-    return make(*read_nbest(paths, references))
-
-
-def from_moses(features: Sequence[str], scores: Sequence[str]) -> Pool:
-    return make(*read_moses(features, scores))
-
-
 def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
-    """n-best lists (rounds of a tuning loop), and BLEU statistics against the references.
+    """n-best lists, such as those of several tuning iterations, with BLEU statistics against the references.
 
-    DataError for lists of different features, for an id without a reference, or a reference without
-    hypotheses.
+    DataError for lists with different features, sparse features, or an id without a reference.
     """
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
@@ -206,12 +192,12 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
 
 
 def columns(sizes: dict[str, int]) -> list[str]:
-    """Names of single values, as Moses' extractor makes them: LM0_0, TranslationModel0_3."""
+    """Names of single values as in Moses' extractor: LM0_0, TranslationModel0_3."""
     return [f"{name}_{number}" for name, size in sizes.items() for number in range(size)]
 
 
 def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
-    """Moses' own pools: files of `extractor`, plain or gzip, pairwise. DataError when they do not fit
+    """Moses' own pools: pairs of files of `extractor`, plain or gzip. DataError when they do not fit
     together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")
@@ -241,7 +227,7 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
 
 
 def drop(pool: Pool, features: Sequence[str]) -> None:
-    """Make features constant, so that their weights stay 0. DataError for one that the pool does not have."""
+    """Make features constant, so that their weights stay 0. DataError for a feature that the pool lacks."""
     heads = {name: next(iter(to_weights([name], np.zeros(1)))) for name in pool.names}
     for feature in features:
         if feature not in heads.values():
@@ -261,8 +247,8 @@ def to_weights(names: Sequence[str], values: Floats) -> Weights:
 
 
 def from_weights(names: Sequence[str], weights: Weights) -> Floats:
-    """The other way; 0 for a feature that `weights` lacks, which is how a new one starts. DataError for one
-    that the pool lacks."""
+    """The inverse of `to_weights`; a new feature, absent from `weights`, starts at 0. DataError for a weight
+    of a feature that the pool lacks."""
     sizes = {name: len(values) for name, values in to_weights(names, np.zeros(len(names))).items()}
     for name, values in weights.items():
         if name in sizes and sizes[name] != len(values):
@@ -273,6 +259,6 @@ def from_weights(names: Sequence[str], weights: Weights) -> Floats:
 
 
 def normalize(weights: Floats) -> Floats:
-    """Σ |w| = 1, as Moses does; BLEU does not change."""
+    """Scale to Σ |w| = 1, as Moses does; BLEU stays the same."""
     size = np.abs(weights).sum()
     return weights / size if size > 0 else weights

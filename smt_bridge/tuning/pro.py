@@ -1,44 +1,57 @@
-"""Pairwise ranked optimization (Hopkins and May 2011): a classifier that tells the better of two hypotheses
-from the worse."""
+"""Pairwise ranked optimization (Hopkins and May 2011): a classifier learns which of two hypotheses is the
+better one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.settings import number
 from smt_bridge.tuning.bleu import ORDER
-from smt_bridge.tuning.mert import Point
 from smt_bridge.tuning.pool import Floats, Pool, normalize
+from smt_bridge.tuning.tuner import Point, Progress, silent
 
 
 @dataclass
-class ProConfig:
-    samples: int = 5000  # pairs drawn a sentence
-    kept: int = 50  # of them, those that differ most
-    least: float = 0.05  # and by at least this much of sentence BLEU
-    ridge: float = 1e-3  # of the logistic regression, for each pair
+class Pro:
+    """The weights of a logistic regression on differences of feature vectors; there is no starting point."""
 
+    samples: int = number(5000, least=1, help="pairs that pro draws for each sentence")
+    kept: int = number(50, least=1, help="of them, the pairs kept: those whose BLEU differs most")
+    min_difference: float = number(
+        0.05, least=0, help="sentence BLEU by which a pair kept by pro must differ"
+    )
+    ridge: float = number(1e-3, above=0, help="L2 regularization of pro's logistic regression, for each pair")
 
-def pro(pool: Pool, seed: int, config: ProConfig | None = None) -> Point:
-    """Weights of a logistic regression on differences of feature vectors; there is no start."""
-    config = config or ProConfig()
-    rng = np.random.default_rng(seed)
-    free = ~pool.constant()
-    gains = smoothed_bleu(pool.stats)
-    differences = []
-    for first, last in zip(pool.starts[:-1], pool.starts[1:], strict=True):
-        one, other = rng.integers(first, last, config.samples), rng.integers(first, last, config.samples)
-        gap = gains[one] - gains[other]
-        order = np.argsort(-np.abs(gap), kind="stable")[: config.kept]
-        order = order[np.abs(gap[order]) >= config.least]
-        differences.append(
-            (pool.features[one[order]] - pool.features[other[order]]) * np.sign(gap[order])[:, None]
-        )
-    weights = normalize(np.where(free, logistic(np.vstack(differences), config.ridge), 0.0))
-    return Point(weights, pool.bleu(weights))
+    def tune(
+        self,
+        pool: Pool,
+        start: Floats | None,
+        seed: int,
+        *,
+        others: Sequence[Floats] = (),
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> Point:
+        """See Tuner."""
+        rng = np.random.default_rng(seed)
+        free = ~pool.constant()
+        gains = smoothed_bleu(pool.stats)
+        differences = []
+        for first, last in zip(pool.starts[:-1], pool.starts[1:], strict=True):
+            one, other = rng.integers(first, last, self.samples), rng.integers(first, last, self.samples)
+            gap = gains[one] - gains[other]
+            order = np.argsort(-np.abs(gap), kind="stable")[: self.kept]
+            order = order[np.abs(gap[order]) >= self.min_difference]
+            differences.append(
+                (pool.features[one[order]] - pool.features[other[order]]) * np.sign(gap[order])[:, None]
+            )
+        weights = normalize(np.where(free, logistic(np.vstack(differences), self.ridge), 0.0))
+        return Point(weights, pool.bleu(weights))
 
 
 def smoothed_bleu(stats: Floats) -> Floats:
-    """BLEU+1 of each row: one more match and total for orders above 1."""
+    """BLEU+1 of each row (Lin and Och 2004): one is added to matches and totals of orders above 1."""
     matches, totals = stats[:, 0 : 2 * ORDER : 2].copy(), stats[:, 1 : 2 * ORDER : 2].copy()
     matches[:, 1:] += 1
     totals[:, 1:] += 1
@@ -48,8 +61,10 @@ def smoothed_bleu(stats: Floats) -> Floats:
 
 
 def logistic(rows: Floats, ridge: float, steps: int = 50) -> Floats:
-    """argmin Σ log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method; columns are scaled, so that the
-    ridge treats all alike."""
+    """argmin Σ log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method. Columns are scaled first, so that
+    the ridge treats them alike. 0 without any rows."""
+    if not len(rows):
+        return np.zeros(rows.shape[1])
     scale = np.sqrt((rows**2).mean(0))
     scale[scale == 0] = 1
     x = rows / scale

@@ -18,9 +18,12 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from nmt import fastmath, files
+from nmt import files
+from nmt.compute import matmul
+from nmt.compute.mixed import Mixed
+from nmt.compute.processor import flags
 from nmt.data.batches import Batch, make_batch
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.run import Run
 from nmt.search.config import BeamConfig
@@ -58,7 +61,7 @@ def training() -> None:
     rng = random.Random(1)
     for name, options, words, length, rounds in SIZES:
         torch.manual_seed(0)
-        config = ModelConfig(maxout=256, bias=True, init="uniform", init_scale=0.1, dropout=0.2)
+        config = RNNConfig(maxout=256, bias=True, init="uniform", init_scale=0.1, dropout=0.2)
         for key, value in options.items():
             setattr(config, key, value)
         model, batch = Translator(config, words, words), batch_of(rng, words, length)
@@ -71,7 +74,7 @@ def training() -> None:
             batch: Batch = batch,
             optimizer: Optimizer = optimizer,
         ) -> None:
-            fastmath.use(back_end)
+            matmul.use(back_end)
             optimizer.zero_grad()
             with mode:
                 torch.autograd.backward(model.loss(batch) / batch.target_tokens)
@@ -81,9 +84,9 @@ def training() -> None:
         variants: dict[str, Callable[[], object]] = {
             "fp32, MKL": partial(step, "mkl", nullcontext()),
             "fp32, oneDNN": partial(step, "onednn", nullcontext()),
-            "bf16": partial(step, "mkl", fastmath.Mixed()),
+            "bf16": partial(step, "mkl", Mixed()),
         }
-        if not fastmath.flags() & {"avx512_bf16", "amx_bf16"}:
+        if not flags() & {"avx512_bf16", "amx_bf16"}:
             del variants["bf16"]
         seconds = interleave(variants, rounds)
         report(
@@ -111,10 +114,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--translate", default="", metavar="RUN_DIR")
     parser.add_argument("--input", default="", metavar="FILE")
-    parser.add_argument("--matmul", default="mkl", choices=fastmath.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    fastmath.use(args.matmul)
+    matmul.use(args.matmul)
     if args.translate:
         translating(args.translate, args.input)
     else:

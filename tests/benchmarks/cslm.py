@@ -15,10 +15,10 @@ from itertools import islice
 import numpy as np
 import torch
 
-from nmt import fastmath, nbest
+from nmt import nbest
+from nmt.compute import matmul
 from nmt.data.vocab import Vocab
-from nmt.lm.config import LMConfig
-from nmt.lm.cslm import CSLM, distinct, ngram_scores, ngrams
+from nmt.lm.cslm import CSLM, CSLMConfig, distinct, ngrams
 
 SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
 
@@ -26,15 +26,15 @@ SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, metavar="NBEST")
-    parser.add_argument("--matmul", default="mkl", choices=fastmath.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
     parser.add_argument("--vocabulary", type=int, default=15000)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    fastmath.use(args.matmul)
+    matmul.use(args.matmul)
     texts = [hypothesis.text for hypothesis in islice(nbest.read(args.input), 5000)]
     vocab = Vocab.count(texts, args.vocabulary)
     torch.manual_seed(1)
-    model = CSLM(LMConfig(type="cslm", init="glorot"), args.vocabulary + 3).eval()
+    model = CSLM(CSLMConfig(init="glorot"), args.vocabulary + 3).eval()
     contexts, words = (part[:SAMPLE] for part in ngrams([vocab.encode(text) for text in texts], model.order))
     unique = len(distinct(contexts)[0])
     print(
@@ -52,13 +52,13 @@ def main() -> None:
                 found.append(scores.gather(1, torch.from_numpy(words[start : start + size, None]))[:, 0])
         return torch.cat(found).numpy()
 
-    error = np.abs(ngram_scores(model, contexts, words)[:BATCHED] - direct(BATCHED, 64)).max()
+    error = np.abs(model.ngram_scores().score(contexts, words)[:BATCHED] - direct(BATCHED, 64)).max()
     seconds = interleave(
         {
             "one by one": lambda: direct(SINGLE, 1),
             "batches of 64": lambda: direct(BATCHED, 64),
-            "distinct contexts, tables": lambda: ngram_scores(model, contexts, words),
-            "the same, log Z taken as 0": lambda: ngram_scores(model, contexts, words, normalized=True),
+            "distinct contexts, tables": lambda: model.ngram_scores().score(contexts, words),
+            "the same, log Z taken as 0": lambda: model.ngram_scores(normalized=True).score(contexts, words),
         },
         rounds=3,
     )

@@ -21,7 +21,7 @@ def load(folder: Path, runs: int) -> tuple[pools.Pool, np.ndarray]:
         [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores")
     )
     start = np.array((folder / f"run{runs}.init.opt").read_text().split("\n")[0].split(), float)
-    return pools.from_moses(features, scores), start
+    return pools.read_moses(features, scores).pool(), start
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
         pool, start = load(folder, runs)
         theirs = (folder / f"run{runs}.best-point.txt").read_text().split("=>")[1].strip()
         clock = time.monotonic()
-        found = mert.mert(pool, [start, np.ones(len(start))], seed=1, threads=2)
+        found = mert.Mert().tune(pool, start, 1, others=[np.ones(len(start))], threads=2)
         print(
             f"rounds 1 to {runs}: {len(pool.features):,} hypotheses, BLEU {found.bleu:.6f}, Moses {theirs}, "
             f"{time.monotonic() - clock:.1f} s wall"

@@ -23,8 +23,9 @@ from pathlib import Path
 
 import torch
 
-from nmt import fastmath, files, phrase_table
-from nmt.models.config import ModelConfig
+from nmt import files, phrase_table
+from nmt.compute import matmul, processor
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 from smt_bridge import score_table
@@ -67,8 +68,8 @@ def compare(title: str, chunks: list[list[Pair]], model: Translator, goal: str) 
         "sources "
         f"  (goal: {goal})"
     )
-    for back_end in fastmath.BACK_ENDS:
-        fastmath.use(back_end)
+    for back_end in matmul.BACK_ENDS:
+        matmul.use(back_end)
         seconds = interleave(
             {
                 "pair by pair": lambda: [word_scores(model, [pair]) for pair in sample],
@@ -100,7 +101,7 @@ def speed(data: Path) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = Translator(
-        ModelConfig(embedding=100, hidden=1000, maxout=500, output_rank=100, init="glorot", bias=True),
+        RNNConfig(embedding=100, hidden=1000, maxout=500, output_rank=100, init="glorot", bias=True),
         WORDS,
         WORDS,
     ).eval()
@@ -110,7 +111,7 @@ def speed(data: Path) -> None:
         model.decoder.output.words.normal_(0, 0.5)
         for table in (model.encoder.embedding, model.decoder.embedding):
             table.weight.normal_(0, 1)
-    print(fastmath.processor())
+    print(processor.processor())
     wanted = Occurring(
         read_texts([str(data / "corpus" / f"{name}.tok.en") for name in ("val", "test_2016_flickr")])
     )

@@ -7,8 +7,8 @@ import random
 
 import torch
 
-from nmt import fastmath
-from nmt.models.config import ModelConfig
+from nmt.compute import matmul
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
@@ -16,11 +16,11 @@ from nmt.search.config import BeamConfig
 
 def main() -> None:
     torch.set_num_threads(1)
-    fastmath.use("mkl")
+    matmul.use("mkl")
     torch.manual_seed(0)
     words = 30000
     model = Translator(
-        ModelConfig(embedding=620, hidden=1000, maxout=500, init="glorot", bias=True), words, words
+        RNNConfig(embedding=620, hidden=1000, maxout=500, init="glorot", bias=True), words, words
     ).eval()
     rng = random.Random(0)
     sources = [

@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt import fastmath
+from nmt.compute import matmul
 from nmt.data.batches import Batch, make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.training.optimizers import Adadelta, clip, make_optimizer
 
@@ -105,7 +105,7 @@ def step() -> None:
     torch.manual_seed(0)
     theirs = Plain(V, V, E, H, M)
     ours = Translator(
-        ModelConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V
+        RNNConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V
     )
     batch, grid = make_batch(sources, targets), padded(sources, targets)
     print(f"\n{batch.target_tokens} real of {T * B} target places")
@@ -170,7 +170,7 @@ def b1() -> None:
     torch.manual_seed(0)
     theirs = Plain(source_words, target_words, 256, 512, 0, 0.2)
     ours = Translator(
-        ModelConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"),
+        RNNConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"),
         source_words,
         target_words,
     )
@@ -208,11 +208,11 @@ def b1() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--matmul", default="mkl", choices=fastmath.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
     torch.set_num_threads(1)
-    print(fastmath.choose("auto"))
+    print(matmul.choose("auto"))
     back_end = parser.parse_args().matmul
-    fastmath.use(back_end)
+    matmul.use(back_end)
     print(f"measured with {back_end} on both sides, one thread")
     cell()
     step()

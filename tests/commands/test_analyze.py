@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from nmt.metrics import CharacterStatistics, corpus_bleu
+from nmt.metrics import ChrfStatistics, corpus_bleu
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -89,7 +89,7 @@ def test_by_length(command: Command, folder: Path) -> None:
         and row["length_ratio"] == "1.0000"
     )
     assert float(row["chrf"]) == pytest.approx(
-        CharacterStatistics([POOR[0], POOR[2]], [[REFERENCES[0], REFERENCES[2]]]).chrf().score, abs=1e-4
+        ChrfStatistics([POOR[0], POOR[2]], [[REFERENCES[0], REFERENCES[2]]]).chrf().score, abs=1e-4
     )
     assert "Good" in text and "Poor" in text
 
@@ -152,7 +152,7 @@ def test_compare(command: Command, folder: Path) -> None:
     assert float(the(rows, system="poor.nbest")["bleu"]) == round(
         corpus_bleu(POOR, [REFERENCES], "none").score, 2
     )
-    assert float(rows[0]["chrf"]) == round(CharacterStatistics(GOOD, [REFERENCES]).chrf().score, 2)
+    assert float(rows[0]["chrf"]) == round(ChrfStatistics(GOOD, [REFERENCES]).chrf().score, 2)
     assert rows[0]["p"] == "" and 0 < float(rows[1]["p"]) <= 1 and "p = " in text
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import checkpoint, files, language_model
+from nmt import checkpoint, files
+from nmt.language_model import load_language_model
 from nmt.lm import arpa
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -116,7 +117,7 @@ def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, 
 
 def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Path) -> None:
     lines = list(files.read_lines(tiny / "dev.fr"))
-    whole, parts = language_model.load(str(runs["recurrent"])), language_model.load(str(runs["recurrent"]))
+    whole, parts = load_language_model(str(runs["recurrent"])), load_language_model(str(runs["recurrent"]))
     expected = [scored.log_probs for scored in whole.score(lines)]
     found = [
         scored.log_probs for part in (lines[:7], lines[7:8], [], lines[8:]) for scored in parts.score(part)
@@ -124,7 +125,7 @@ def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Pat
     assert [value for line in found for value in line] == pytest.approx(
         [value for line in expected for value in line], abs=1e-5
     )
-    alone = language_model.load(str(runs["recurrent"])).score(lines[7:8])[0].log_probs
+    alone = load_language_model(str(runs["recurrent"])).score(lines[7:8])[0].log_probs
     assert alone != pytest.approx(expected[7], abs=1e-5), "what came before matters"
 
 
@@ -349,7 +350,7 @@ def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused:
     table = command("nmt-perplexity", tmp_path / "a", "-i", tmp_path / "dev.chars", "-q").stdout
     assert f"{sum(rows):.2f}"[:-1] in table
     drawn, marked = (
-        command("nmt-sample", tmp_path / "a", "-n", 3, "--longest", 30, "-q", *more).stdout
+        command("nmt-sample", tmp_path / "a", "-n", 3, "--max-length", 30, "-q", *more).stdout
         for more in ([], ["--boundaries", "|"])
     )
     assert marked.replace("|", "") == drawn and drawn.count("\n") == 3
@@ -430,7 +431,7 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
 def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, refused: Refused) -> None:
     for run in runs.values():
         first, again, other = (
-            command("nmt-sample", run, "-n", 4, "--longest", 9, "-q", "--seed", seed).stdout
+            command("nmt-sample", run, "-n", 4, "--max-length", 9, "-q", "--seed", seed).stdout
             for seed in (1, 1, 2)
         )
         assert first == again != other and first.count("\n") == 4

@@ -91,8 +91,8 @@ def test_finished_steps_are_not_done_again(
     before = {name: (model / name).stat().st_mtime_ns for name in RESULTS}
     assert command("smt-train", model, *texts, "--order", 3).returncode == 0
     assert before == {name: (model / name).stat().st_mtime_ns for name in RESULTS}
-    assert "was begun with another order" in refused(command("smt-train", model, *texts, "--order", 4))
-    assert "was begun with another source" in refused(
+    assert "was started with another order" in refused(command("smt-train", model, *texts, "--order", 4))
+    assert "was started with another source" in refused(
         command("smt-train", model, "-s", smt_model / "train.fr", "-t", smt_model / "train.fr", "--order", 3)
     )
     (tmp_path / "full").mkdir()

@@ -107,7 +107,7 @@ def test_tune_on_bad_input(
             "smt-tune", model, *given, "-o", tmp_path / "x.ini", "--work", tuned / "work", *TUNE, "--seed", 9
         )
     )
-    assert "was begun with another seed" in line
+    assert "was started with another seed" in line
     (tmp_path / "wrong").write_text("xx yy zz\n" * 60)
     line = refused(
         command(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt import nbest
-from nmt.phrase_table import escape
+from nmt.text.escapes import escape
 from tests.commands.runs import LINES
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

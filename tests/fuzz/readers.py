@@ -20,13 +20,12 @@ from nmt.lm import count
 from nmt.lm.dictionary import Dictionary
 from nmt.training import loop
 from smt_bridge import alignment, check_system, job, moses_ini, propose, reuse, weights
-from smt_bridge.cli import tune_nbest
-from smt_bridge.config import TuneConfig
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.tuning import loop as tuning
-from smt_bridge.tuning import pool
+from smt_bridge.tuning import pool, runs
+from smt_bridge.tuning.mert import Mert
 from tests.conftest import ROOT
 from tests.smt_bridge.decoder.models import write_model
 
@@ -85,11 +84,11 @@ def write_curves(folder: Path) -> None:
 
 
 def read_arpa(path: Path) -> None:
-    count.load(path).scores([["p", "q", "x"], []])
+    count.load_count_model(path).scores([["p", "q", "x"], []])
 
 
 def read_codes(path: Path) -> None:
-    subword.load(path).apply(["the", "lower", "newest"])
+    subword.load_codes(path).apply(["the", "lower", "newest"])
 
 
 def read_overrides(path: Path) -> None:
@@ -178,7 +177,7 @@ READERS: dict[str, Reader] = {
     "hypotheses": Reader(
         hypotheses,
         "file",
-        lambda path: systems.load(
+        lambda path: systems.read_systems(
             str(path.parent / "source"), [str(path.parent / "source")], [str(path)], None, "none"
         ),
     ),
@@ -188,7 +187,7 @@ READERS: dict[str, Reader] = {
     "train.tsv": Reader(
         write_curves,
         "train.tsv",
-        lambda path: list(curves.to_tsv({"run": curves.read(path.parent)})),
+        lambda path: list(curves.table({"run": curves.read_curves(path.parent)}).lines()),
     ),
     "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),
@@ -231,7 +230,7 @@ def pools(folder: Path) -> None:
 
 
 def read_pool(path: Path) -> None:
-    pool.from_moses([str(path.parent / "features")], [str(path.parent / "scores")])
+    pool.read_moses([str(path.parent / "features")], [str(path.parent / "scores")]).pool()
 
 
 def read_ini(path: Path) -> None:
@@ -293,14 +292,14 @@ def read_job(path: Path) -> None:
 
 def tuned(folder: Path) -> None:
     (folder / "work").mkdir()
-    tuning.open_folder(folder / "work", {"model": "m"}, TuneConfig())
+    tuning.open_folder(folder / "work", {"model": "m"}, tuning.TuneConfig(), Mert())
     made = tuning.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
-    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, TuneConfig()).save(made)
+    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, tuning.TuneConfig(), Mert()).save(made)
 
 
 def read_tuned(path: Path) -> None:
-    tuning.open_folder(path.parent, {"model": "m"}, TuneConfig())
-    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, TuneConfig())
+    tuning.open_folder(path.parent, {"model": "m"}, tuning.TuneConfig(), Mert())
+    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, tuning.TuneConfig(), Mert())
     begun.load()
     begun.pool()
 
@@ -316,7 +315,7 @@ READERS |= {
     "starting weights": Reader(
         text("0.5 0.25 0.25"),
         "file",
-        lambda path: tune_nbest.read_init(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
+        lambda path: runs.read_start(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
     ),
     "moses.ini": Reader(text(*INI), "file", read_ini),
     "scores.json": Reader(

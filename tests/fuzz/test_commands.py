@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[Make, str]] = {
     "nmt.cli.analyze": (text("-1.5", "-2", "-0.25", "-1"), "scores --first < --second numbers"),
     "smt_bridge.cli.ini": (text(*INI), "show <"),
     "smt_bridge.cli.filter_table": (text(*TABLE), "< -i ok -o >"),
-    "smt_bridge.cli.tune_nbest": (text(*NBEST), "-n < -r ok --method kbmira -o >"),
+    "smt_bridge.cli.tune_nbest": (text(*NBEST), "--n-best < -r ok --method kbmira -o >"),
 }
 
 

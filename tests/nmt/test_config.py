@@ -4,8 +4,8 @@ import pytest
 
 from nmt import config
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.config import LMConfig
-from nmt.models.config import ModelConfig
+from nmt.lm.cslm import CSLMConfig
+from nmt.models.config import RNNConfig
 from nmt.training.loop import TrainingConfig
 
 
@@ -161,8 +161,8 @@ def test_the_place_of_a_value_is_that_of_the_last_word(tmp_path: Path) -> None:
 
 def test_python_is_checked_alike() -> None:
     for check in (
-        ModelConfig(hidden=-1),
-        LMConfig(type="cslm", order=0),
+        RNNConfig(hidden=-1),
+        CSLMConfig(order=0),
         TrainingConfig(learning_rate=float("inf")),
     ):
         with pytest.raises(ConfigError, match="is out of range"):

@@ -116,3 +116,22 @@ def test_pipes_are_left_for_the_reading_that_counts(tmp_path: Path) -> None:
     files.check_parallel(tmp_path / "text", "-")
     with pytest.raises(DataError, match="missing: cannot read"):
         files.check_parallel(tmp_path / "pipe", tmp_path / "missing")
+
+
+def test_a_preview_reads_files_without_warnings_and_leaves_streams_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "text").write_bytes(b"a\r\nb\n")
+    assert list(files.preview(tmp_path / "text")) == ["a\r", "b"] and not caplog.text
+    assert list(files.preview("-")) == [] == list(files.preview(tmp_path))
+
+
+def test_lines_are_counted_in_text_alone(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"a\n\nb")
+    assert files.count_lines(tmp_path / "text") == 3
+    (tmp_path / "latin").write_bytes(b"a\n\xe9\n")
+    with pytest.raises(DataError, match="latin:2: byte 0xe9"):
+        files.check_text(tmp_path / "latin")
+    with pytest.raises(DataError, match="missing: cannot read"):
+        files.count_lines(tmp_path / "missing")
+    files.check_text("-")

@@ -4,10 +4,11 @@ import sys
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU as Reference
+from sacrebleu.metrics.chrf import CHRF
 
 from nmt.cli import analyze
 from nmt.errors import ConfigError, DataError
-from nmt.metrics import SentenceStatistics, check_tokenizer, corpus_bleu
+from nmt.metrics import BleuStatistics, ChrfStatistics, check_tokenizer, corpus_bleu
 
 WORDS = "a b c d e f . ,".split()
 
@@ -32,9 +33,22 @@ def test_a_subset_is_scored_from_the_kept_statistics() -> None:
     hypotheses, reference = sentences(0, 60), sentences(9, 60)
     which = np.arange(60) % 3 == 0
     expected = Reference().corpus_score(hypotheses[::3], [reference[::3]])
-    assert SentenceStatistics(hypotheses, [reference]).bleu(which).score == pytest.approx(
+    assert BleuStatistics(hypotheses, [reference]).bleu(which).score == pytest.approx(
         expected.score, abs=1e-9
     )
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_chrf_of_any_group_is_sacrebleus(count: int) -> None:
+    hypotheses, references = sentences(0, 20), [sentences(1 + n, 20) for n in range(count)]
+    statistics = ChrfStatistics(hypotheses, references)
+    assert statistics.chrf().score == pytest.approx(CHRF().corpus_score(hypotheses, references).score)
+    mask = np.arange(20) % 2 == 0
+    expected = CHRF().corpus_score(hypotheses[::2], [reference[::2] for reference in references])
+    assert statistics.chrf(mask).score == pytest.approx(expected.score)
+    alone = CHRF().corpus_score(hypotheses[1:2], [reference[1:2] for reference in references])
+    assert statistics.by_sentence()[1] == pytest.approx(alone.score)
+    assert statistics.chrf().signature.startswith(f"nrefs:{count}|case:mixed|eff:yes|nc:6")
 
 
 def test_unequal_lengths_are_refused() -> None:
@@ -56,10 +70,9 @@ def test_a_tokenizer_that_is_not_there_is_refused_before_any_work(
         monkeypatch.setitem(
             sys.modules, f"sacrebleu.tokenizers.tokenizer_{'ja' if package == 'MeCab' else 'ko'}_mecab", None
         )
-    monkeypatch.setattr(
-        "nmt.metrics.find_spec", lambda name: True
-    )  # sentencepiece is there, its models are not
-    monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", "/nonexistent")
+    # sentencepiece is there, its models are not
+    monkeypatch.setattr("nmt.metrics.find_spec", lambda name: True)
+    monkeypatch.setattr("nmt.metrics.SACREBLEU_DIR", "/nonexistent")
     with pytest.raises(ConfigError, match="BLEU tokenizer"):
         check_tokenizer(name)
     argv = ["compare", "-r", "no", "-b", "such", "-t", "files", "--bleu-tokenize", name]

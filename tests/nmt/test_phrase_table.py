@@ -31,7 +31,6 @@ def test_a_score_is_appended_to_the_third_field_only() -> None:
 
 def test_escapes_are_undone_for_the_model() -> None:
     assert phrase_table.words(phrase_table.parse(LINES[2], "t:1").source) == ["'s\xa0x"]
-    assert phrase_table.unescape("&amp;lt;") == "&lt;"
 
 
 @pytest.mark.parametrize("line", [b"a ||| b", b"", b" ||| b ||| 1", b"a |||  ||| 1", b"a ||| b |||  ||| 0-0"])

@@ -12,7 +12,7 @@ from nmt.data.subword import Subwords
 from nmt.data.text import SideConfig, TextPipeline
 from nmt.data.vocab import Vocab
 from nmt.errors import DataError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.run import Run, word_numbers
 from nmt.search.beam import BeamConfig
@@ -23,7 +23,7 @@ WORDS = [f"w{number}" for number in range(36)]
 def make_run(attention: int = 64, seed: int = 1) -> Run:
     """Random weights, tokenized text of the words above."""
     torch.manual_seed(seed)
-    config = ModelConfig(
+    config = RNNConfig(
         embedding=8, hidden=16, maxout=8, encoder="birnn", attention=attention, init="uniform", init_scale=0.5
     )
     vocab = Vocab(dict.fromkeys(WORDS, 1), len(WORDS))

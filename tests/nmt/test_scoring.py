@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from nmt import checkpoint, phrase_table, prefixes, scoring
+from nmt import checkpoint, phrase_table
+from nmt.data import prefix_tree
 from nmt.data.vocab import UNK
-from nmt.models.config import ModelConfig
+from nmt.layers import batch_scores
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
@@ -39,8 +41,8 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, nodes: int, rows:
     model = make(output_rank=3)
     sources, targets, source_of = some_pairs(60, 6)
     whole = pair_scores(model, sources, targets, source_of)
-    monkeypatch.setattr(prefixes.blocks, "__defaults__", (nodes,))
-    monkeypatch.setattr(scoring, "SOFTMAX_ROWS", rows)
+    monkeypatch.setattr(prefix_tree.blocks, "__defaults__", (nodes,))
+    monkeypatch.setattr(batch_scores, "SOFTMAX_ROWS", rows)
     assert np.abs(pair_scores(model, sources, targets, source_of) - whole).max() < 1e-9
 
 
@@ -48,16 +50,16 @@ def test_shared_reading_of_sources() -> None:
     model = make()
     sources = some_pairs(80, 7)[0]
     plain, shared = model.start(sources), model.start_by_prefix(sources)
-    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12) and torch.allclose(
-        plain.sources.cell, shared.sources.cell, atol=1e-12
-    )
+    assert plain.sources.cell is not None and shared.sources.cell is not None
+    assert torch.allclose(plain.hidden, shared.hidden, atol=1e-12)
+    assert torch.allclose(plain.sources.cell, shared.sources.cell, atol=1e-12)
 
 
 def test_single_precision_is_within_1e_4() -> None:
     """Sizes of which the sums are long; a fresh model."""
     torch.manual_seed(3)
     model = Translator(
-        ModelConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET
+        RNNConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET
     ).eval()
     sources, targets, source_of = some_pairs(300, 8)
     expected = [
@@ -82,13 +84,14 @@ def test_ten_thousand_real_pairs(trained: bool, nmt_data: Path, tiny: Path) -> N
         )  # type: ignore[assignment]
     else:
         torch.manual_seed(1)
-        model = Translator(
-            ModelConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
-        ).eval()
+        fresh = Translator(
+            RNNConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
+        )
         with torch.no_grad():
-            model.decoder.output.words.normal_(0, 0.5)
-            model.encoder.embedding.weight.normal_(0, 1)
-            model.decoder.embedding.weight.normal_(0, 1)
+            fresh.decoder.output.words.normal_(0, 0.5)
+            for name in ("encoder.embedding.weight", "decoder.embedding.weight"):
+                fresh.get_parameter(name).normal_(0, 1)
+        model = fresh.eval()
 
     def encode(phrase: bytes, ids: dict[bytes, int]) -> list[int]:
         return [

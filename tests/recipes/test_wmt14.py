@@ -173,7 +173,7 @@ def test_unpack(tmp_path: Path) -> None:
     (downloads / "m.fr.gz").unlink()
     (tmp_path / "text" / "mono.fr").unlink()
     done = subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
-    assert done.returncode == 2 and "m.fr.gz: not there; run download.py first" in done.stderr
+    assert done.returncode == 2 and "m.fr.gz: does not exist; run download.py first" in done.stderr
 
 
 def test_the_list_is_whole() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from nmt.errors import DataError
 from smt_bridge import alignment
+from smt_bridge.cli import align
 from smt_bridge.symmetrize import HEURISTICS, Links
 from tests.conftest import Command
 
@@ -74,7 +75,7 @@ def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 20
 
 
-@pytest.mark.parametrize("method", alignment.METHODS)
+@pytest.mark.parametrize("method", alignment.ALIGNERS)
 def test_command_aligns_and_repeats_itself(
     method: str, smt_model: Path, tmp_path: Path, command: Command
 ) -> None:
@@ -149,3 +150,23 @@ def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) 
         )
         assert "nmt-smt[smt]" in line and "sil-thot" in line
     assert not (tmp_path / "model").exists()
+
+
+class Diagonal:
+    """An aligner of a plugin: the words of equal position."""
+
+    def check(self) -> None:
+        pass
+
+    def align(self, sources: alignment.Texts, targets: alignment.Texts) -> list[Links]:
+        pairs = zip(sources, targets, strict=True)
+        return [frozenset((at, at) for at in range(min(len(a), len(b)))) for a, b in pairs]
+
+
+def test_an_aligner_added_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(alignment.ALIGNERS, "diagonal", Diagonal())
+    for name, text in (("s", "a b c\n\n"), ("t", "x y\nz\n")):
+        (tmp_path / name).write_text(text)
+    line = ["-s", str(tmp_path / "s"), "-t", str(tmp_path / "t"), "-o", str(tmp_path / "o"), "-q"]
+    assert align.main([*line, "--method", "diagonal"]) == 0
+    assert (tmp_path / "o").read_text() == "0-0 1-1\n\n"

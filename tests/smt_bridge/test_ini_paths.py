@@ -34,5 +34,5 @@ def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_blank_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "my model").mkdir()
-    with pytest.raises(ConfigError, match="has a blank"):
+    with pytest.raises(ConfigError, match="contains a blank"):
         ini_paths.whole(moses_ini.parse("moses.ini", INI.split("\n")), [tmp_path / "my model"])

@@ -129,11 +129,11 @@ def test_set_weights(system: Path, command: Command, refused: Callable[..., str]
 
 
 PROBLEMS = {
-    "columns": (("num-features=2", "num-features=3"), "TM0 has num-features=3, but t has 2 scores a line"),
+    "columns": (("num-features=2", "num-features=3"), "TM0 has num-features=3, but t has 2 scores per line"),
     "weights": (("TM0= 0.2  0.3", "TM0= 0.2"), "TM0 has 1 weights, but num-features=2"),
     "no weights": (("TM0= 0.2  0.3\n", ""), "TM0 has no line in [weight]; Moses silently uses 1"),
     "name": (("TM0", "Translation_Model0"), "split names at '_'"),
-    "path": (("path=lm", "path=nowhere"), "path=nowhere of LM0 is not there"),
+    "path": (("path=lm", "path=nowhere"), "path=nowhere of LM0 does not exist"),
     "orphan": (("LM0= 0.5", "LM0= 0.5\nLM9= 1"), "weights of LM9, but there is no such feature"),
     "no UnknownWordPenalty": (
         ("UnknownWordPenalty\n", ""),
@@ -154,7 +154,7 @@ PROBLEMS = {
     "abbreviation": (
         ("[v]", "[dl]"),
         (
-            "moses.ini:18: Moses knows [dl] on its command line only, and passes over it here; write "
+            "moses.ini:18: Moses knows [dl] on its command line only, and ignores it here; write "
             "[distortion-limit]"
         ),
     ),
@@ -188,17 +188,17 @@ def test_check(case: str, system: Path, command: Command) -> None:
 def test_check_of_rows(system: Path, command: Command) -> None:
     (system / "t").write_text(TABLE + "a ||| c ||| 0.5 0.25\n")
     done = command("smt-ini", "check", "moses.ini", cwd=system)
-    assert done.returncode == 2 and "r:2: another phrase pair than in line 2 of t" in done.stdout
+    assert done.returncode == 2 and "r:2: a different phrase pair than in line 2 of t" in done.stdout
     assert command("smt-ini", "check", "moses.ini", "--quick", cwd=system).returncode == 0
     (system / "r").write_text(
         REORDERING + REORDERING.replace("||| b", "||| d")
     )  # as many rows, another target
-    assert "r:2: another phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
+    assert "r:2: a different phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
 
 
 def test_check_of_a_multi_model(system: Path) -> None:
     """Its tables need no weights of their own, and the reordering table has the pairs of all; a table that is
-    not there is told."""
+    not there is reported."""
     table = "PhraseDictionaryMemory name=TM0  num-features=2 path=t input-factor=0 output-factor=0"
     other = "PhraseDictionaryMemory name=TM1 num-features=2 path=t2 tuneable=false"
     both = (
@@ -214,7 +214,7 @@ def test_check_of_a_multi_model(system: Path) -> None:
     ini = moses_ini.parse("moses.ini", text.replace("components=TM0,TM1", "components=TM0,TM2").split("\n"))
     found = list(problems(ini, str(system)))
     assert found[0].endswith("all weights of TM1 are 0; Moses ignores the feature (remove it, or tune)")
-    assert found[1].startswith("moses.ini:10: MM combines TM2, which is no feature")
+    assert found[1].startswith("moses.ini:10: MM combines TM2, which is not a feature")
     (system / "t2").write_text("a ||| c ||| 0.5 x ||| 0-0\n")
     ini = moses_ini.parse("moses.ini", text.split("\n"))
     with pytest.raises(DataError, match="t2:1: score x is not a number"):
@@ -240,7 +240,7 @@ def test_show(system: Path, command: Command) -> None:
         (INI.replace("factor=0 path=lm", "factor=0 path=lm factor=1"), "moses.ini:10: factor is given twice"),
         (
             INI.replace("factor=0 path=lm", "factor path=lm"),
-            "moses.ini:10: 'factor' is not of the form key=value",
+            "moses.ini:10: 'factor' does not have the form key=value",
         ),
     ],
 )
@@ -252,13 +252,14 @@ def test_refused_files(text: str, message: str, system: Path) -> None:
 
 def test_edits_that_make_no_sense(system: Path) -> None:
     ini = moses_ini.read(str(system / "moses.ini"))
-    for call, message in (
+    cases: list[tuple[Callable[[], object], str]] = [
         (lambda: moses_ini.remove_column(ini, "TM0", 3), "there is no column 3"),
         (lambda: moses_ini.remove_column(ini, "LM0", 1), "has only this score"),
         (lambda: moses_ini.add_columns(ini, "XX", [1]), "no feature XX, expected one of"),
-        (lambda: moses_ini.add_feature(ini, "KENLM name=LM0 path=x", [1]), "there is a feature LM0 already"),
+        (lambda: moses_ini.add_feature(ini, "KENLM name=LM0 path=x", [1]), "feature LM0 exists already"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM1 path=x", [1, 2]), "1 scores, but 2 weights"),
-    ):
+    ]
+    for call, message in cases:
         with pytest.raises(ConfigError, match=message):
             call()
 

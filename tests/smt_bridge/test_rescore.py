@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt import checkpoint, files, nbest
-from nmt.phrase_table import escape
 from nmt.scoring import word_scores
+from nmt.text.escapes import escape
 from smt_bridge import rescore, weights
 from tests.conftest import kill_once_written
 from tests.smt_bridge.test_score_table import ARPA

@@ -98,7 +98,7 @@ def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., st
     lines = general.read_text().split("\n")[:-1]
     done = command(
         "smt-select",
-        "-d",
+        "--in-domain",
         inside,
         "-g",
         general,
@@ -117,7 +117,9 @@ def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., st
     assert max(v for v, p in zip(values, planted, strict=True) if p) < min(
         v for v, p in zip(values, planted, strict=True) if not p
     )
-    done = command("smt-select", "-q", "-d", inside, "-g", general, "-o", tmp_path / "o", "--dev", inside)
+    done = command(
+        "smt-select", "-q", "--in-domain", inside, "-g", general, "-o", tmp_path / "o", "--dev", inside
+    )
     rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
     assert rows[0] == ["lines", "perplexity", "best"] and len(rows) == 7, done.stderr
     (best,) = (row for row in rows if row[2] == "*")
@@ -125,7 +127,7 @@ def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., st
     done = command(
         "smt-select",
         "-q",
-        "-d",
+        "--in-domain",
         inside,
         inside,
         "-g",
@@ -147,13 +149,15 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
     inside, general, _ = texts(tmp_path)
     (tmp_path / "short").write_text("a0\n")
     line = ["smt-select", "-q", "--keep", 5, "-o", tmp_path / "o"]
-    assert "found 1, 2 and 1" in refused(command(*line, "-d", inside, "-g", general, general))
-    assert "give files" in refused(command(*line, "-d", "-", "-g", general))
-    assert "no word occurs 2 times" in refused(command(*line, "-d", tmp_path / "short", "-g", general))
-    assert "short" in refused(
-        command(*line, tmp_path / "p", "-d", inside, inside, "-g", general, tmp_path / "short")
+    assert "found 1, 2 and 1" in refused(command(*line, "--in-domain", inside, "-g", general, general))
+    assert "give files" in refused(command(*line, "--in-domain", "-", "-g", general))
+    assert "no word occurs 2 times" in refused(
+        command(*line, "--in-domain", tmp_path / "short", "-g", general)
     )
-    assert "not allowed with" in refused(command(*line, "-d", inside, "-g", general, "--words", 4))
+    assert "short" in refused(
+        command(*line, tmp_path / "p", "--in-domain", inside, inside, "-g", general, tmp_path / "short")
+    )
+    assert "not allowed with" in refused(command(*line, "--in-domain", inside, "-g", general, "--words", 4))
     assert not (tmp_path / "o").exists()
 
 
@@ -172,7 +176,7 @@ def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Comman
     general, out = [tmp_path / "all.en", tmp_path / "all.fr"], [tmp_path / "o.en", tmp_path / "o.fr"]
     done = command(
         "smt-select",
-        "-d",
+        "--in-domain",
         *domain,
         "-g",
         *general,

@@ -29,7 +29,7 @@ def test_one_process_at_a_time(config: TrainConfig, tmp_path: Path) -> None:
 def test_nobody_elses_folder_is_touched(config: TrainConfig, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.part1").write_text("x")
-    with pytest.raises(ConfigError, match="is not empty and no model that smt-train began"):
+    with pytest.raises(ConfigError, match="is not empty, and not a folder of smt-train"):
         train(tmp_path / "mine", config)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.part1"]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from nmt import manifest
-from nmt.cli import analyze, arguments, options
+from nmt.cli import arguments, options
+from nmt.cli.analyses.registry import ANALYSES
 from nmt.cli.arguments import Input, Output, check_separate
 from nmt.errors import ConfigError
 from nmt.settings import number
@@ -215,7 +216,7 @@ def test_numbers_of_every_command_are_strict(
 
 
 def test_every_kind_of_analysis_is_in_the_table() -> None:
-    assert set(analyze.KINDS) == {*FIGURES, "report"}
+    assert set(ANALYSES) == {*FIGURES, "report"}
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -1,33 +1,34 @@
-"""nmt-clean in process: outputs stay parallel, and the report accounts for every pair."""
+"""nmt-clean."""
 
 from pathlib import Path
 
+import pytest
+
 from nmt.cli import clean
 
-PAIRS = [("a b", "x y"), ("a b", "x y"), ("", "x"), ("a " * 12, "x"), ("c", "z"), ("é", "ô")]
+
+def test_both_sides_stay_parallel_and_every_pair_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s").write_text("a b\n\nc\na b\n" + "d " * 90 + "\n")
+    Path("t").write_text("x y\ny\nz\nx y\n" + "v " * 90 + "\n")
+    files = ["-s", "s", "-t", "t", "--output-source", "s2", "--output-target", "t2", "--report", "report"]
+    assert clean.main([*files, "-q"]) == 0
+    assert Path("s2").read_text() == "a b\nc\n" and Path("t2").read_text() == "x y\nz\n"
+    rows = dict(line.split("\t") for line in Path("report").read_text().splitlines()[1:])
+    assert rows == {"kept": "2", "empty": "1", "short": "0", "long": "1", "ratio": "0", "duplicate": "1"}
+    assert clean.main([*files, "-q", "--keep-duplicates", "--max-length", "100"]) == 0
+    assert len(Path("s2").read_text().splitlines()) == 4
 
 
-def cleaned(folder: Path, *options: str) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    for side, column in (("s", 0), ("t", 1)):
-        (folder / side).write_text("".join(pair[column] + "\n" for pair in PAIRS), encoding="utf-8")
-    out = [str(folder / "s.out"), str(folder / "t.out")]
-    files = ["-s", str(folder / "s"), "-t", str(folder / "t")]
-    given = [*files, "--output-source", out[0], "--output-target", out[1], "--report", str(folder / "r")]
-    assert clean.main([*given, "-q", *options]) == 0
-    sides = [Path(path).read_text(encoding="utf-8").split("\n")[:-1] for path in out]
-    rows = [line.split("\t") for line in (folder / "r").read_text(encoding="utf-8").split("\n")[1:-1]]
-    return list(zip(*sides, strict=True)), {name: int(count) for name, count, *_ in rows}
-
-
-def test_kept_and_dropped_are_all(tmp_path: Path) -> None:
-    kept, report = cleaned(tmp_path, "--max-length", "5")
-    assert kept == [("a b", "x y"), ("c", "z"), ("é", "ô")]
-    assert report["kept"] == len(kept)
-    assert sum(count for name, count in report.items() if name != "pairs") == len(PAIRS)
-
-
-def test_options_only_add_pairs_or_take_them_away(tmp_path: Path) -> None:
-    kept, _ = cleaned(tmp_path)
-    assert set(kept) < set(cleaned(tmp_path, "--ratio", "0")[0])
-    assert cleaned(tmp_path, "--keep-duplicates")[0].count(("a b", "x y")) == 2
-    assert cleaned(tmp_path, "--min-length", "2")[0] == [("a b", "x y")]
+def test_limits_that_contradict_each_other_are_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = ["-s", "s", "-t", "t", "--output-source", "s2", "--output-target", "t2"]
+    for name in ("s", "t"):
+        Path(name).write_text("a\n")
+    assert clean.main([*files, "--min-length", "9", "--max-length", "3"]) == 2
+    assert "expected minimum <= maximum, found 9 and 3" in capsys.readouterr().err
+    assert not Path("s2").exists()

@@ -1,9 +1,13 @@
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.data.clean import CleanConfig, CleanReport, clean, reason_against
 from nmt.errors import ConfigError
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 PAIRS = [
     ("a b", "x y"),
@@ -46,7 +50,7 @@ def test_bad_options() -> None:
             config.check()
 
 
-def test_the_command(tmp_path: Path, command, refused) -> None:  # type: ignore[no-untyped-def]
+def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
     """Outputs stay parallel, U+2028 is data, counts are told; unequal files leave nothing behind."""
     (tmp_path / "s").write_text("a b\n\na\u2028b c\na b\n", encoding="utf-8")
     (tmp_path / "t").write_text("x y\nx\nx y\nx y\n", encoding="utf-8")

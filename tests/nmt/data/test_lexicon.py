@@ -1,4 +1,4 @@
-"""Word translation tables of both forms, and the short-list that they make."""
+"""Word translation tables."""
 
 from pathlib import Path
 
@@ -9,32 +9,37 @@ from nmt.data.vocab import Vocab
 from nmt.errors import DataError
 
 
-def load(folder: Path, *lines: str, most: int = 50) -> Lexicon:
-    (folder / "lex").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return Lexicon.load(folder / "lex", most)
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table as Moses writes it."""
+    text = "un a 0.5\nune a 0.25\nune one 1\nNULL a 0.9\nchien dog 0.75\n"
+    (tmp_path / "lex.f2e").write_text(text, encoding="utf-8")
+    return tmp_path / "lex.f2e"
 
 
-def test_the_likeliest_first_and_no_empty_word(tmp_path: Path) -> None:
-    """Moses writes the target before the source, a dictionary the source before the target."""
-    moses = load(tmp_path, "chien dog 0.5", "chat cat 1", "chienne dog 0.75", "NULL dog 0.9", "le NULL 1")
-    assert moses.words == {"dog": ["chienne", "chien"], "cat": ["chat"]}
-    assert moses.best("dog") == "chienne" and moses.best("zzz") == "zzz"
-    assert load(tmp_path, "dog chienne", "dog chien").words == {"dog": ["chien", "chienne"]}  # ties by name
-    assert load(tmp_path, "a x 0.1", "b x 0.3", "c x 0.2", most=2).words == {"x": ["b", "c"]}
+def test_the_likeliest_translations_come_first(table: Path) -> None:
+    lexicon = Lexicon.load(table)
+    assert lexicon.translations == {"a": ["un", "une"], "one": ["une"], "dog": ["chien"]}
+    assert lexicon.best("a") == "un" and lexicon.best("cat") == "cat"
+    assert lexicon.candidates(["a", "dog", "cat"]) == {"un", "une", "chien"}
+    assert Lexicon.load(table, most=1).translations["a"] == ["un"]
 
 
-@pytest.mark.parametrize("line", ["dog", "a b c d", "a b c", ""])
-def test_lines_of_another_form(line: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"lex:2: expected 'target source probability'"):
-        load(tmp_path, "a b", line)
-    with pytest.raises(DataError, match="no entry"):
-        load(tmp_path, "NULL b 1")
+def test_a_dictionary_has_two_words_a_line(tmp_path: Path) -> None:
+    (tmp_path / "dictionary").write_text("a un\na une\n", encoding="utf-8")
+    assert Lexicon.load(tmp_path / "dictionary").translations == {"a": ["un", "une"]}
 
 
-def test_a_short_list_holds_translations_frequent_words_and_specials(tmp_path: Path) -> None:
-    lexicon = load(tmp_path, "dog chien", "dog rare", "cat chat")
-    vocab = Vocab.count([["le"] * 3, ["la"] * 2, ["chien", "chat"]], 9)
-    ids = {word: vocab.ids[word] for word in ("le", "la", "chien", "chat")}
-    assert shortlist(lexicon, ["dog", "zzz"], vocab, 0) == {0, 1, 2, ids["chien"]}
-    assert shortlist(lexicon, ["dog"], vocab, 1) == {0, 1, 2, ids["le"], ids["chien"]}
-    assert shortlist(lexicon, [], vocab, 99) == set(range(len(vocab)))
+def test_a_short_list_has_the_specials_frequent_words_and_translations(table: Path) -> None:
+    vocab = Vocab({"de": 9, "la": 8, "un": 3, "chien": 2, "chat": 1}, 10)
+    found = shortlist(Lexicon.load(table), ["a", "dog"], vocab, frequent=1)
+    assert found == {0, 1, 2, vocab.ids["de"], vocab.ids["un"], vocab.ids["chien"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("a b c d\n", "bad:1"), ("un a 0.5\nun a x\n", "bad:2"), ("", "no entry")]
+)
+def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        Lexicon.load(tmp_path / "bad")

@@ -59,7 +59,7 @@ def test_only_blanks_and_tabs_part_words(odd: str, tmp_path: Path) -> None:
     plain = subword.Subwords(lines)
     files.write_text(tmp_path / "codes", lines)
     units = plain.apply(words)
-    assert subword.undo(units) == words and subword.load(tmp_path / "codes").apply(words) == units
+    assert subword.undo(units) == words and subword.load_codes(tmp_path / "codes").apply(words) == units
     assert plain.apply(["abab"]) == ["abab"]
     vocab = Vocab(Counter(units) + subword.all_units(lines, counts), 999)
     vocab.save(tmp_path / "vocab")
@@ -91,3 +91,24 @@ def test_cuts_are_those_of_subword_nmt() -> None:
 def test_lines_that_are_no_codes_are_named(line: str) -> None:
     with pytest.raises(DataError, match="codes:1: "):
         subword.Subwords([line, "a b"], "codes")
+
+
+def test_bpe_there_and_back() -> None:
+    counts = subword.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
+    codes = subword.Subwords(subword.learn(counts, 4))
+    units = codes.apply(["lowest", "newest"])
+    assert len(units) > 2 and subword.undo(units) == ["lowest", "newest"]
+    assert subword.undo(["a@@", "b", "c", "d@@"]) == ["ab", "c", "d"]
+
+
+def test_first_merges_are_the_most_frequent_pairs() -> None:
+    """`e s` and `s t` stand in newest (6) and widest (3): 9 times; of equals the larger pair comes first. The
+    last letter holds the end."""
+    counts = subword.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
+    assert subword.learn(counts, 2)[1:] == ["s t</w>", "e st</w>"]
+
+
+def test_bad_codes_are_named(tmp_path: Path) -> None:
+    (tmp_path / "codes").write_text("#version: 0.2\na b\na b c\n")
+    with pytest.raises(DataError, match="codes:3: 'a b c' is not two symbols"):
+        subword.load_codes(tmp_path / "codes")

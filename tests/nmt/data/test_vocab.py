@@ -52,7 +52,7 @@ def test_file_keeps_all_counts(tmp_path: Path) -> None:
         (f"#version: 1 vocabulary size={'9' * 5000}\na\t3\n", "v:1: expected"),
         ("#version: 1 vocabulary size=1\na\t²\n", "v:2: expected"),
         (f"#version: 1 vocabulary size=1\na\t{'9' * 5000}\n", "v:2: expected"),
-        ("#version: 1 vocabulary size=1\na\t3\na\t2\n", "v:3: 'a' stands twice"),
+        ("#version: 1 vocabulary size=1\na\t3\na\t2\n", "v:3: 'a' occurs twice"),
     ],
 )
 def test_foreign_files_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -87,15 +87,9 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
     start = torch.randn(3, H, dtype=torch.float64, requires_grad=True)
     values.requires_grad_()
     weights = torch.randn(10, H + D, dtype=torch.float64)
-    parameters = [
-        *attention.parameters(),
-        cell.recurrent,
-        cell.recurrent_gates,
-        cell.context,
-        x,
-        start,
-        values,
-    ]
+    assert cell.context is not None
+    parameters: list[Tensor] = [*attention.parameters(), cell.recurrent, cell.recurrent_gates, cell.context]
+    parameters += [x, start, values]
 
     def in_turn() -> Tensor:
         memory, h, end, rows_of = attention.memory(values, torch.tensor(LENGTHS)), start, 0, []
@@ -115,7 +109,6 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
         )
 
     assert torch.allclose(in_turn(), fused(), atol=1e-12)
-    for one, other in zip(
-        *(torch.autograd.grad((form() * weights).sum(), parameters) for form in (in_turn, fused)), strict=True
-    ):  # type: ignore[arg-type]
-        assert torch.allclose(one, other, atol=1e-11)
+    found = torch.autograd.grad((fused() * weights).sum(), parameters)
+    expected = torch.autograd.grad((in_turn() * weights).sum(), parameters)
+    assert all(torch.allclose(one, other, atol=1e-11) for one, other in zip(found, expected, strict=True))

@@ -2,6 +2,7 @@
 time."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -41,18 +42,10 @@ def gru_step(cell: GRU, x: Array, h: Array, c: Array) -> Array:
 
 
 def lstm_step(cell: LSTM, x: Array, state: Array, c: Array) -> Array:
+    assert cell.context is not None
     h, memory = state[:H], state[H:]
-    i, f, o, g = np.split(
-        (
-            cell.inputs @ torch.tensor(x)
-            + cell.recurrent @ torch.tensor(h)
-            + cell.context @ torch.tensor(c)
-            + cell.bias
-        )
-        .detach()
-        .numpy(),
-        4,
-    )  # type: ignore[operator]
+    sums = cell.inputs @ torch.tensor(x) + cell.recurrent @ torch.tensor(h) + cell.context @ torch.tensor(c)
+    i, f, o, g = np.split((sums + cell.bias).detach().numpy(), 4)
     memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
     return np.concatenate([sigmoid(o) * np.tanh(memory), memory])
 
@@ -69,12 +62,16 @@ VARIANTS: dict[str, tuple[Callable[[], Cell], Callable[..., Array]]] = {
 }
 
 
-def fill(cell: Cell) -> Cell:
+AnyCell = TypeVar("AnyCell", bound=Cell)
+
+
+def fill(cell: AnyCell) -> AnyCell:
     torch.manual_seed(1)
     initialize(cell, "glorot", 0)
     if cell.bias is not None:
         torch.nn.init.normal_(cell.bias)
-    return cell.double()
+    cell.double()
+    return cell
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -123,9 +120,7 @@ def test_custom_function_equals_plain_autograd() -> None:
     results = []
     for states in (
         cell.unroll(x, packed.sizes, start),
-        cell._unroll_by_steps(
-            torch.nn.functional.linear(x, cell.inputs, cell.bias), packed.sizes, start, None
-        ),  # type: ignore[attr-defined]
+        cell.unroll_by_steps(cell.project(x), packed.sizes, start, None),
     ):
         cell.zero_grad()
         states.square().sum().backward()
@@ -167,13 +162,13 @@ def test_it_is_not_the_gru_of_torch() -> None:
     """nn.GRU resets after the matrix: with the same weights it equals reset='after', not the document's
     cell."""
     ours = {reset: fill(GRU(E, H, reset=reset)) for reset in ("before", "after")}
-    theirs = torch.nn.GRUCell(E, H, bias=False).double()
+    theirs: torch.nn.GRUCell = torch.nn.GRUCell(E, H, bias=False).double()
     cell = ours["after"]
     W_z, W_r, W = cell.inputs.chunk(3)
     U_z, U_r = cell.recurrent_gates.chunk(2)
     with torch.no_grad():
-        theirs.weight_ih.copy_(torch.cat([W_r, W_z, W]))  # torch's order
-        theirs.weight_hh.copy_(torch.cat([U_r, U_z, cell.recurrent]))
+        theirs.get_parameter("weight_ih").copy_(torch.cat([W_r, W_z, W]))  # torch's order
+        theirs.get_parameter("weight_hh").copy_(torch.cat([U_r, U_z, cell.recurrent]))
     x, h = torch.randn(2, E, dtype=torch.float64), torch.randn(2, H, dtype=torch.float64)
     assert torch.allclose(ours["after"].step(x, h), theirs(x, h), atol=1e-12)
     assert not torch.allclose(ours["before"].step(x, h), theirs(x, h), atol=1e-3)

@@ -42,15 +42,15 @@ def test_vectors_equal_the_loop() -> None:
         Q = layer.characters.numpy()
         for row, spelling in enumerate(layer.spelling.tolist()):
             letters = [Q[symbol] for symbol in spelling if symbol != PAD]
-            y = []
+            maxima = []
             for width, H, b in zip(WIDTHS, layer.filters, layer.filter_biases, strict=True):
                 padded = letters + [Q[PAD]] * max(0, width - len(letters))
                 windows = [
                     np.stack(padded[start : start + width], 1).ravel()
                     for start in range(len(padded) - width + 1)
                 ]
-                y.append(np.max([np.tanh(H.numpy() @ window + b.numpy()) for window in windows], axis=0))
-            y = np.concatenate(y)
+                maxima.append(np.max([np.tanh(H.numpy() @ window + b.numpy()) for window in windows], axis=0))
+            y = np.concatenate(maxima)
             t = 1 / (1 + np.exp(-(layer.transform.numpy() @ y + layer.transform_bias.numpy())))
             z = t * np.maximum(0, layer.highway.numpy() @ y + layer.highway_bias.numpy()) + (1 - t) * y
             assert np.allclose(found[row], layer.projection.numpy() @ z, atol=1e-12)

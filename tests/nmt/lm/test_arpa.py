@@ -184,19 +184,19 @@ def test_damaged_files(tmp_path: Path, change: tuple[str, str], message: str) ->
 def test_other_files_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "lm").write_bytes(b"hello")
     with pytest.raises(DataError, match=r"neither with .data. nor with .mmap lm."):
-        count.load(tmp_path / "lm")
+        count.load_count_model(tmp_path / "lm")
     (tmp_path / "lm").write_bytes(gzip.compress(TEXT.encode())[:-40])
     with pytest.raises(DataError, match="lm: "):
-        count.load(tmp_path / "lm")
+        count.load_count_model(tmp_path / "lm")
     with pytest.raises(DataError, match="no such file"):
-        count.load(tmp_path / "nothing")
+        count.load_count_model(tmp_path / "nothing")
 
 
 def test_a_damaged_binary_file(tmp_path: Path) -> None:
     pytest.importorskip("kenlm")
     (tmp_path / "lm").write_bytes(b"mmap lm http://kheafield.com/code format version 4\n\0" + bytes(400))
     with pytest.raises(DataError, match="not a KenLM file, or of another version"):
-        count.load(tmp_path / "lm")
+        count.load_count_model(tmp_path / "lm")
 
 
 def test_equal_to_kenlm(nmt_data: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_broken_gzip_file_is_one_error_wherever_it_breaks(tmp_path: Path) -> N
             with suppress(
                 DataError
             ):  # all else is an error of the test; a changed date in the header of the file is none
-                count.load(path)
+                count.load_count_model(path)
 
 
 @pytest.mark.parametrize("promise", ["999999999999", "9" * 5000, "²", "1_0", "-1", "٣"])

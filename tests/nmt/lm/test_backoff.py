@@ -9,9 +9,8 @@ import torch
 from nmt.data.vocab import BOS, EOS, Vocab
 from nmt.lm import kneser_ney
 from nmt.lm.arpa import NgramModel
-from nmt.lm.backoff import Shares, masses
-from nmt.lm.config import LMConfig
-from nmt.lm.cslm import CSLM
+from nmt.lm.backoff import UnknownShares, masses
+from nmt.lm.cslm import CSLM, CSLMConfig
 from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
 from nmt.scoring import word_scores
 
@@ -42,12 +41,8 @@ def test_probabilities_of_all_words_sum_to_one() -> None:
     model, text = some_model(3)
     vocab = Vocab.count(text, 6)
     torch.manual_seed(1)
-    network = (
-        CSLM(LMConfig(type="cslm", order=3, embedding=4, layers=[5], init_scale=1.0), len(vocab))
-        .double()
-        .eval()
-    )
-    shares = Shares(model, vocab.ids)
+    network = CSLM(CSLMConfig(order=3, embedding=4, layers=[5], init_scale=1.0), len(vocab)).double().eval()
+    shares = UnknownShares(model, vocab.ids)
     words = [*(word for word in model.words if word not in ("<s>", "</s>")), "never-seen"]
     for before in ([], ["w1"], ["w1", "w19"], ["never-seen", "w2"], ["w19", "w19"]):
         total = float(np.exp(word_scores(network, [((), vocab.encode(before))])[0][-1]))  # of the end symbol

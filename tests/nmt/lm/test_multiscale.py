@@ -11,12 +11,11 @@ from torch import Tensor
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.data.vocab import EOS
-from nmt.lm.config import LMConfig
+from nmt.layers.batch_scores import word_scores
 from nmt.lm.dictionary import Dictionary
-from nmt.lm.lattice import Tokens, arc_scores, marginal
-from nmt.lm.multiscale import MultiscaleLM
-from nmt.lm.recurrent import RecurrentLM
-from nmt.scoring import text_scores, word_scores
+from nmt.lm.lattice import Tokens, marginal
+from nmt.lm.multiscale import MultiscaleConfig, MultiscaleLM
+from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.training.validation import running_cost
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "b", "c"]  # a 3, b 4, c 5
@@ -31,10 +30,10 @@ def tokens_of(longer: list[tuple[str, ...]] = LONGER) -> Tokens:
 
 def model_of(longer: list[tuple[str, ...]] = LONGER, seed: int = 0, **more: object) -> MultiscaleLM:
     torch.manual_seed(seed)
-    config = LMConfig(type="multiscale", embedding=5, hidden=6, init_scale=1.0, **more)  # type: ignore[arg-type]
+    config = MultiscaleConfig(embedding=5, hidden=6, init_scale=1.0, **more)  # type: ignore[arg-type]
     model = MultiscaleLM(config, tokens_of(longer)).double().eval()
     with torch.no_grad():
-        for bias in (model.bias, model.bias_of_output()):
+        for bias in (model.bias, model.output.words_bias):
             bias += 0.5 * torch.randn_like(bias)
     return model
 
@@ -95,13 +94,13 @@ def test_the_likelihood_is_the_sum_over_all_segmentations() -> None:
         assert [float(-model.loss(make_batch([()], [text]))) for text in TEXTS] == pytest.approx(
             expected, abs=1e-9
         ), "neighbours change nothing"
-        assert text_scores(model, TEXTS).tolist() == pytest.approx(expected, abs=1e-9)
+        assert model.score_sentences(TEXTS).tolist() == pytest.approx(expected, abs=1e-9)
 
 
 def test_with_single_symbols_it_is_the_lstm() -> None:
     """The same parameters, its gates in the order f, i, o, g; the LSTM's are i, f, o, g."""
     model = model_of([], seed=3)
-    lstm = RecurrentLM(LMConfig(type="recurrent", embedding=5, hidden=6), len(WORDS)).double().eval()
+    lstm = RecurrentLM(RecurrentConfig(embedding=5, hidden=6), len(WORDS)).double().eval()
     order = torch.cat([torch.arange(6) + 6 * gate for gate in (1, 0, 2, 3)])
     with torch.no_grad():
         lstm.embedding.weight.copy_(model.embedding.weight)
@@ -131,7 +130,7 @@ def test_probabilities_of_all_short_lines_stay_below_one_and_approach_it() -> No
         lines = [
             list(text) for n in range(length + 1) for text in itertools.product((0, 2, 3, 4, 5), repeat=n)
         ]
-        sums.append(float(np.exp(text_scores(model, lines)).sum()))
+        sums.append(float(np.exp(model.score_sentences(lines)).sum()))
     assert all(low < high for low, high in itertools.pairwise(sums)) and 0.97 < sums[-1] < 1
     assert 1 - sums[-1] < 0.5 * (1 - sums[2])
 
@@ -192,25 +191,6 @@ def test_arcs_are_the_tokens_that_end_at_each_symbol() -> None:
     assert (np.diff(arcs.ends * 100 + arcs.rows) >= 0).all()
 
 
-def test_arc_scores_are_a_softmax() -> None:
-    torch.manual_seed(1)
-    features, matrix, bias = (
-        torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((600, 4), (20, 4), (20,))
-    )
-    states = torch.sort(torch.randint(0, 600, (900,))).values
-    tokens = torch.randint(0, 20, (900,))
-    weights = torch.randn(900, dtype=torch.float64)
-    ours = arc_scores(features, matrix, bias, states, tokens)
-    theirs = torch.log_softmax(features @ matrix.t() + bias, 1)[states, tokens]
-    assert torch.allclose(ours, theirs, atol=1e-12)
-    for a, b in zip(
-        torch.autograd.grad(ours @ weights, (features, matrix, bias)),
-        torch.autograd.grad(theirs @ weights, (features, matrix, bias)),
-        strict=True,
-    ):
-        assert torch.allclose(a, b, atol=1e-10)
-
-
 def test_the_marginal_and_its_gradient() -> None:
     torch.manual_seed(2)
     scores = torch.randn(5, 2, 3, dtype=torch.float64)
@@ -241,13 +221,17 @@ def test_the_marginal_and_its_gradient() -> None:
 
 def test_samples_are_tokens_and_make_text() -> None:
     model = model_of(seed=4)
-    lines = model.sample(40, longest=12, seed=1)
-    assert lines == model.sample(40, longest=12, seed=1) != model.sample(40, longest=12, seed=2)
+    lines = list(model.sample(40, max_length=12, seed=1))
+    assert (
+        lines
+        == list(model.sample(40, max_length=12, seed=1))
+        != list(model.sample(40, max_length=12, seed=2))
+    )
     assert {token for line in lines for token in line} <= set(model.tokens.texts) and any(
         len(token) > 1 for line in lines for token in line
     )
     # Drawn tokens are as frequent as the model says: the first of a line.
-    first = [line[0] if line else "\n" for line in model.sample(800, longest=1, seed=3)]
+    first = [line[0] if line else "\n" for line in model.sample(800, max_length=1, seed=3)]
     with torch.no_grad():
         probs = model.output.log_probs(model.begin(1).hidden[-1])[0].exp().tolist()
     for token, p in zip(model.tokens.texts, probs, strict=True):

@@ -11,12 +11,13 @@ from torch import Tensor
 from nmt.data.batches import Batch, make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.data.vocab import BOS, EOS, UNK
+from nmt.layers.batch_scores import word_scores
 from nmt.layers.normalized import NormalizedLSTM
+from nmt.lm.base import FeatureLM
 from nmt.lm.config import LMConfig
-from nmt.lm.cslm import CSLM, FirstLayer, distinct, ngram_scores, ngrams
-from nmt.lm.model import LanguageModel, make
+from nmt.lm.cslm import CSLM, FirstLayer, distinct, ngrams
 from nmt.lm.recurrent import RecurrentLM
-from nmt.scoring import text_scores, word_scores
+from nmt.lm.registry import language_model_class
 from nmt.search.beam import BeamConfig, search
 from nmt.training.validation import running_cost
 
@@ -25,19 +26,26 @@ TEXTS = [[3, 4, 5], [3, 4, 6, 7], [], [UNK], [3, 4, 5], [7, 7, 7, 7, 7, 7, 7, 7,
 KINDS = {
     "cslm": {"type": "cslm", "order": 4, "layers": [6, 5]},
     "tanh": {"type": "cslm", "order": 3, "layers": [6], "activation": "tanh"},
-    "lstm": {"type": "recurrent", "depth": 2},
-    "gru": {"type": "recurrent", "cell": "gru", "tied": True, "embedding": 6},
-    "normalized": {"type": "recurrent", "layer_norm": True},
+    "lstm": {"type": "recurrent", "hidden": 6, "depth": 2},
+    "gru": {"type": "recurrent", "cell": "gru", "hidden": 6, "tied": True, "embedding": 6},
+    "normalized": {"type": "recurrent", "hidden": 6, "layer_norm": True},
 }
 
 
-def model_of(kind: str, seed: int = 0, **more: object) -> LanguageModel:
+def config_of(type: str, **options: object) -> LMConfig:
+    return language_model_class(type).Config(**{"type": type, **options})  # type: ignore[arg-type]
+
+
+def model_of(kind: str, seed: int = 0, **more: object) -> FeatureLM:
     torch.manual_seed(seed)
-    options = {"embedding": 5, "hidden": 6, "init": "uniform", "init_scale": 1.0, **KINDS[kind], **more}
-    return with_biases(make(LMConfig(**options), [str(word) for word in range(V)]).double().eval())  # type: ignore[arg-type]
+    options = {"embedding": 5, "init_scale": 1.0, **KINDS[kind], **more}
+    config = config_of(**options)  # type: ignore[arg-type]
+    model = language_model_class(config.type).build(config, [str(word) for word in range(V)])
+    assert isinstance(model, FeatureLM)
+    return with_biases(model.double().eval())
 
 
-def with_biases(model: LanguageModel) -> LanguageModel:
+def with_biases(model: FeatureLM) -> FeatureLM:
     """Biases and gains that are not the zeros and ones of a fresh model."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -70,10 +78,10 @@ def test_probabilities_of_every_next_word_sum_to_one_and_steps_are_the_whole(kin
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_scores_of_sentences_with_shared_work_are_those_word_by_word(kind: str) -> None:
     model = model_of(kind)
-    assert text_scores(model, TEXTS).tolist() == pytest.approx(
+    assert model.score_sentences(TEXTS).tolist() == pytest.approx(
         [sum(scores) for scores in word_scores(model, [((), text) for text in TEXTS])], abs=1e-9
     )
-    assert text_scores(model, []).tolist() == []
+    assert model.score_sentences([]).tolist() == []
 
 
 def test_the_feed_forward_model_is_what_its_equations_say() -> None:
@@ -123,7 +131,9 @@ def test_first_layer_tables_change_nothing(tables: bool, monkeypatch: pytest.Mon
         one_by_one = model.output.log_probs(model.features(torch.from_numpy(contexts))).numpy()[
             np.arange(3000), words
         ]
-    assert ngram_scores(model, contexts, words).tolist() == pytest.approx(one_by_one.tolist(), abs=1e-9)
+    assert model.ngram_scores().score(contexts, words).tolist() == pytest.approx(
+        one_by_one.tolist(), abs=1e-9
+    )
 
 
 def test_assuming_normalized_scores_is_leaving_log_z_out() -> None:
@@ -131,12 +141,12 @@ def test_assuming_normalized_scores_is_leaving_log_z_out() -> None:
     assert isinstance(model, CSLM)
     contexts, words = ngrams(TEXTS, 4)
     with torch.no_grad():
-        scores = model.features(torch.from_numpy(contexts)) @ model.output.words.t() + model.output.words_bias
+        scores = model.output.scores(model.features(torch.from_numpy(contexts)))
     expected = scores.numpy()[np.arange(len(words)), words]
-    assert ngram_scores(model, contexts, words, normalized=True).tolist() == pytest.approx(
+    assert model.ngram_scores(normalized=True).score(contexts, words).tolist() == pytest.approx(
         expected.tolist(), abs=1e-9
     )
-    assert ngram_scores(model, contexts, words).tolist() == pytest.approx(
+    assert model.ngram_scores().score(contexts, words).tolist() == pytest.approx(
         (expected - scores.logsumexp(1).numpy()).tolist(), abs=1e-9
     )
 
@@ -150,12 +160,12 @@ def test_the_penalty_is_on_log_z_and_has_its_gradient() -> None:
         model.train()
         with_penalty = model.loss(batch)
         features = model.features(model.contexts(batch.target))
-        log_z = (features @ model.output.words.t() + model.output.words_bias).logsumexp(1)
+        log_z = model.output.log_z(features)
     assert float(with_penalty - plain) == pytest.approx(0.3 * float(log_z.square().sum()), abs=1e-9)
     check_gradients(model, batch)
 
 
-def check_gradients(model: LanguageModel, batch: Batch) -> None:
+def check_gradients(model: FeatureLM, batch: Batch) -> None:
     class Cost(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -185,9 +195,7 @@ def test_training_with_the_penalty_brings_log_z_to_zero() -> None:
             optimizer.step()
         with torch.no_grad():
             features = model.features(model.contexts(batch.target))
-            means.append(
-                float((features @ model.output.words.t() + model.output.words_bias).logsumexp(1).abs().mean())
-            )
+            means.append(float(model.output.log_z(features).abs().mean()))
     assert means[1] < 0.1 < 0.5 < means[0], means
 
 
@@ -266,7 +274,7 @@ def test_search_works_on_language_models_too(kind: str) -> None:
     """The most probable sentence of up to 3 words, by the beam and by trying all."""
     model = model_of(kind, seed=5)
     texts = [list(text) for length in range(4) for text in itertools.product(range(3, V), repeat=length)]
-    scores = text_scores(model, texts)
+    scores = model.score_sentences(texts)
     found = search(model, [(3,)], BeamConfig(300, normalize="none"))[0][0]
     best = int(scores.argmax())
     assert found.words == texts[best] and found.log_prob == pytest.approx(scores[best], abs=1e-9)
@@ -275,7 +283,7 @@ def test_search_works_on_language_models_too(kind: str) -> None:
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"type": "ngram"}, "lm.type: 'ngram' is unknown, expected one of '', 'cslm', 'recurrent'"),
+        ({"type": "ngram"}, "lm.type: 'ngram' is unknown, expected one of 'cslm', 'recurrent', 'multiscale'"),
         ({"order": 1}, "lm.order: 1 is out of range, expected 2 to 1000"),
         ({"layers": []}, "lm.layers: expected one size or more"),
         (
@@ -288,7 +296,7 @@ def test_search_works_on_language_models_too(kind: str) -> None:
 )
 def test_impossible_sizes(options: dict[str, object], message: str) -> None:
     with pytest.raises(Exception, match="lm") as error:
-        LMConfig(**{"type": "cslm", **options}).check()  # type: ignore[arg-type]
+        config_of(**{"type": "cslm", **options}).check()  # type: ignore[arg-type]
     assert message in str(error.value)
 
 
@@ -296,4 +304,4 @@ def test_impossible_sizes(options: dict[str, object], message: str) -> None:
 def test_beginnings_of_sentences_are_scored_without_their_end(kind: str) -> None:
     model = model_of(kind)
     expected = [sum(scores[:-1]) for scores in word_scores(model, [((), text) for text in TEXTS])]
-    assert text_scores(model, TEXTS, ends=False).tolist() == pytest.approx(expected, abs=1e-9)
+    assert model.score_sentences(TEXTS, ends=False).tolist() == pytest.approx(expected, abs=1e-9)

@@ -7,10 +7,11 @@ import torch
 from nmt.data.batches import make_batch
 from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
 from nmt.training.optimizers import make_optimizer
+from tests.nmt.models.options import with_options
 
 SOURCE, TARGET = 11, 12
 SPELLING = ["<s>", "</s>", "<unk>", "a", "be", "bee", "cab", "deed", "e", "fa", "abracadabra"]
@@ -44,7 +45,7 @@ PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([], [])]
 
 def make(**options: object) -> Translator:
     torch.manual_seed(0)
-    config = ModelConfig(**{"embedding": 4, "hidden": 5, "maxout": 3, "init_scale": 0.5, **options})  # type: ignore[arg-type]
+    config = with_options(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), options)
     return Translator(config, SOURCE, TARGET, spelling=SPELLING).double().eval()
 
 
@@ -114,7 +115,7 @@ def test_probabilities_of_all_sentences_sum_to_one() -> None:
     """Σ p(y | x) over all y of up to 4 words, and over all beginnings of 5 words, is 1; ids 0, 2, 3 can
     follow, 1 ends."""
     torch.manual_seed(0)
-    model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 5, 4).double().eval()
+    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 5, 4).double().eval()
     texts: list[list[int]] = [[]]
     for length in range(5):
         texts += [[*text, word] for text in texts if len(text) == length for word in (0, 2, 3)]
@@ -136,16 +137,15 @@ def test_overfits_twenty_pairs(cell: str) -> None:
     ]
     torch.manual_seed(0)
     model = Translator(
-        ModelConfig(cell=cell, embedding=16, hidden=48, maxout=24, init="glorot", bias=True), 21, 21
+        RNNConfig(cell=cell, embedding=16, hidden=48, maxout=24, init="glorot", bias=True), 21, 21
     )
     optimizer = make_optimizer("adam", model.parameters(), 0.01, 0, 0)
     batch = make_batch(*zip(*pairs, strict=True))
     for _ in range(250):
         optimizer.zero_grad()
-        loss = model.loss(batch)
-        loss.backward()
+        model.loss(batch).backward()
         optimizer.step()
-    assert loss.item() / batch.target_tokens < 0.02
+    assert model.loss(batch).item() / batch.target_tokens < 0.02
 
 
 @pytest.mark.parametrize(

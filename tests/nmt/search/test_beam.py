@@ -13,12 +13,14 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.data.vocab import BOS, EOS, UNK
 from nmt.errors import ConfigError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
-from nmt.search.beam import FOLD, BeamConfig, Candidate, expand, search, topk
+from nmt.search.beam import FOLD, Candidate, expand, search, topk
+from nmt.search.config import BeamConfig
 from nmt.search.steps import Ensemble, Reading
+from tests.nmt.models.options import with_options
 
 WORDS = 3  # ids 3, 4, 5
 SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
@@ -26,7 +28,7 @@ SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
 
 def make(words: int = WORDS, seed: int = 0, **options: object) -> Translator:
     torch.manual_seed(seed)
-    config = ModelConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5, **options)  # type: ignore[arg-type]
+    config = with_options(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5), options)
     return Translator(config, 7, 3 + words).double().eval()
 
 
@@ -47,7 +49,7 @@ def exhaustive(model: Translator, source: Ids, longest: int, normalize: str) -> 
 @pytest.mark.parametrize("normalize", list(penalties.NORMALIZE))
 @pytest.mark.parametrize("options", [{}, {"cell": "lstm"}, {"first_word": "initial"}], ids=str)
 def test_a_wide_beam_is_exhaustive(normalize: str, options: dict[str, object]) -> None:
-    model = make(**options)
+    model = make(WORDS, 0, **options)
     config = BeamConfig(
         beam_size=500, normalize=normalize, max_length_factor=2
     )  # more than all 4-word beginnings times 4
@@ -62,7 +64,8 @@ def test_a_wide_beam_is_exhaustive(normalize: str, options: dict[str, object]) -
 
 @torch.no_grad()
 def greedy(model: Translator, source: Ids, limit: int) -> list[int]:
-    state, words, text = model.start([source]), None, []
+    state, words = model.start([source]), None
+    text: list[int] = []
     while len(text) <= limit:
         log_probs, state = model.step(state, words)
         log_probs[:, [BOS, UNK]] = -math.inf

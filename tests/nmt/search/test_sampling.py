@@ -9,17 +9,18 @@ import torch
 
 from nmt.data.vocab import UNK
 from nmt.errors import ConfigError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import word_scores
-from nmt.search.sampling import SamplingConfig, distinct, draw, sample
+from nmt.search.config import SamplingConfig
+from nmt.search.sampling import distinct, draw, sample
 
 
 def make(seed: int = 0) -> Translator:
     torch.manual_seed(seed)
     return (
         Translator(
-            ModelConfig(encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.0), 7, 6
+            RNNConfig(encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.0), 7, 6
         )
         .double()
         .eval()

@@ -5,12 +5,10 @@ import math
 import pytest
 import torch
 
-from nmt.data.lexicon import Lexicon, shortlist
-from nmt.data.vocab import Vocab
-from nmt.errors import DataError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
-from nmt.search.beam import BeamConfig, search
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
 from nmt.search.shortlist import Shortlisted
 
 SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
@@ -20,7 +18,7 @@ def make() -> Translator:
     torch.manual_seed(2)
     return (
         Translator(
-            ModelConfig(
+            RNNConfig(
                 encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.5, bias=True
             ),
             7,
@@ -67,35 +65,6 @@ def test_some_words_for_each_sentence() -> None:
         if best.complete:
             assert best.log_prob == pytest.approx(total, abs=1e-10)
     assert any(candidates[0].words for candidates in together)
-
-
-def test_lexicon_reads_both_kinds_of_tables(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    (tmp_path / "lex.f2e").write_text(
-        "un a 0.5\nune a 0.25\nune one 1\nNULL a 0.9\nchien dog 0.75\n", encoding="utf-8"
-    )
-    lexicon = Lexicon.load(tmp_path / "lex.f2e")
-    assert lexicon.words == {"a": ["un", "une"], "one": ["une"], "dog": ["chien"]}
-    assert (
-        lexicon.best("a") == "un"
-        and lexicon.best("cat") == "cat"
-        and lexicon.candidates(["a", "dog", "cat"]) == {"un", "une", "chien"}
-    )
-    assert Lexicon.load(tmp_path / "lex.f2e", most=1).words["a"] == ["un"]
-    (tmp_path / "dictionary").write_text("a un\na une\n", encoding="utf-8")
-    assert Lexicon.load(tmp_path / "dictionary").words == {"a": ["un", "une"]}
-    vocab = Vocab({"de": 9, "la": 8, "un": 3, "chien": 2, "chat": 1}, 10)
-    assert sorted(shortlist(lexicon, ["a", "dog"], vocab, frequent=1)) == [
-        0,
-        1,
-        2,
-        3,
-        vocab.ids["un"],
-        vocab.ids["chien"],
-    ]
-    for text, line in (("a b c d\n", 1), ("un a 0.5\nun a x\n", 2), ("", 0)):
-        (tmp_path / "bad").write_text(text, encoding="utf-8")
-        with pytest.raises(DataError, match=f"bad:{line}" if line else "no entry"):
-            Lexicon.load(tmp_path / "bad")
 
 
 def test_probabilities_sum_to_one() -> None:

@@ -6,7 +6,7 @@ import torch
 
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError, UserError
-from nmt.models.config import ModelConfig
+from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.training.loop import Job, Progress, TrainingConfig, check_finite, limit_reached, save, update
 from nmt.training.optimizers import make_optimizer, rate_of
@@ -36,7 +36,7 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
     results = []
     for cuts in ([pairs], [pairs[:1], pairs[1:]]):
         torch.manual_seed(0)
-        model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
+        model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
         words = model.decoder.output.words
         mean = (
             model.loss(make_batch(*zip(*pairs, strict=True)))
@@ -52,7 +52,7 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
 
 def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
     torch.manual_seed(0)
-    model = Translator(ModelConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
     work = job(model, warmup=4, schedule="inverse_sqrt")
     work.progress.decayed = 0.5
     batch, rates = make_batch([[3]], [[4]]), []
@@ -82,7 +82,7 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_weights_that_are_no_numbers_are_never_saved(value: float, tmp_path: Path) -> None:
-    work = job(Translator(ModelConfig(embedding=4, hidden=5, maxout=3), 7, 7))
+    work = job(Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7))
     work.directory = tmp_path
     save(work, ())  # type: ignore[arg-type]
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -96,7 +96,7 @@ def test_weights_that_are_no_numbers_are_never_saved(value: float, tmp_path: Pat
 
 
 def test_weights_whose_sum_is_too_large_are_numbers_still() -> None:
-    work = job(Translator(ModelConfig(embedding=4, hidden=5, maxout=3), 7, 7))
+    work = job(Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7))
     with torch.no_grad():
         work.model.decoder.output.words.fill_(3e38)
     check_finite(work)

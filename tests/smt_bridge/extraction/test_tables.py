@@ -107,7 +107,9 @@ def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
 
     def best(held: list[tuple[Links, int, int]], side: int, length: int) -> Links:
         counts = Counter(tuple(sorted(points)) for points, _, _ in held)
-        return list(max(counts, key=lambda points: (counts[points], by_sets(list(points), side, length))))
+        return list(
+            max(counts, key=lambda points: (counts[tuple(points)], by_sets(list(points), side, length)))
+        )
 
     def weight(points: Links, own: list[str], other: list[str], side: int) -> float:
         total = 1.0
@@ -285,8 +287,8 @@ def test_command_on_bad_input(tmp_path: Path, command: Command, refused: Callabl
     assert "t: no words" in line("t", "\n\n")
     (tmp_path / "a").write_text("0-0\n0-0\n")
     (tmp_path / "t").write_text("x\ny\n")
-    assert "--memory: 10 is out of range, expected 350 or more" in refused(
-        command("smt-extract", *given, "--memory", 10)
+    assert "--memory: 0.01 GB is out of range, expected 0.35 or more" in refused(
+        command("smt-extract", *given, "--memory", "10M")
     )
     assert "--max-length: 9 is out of range, expected 1 to 8" in refused(
         command("smt-extract", *given, "--max-length", 9)

@@ -32,7 +32,7 @@ def dev(tmp_path: Path) -> Path:
 def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
     done = command(
         "smt-tune-nbest",
-        "-n",
+        "--n-best",
         dev / "n",
         "-r",
         dev / "r",
@@ -50,7 +50,7 @@ def test_weights_are_found_and_written(method: str, dev: Path, command: Command)
     assert list(found) == ["A", "B"] and [*found["A"], *found["B"]] == [
         float(match[number]) for number in (1, 2, 3)
     ]
-    assert "30 sentences are few" in done.stderr and "left at weight 0: A_1" in done.stderr
+    assert "30 sentences are few" in done.stderr and "weights stay 0: A_1" in done.stderr
     # the weights are taken by smt-rescore
     (dev / "s").write_text("x\n" * 30)
     assert (
@@ -61,7 +61,7 @@ def test_weights_are_found_and_written(method: str, dev: Path, command: Command)
 
 
 def test_runs_and_their_spread(dev: Path, command: Command) -> None:
-    line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r", "--restarts", 1]
+    line = ["smt-tune-nbest", "-q", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 1]
     done = command(*line, "--runs", 3)
     rows = [row.split("\t") for row in done.stdout.split("\n")]
     assert [row[0] for row in rows[:5]] == ["value", "BLEU", "A_0", "A_1", "B_0"] and rows[1][1] == "1"
@@ -69,7 +69,7 @@ def test_runs_and_their_spread(dev: Path, command: Command) -> None:
 
 
 def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
-    line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r", "--restarts", 1]
+    line = ["smt-tune-nbest", "-q", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 1]
     assert command(*line, "--drop", "B", "-o", dev / "w").returncode == 0
     assert weights.read(dev / "w")["B"] == [0.0] and weights.read(dev / "w")["A"][0] != 0
     assert "no feature C to drop" in command(*line, "--drop", "C").stderr
@@ -78,7 +78,7 @@ def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
 def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = [
         "-q",
-        "-n",
+        "--n-best",
         str(dev / "n"),
         "-r",
         str(dev / "r"),
@@ -108,10 +108,12 @@ def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:
-    line = ["smt-tune-nbest", "-q", "-n", dev / "n", "-r", dev / "r"]
-    assert "give either --nbest" in refused(command("smt-tune-nbest"))
-    assert "--nbest goes with --reference" in refused(command("smt-tune-nbest", "-n", dev / "n"))
-    assert "given twice" in refused(command("smt-tune-nbest", "-n", dev / "n", dev / "n", "-r", dev / "r"))
+    line = ["smt-tune-nbest", "-q", "--n-best", dev / "n", "-r", dev / "r"]
+    assert "give either --n-best" in refused(command("smt-tune-nbest"))
+    assert "--n-best goes with --reference" in refused(command("smt-tune-nbest", "--n-best", dev / "n"))
+    assert "given twice" in refused(
+        command("smt-tune-nbest", "--n-best", dev / "n", dev / "n", "-r", dev / "r")
+    )
     for text, message in (
         ("C= 1\n", "a weight for C, which the pool does not have"),
         ("1 2\n", "2 numbers, but the pool has 3 features"),

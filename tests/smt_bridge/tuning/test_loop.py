@@ -1,6 +1,7 @@
 """The folder of a tuning: damage of any kind is one error, never other weights; it belongs to one tuning, of
 one process."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from nmt import locks, manifest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.settings import check
-from smt_bridge.config import TuneConfig
+from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, open_folder
+from smt_bridge.tuning.mert import Mert
 
 NAMES = ["A_0", "B_0"]
 
@@ -18,26 +21,26 @@ NAMES = ["A_0", "B_0"]
 def made(bleu: float) -> Iteration:
     rng = np.random.default_rng(int(100 * bleu))
     return Iteration(
-        rng.random(2),
-        bleu,
-        np.array([0, 0, 1, 1]),
-        rng.random((4, 2)),
-        rng.integers(0, 5, (4, 9)).astype(np.float64),
+        weights=rng.random(2),
+        bleu=bleu,
+        owner=np.array([0, 0, 1, 1]),
+        features=rng.random((4, 2)),
+        stats=rng.integers(0, 5, (4, 9)).astype(np.float64),
     )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A tuning of two iterations."""
-    open_folder(tmp_path, {"lines": 2}, TuneConfig())
-    tuning = Tuning(tmp_path, NAMES, 2, TuneConfig())
+    open_folder(tmp_path, {"lines": 2}, TuneConfig(), Mert())
+    tuning = Tuning(tmp_path, NAMES, 2, TuneConfig(), Mert())
     for bleu in (0.25, 0.5):
         tuning.save(made(bleu))
     return tmp_path
 
 
 def load(folder: Path) -> Tuning:
-    tuning = Tuning(folder, NAMES, 2, TuneConfig())
+    tuning = Tuning(folder, NAMES, 2, TuneConfig(), Mert())
     tuning.load()
     return tuning
 
@@ -82,20 +85,12 @@ def test_damage_without_checksums(folder: Path) -> None:
         {"features": np.full((4, 2), np.nan)},
         {"owner": np.array([0, 0, 1, 2])},
         {"bleu": np.zeros(2)},
+        {"stats": np.zeros((4, 8))},
     ):
         (folder / manifest.FILE).unlink(missing_ok=True)
-        one = made(0.5)
-        np.savez(
-            folder / "01.npz",
-            **{
-                "weights": one.weights,
-                "bleu": 0.5,
-                "owner": one.owner,
-                "features": one.features,
-                "stats": one.stats,
-                **arrays,
-            },
-        )
+        whole_arrays = {name: np.asarray(value) for name, value in vars(made(0.5)).items()}
+        with open(folder / "01.npz", "wb") as out:
+            np.savez(out, allow_pickle=False, **whole_arrays | arrays)
         with pytest.raises(DataError, match=r"01\.npz: damaged"):
             load(folder)
 
@@ -110,21 +105,21 @@ def test_a_folder_of_version_05_gets_checksums(folder: Path) -> None:
 def test_foreign_settings(text: str, tmp_path: Path) -> None:
     (tmp_path / "tune.json").write_text(text)
     with pytest.raises(DataError, match=r"tune\.json: damaged; remove"):
-        open_folder(tmp_path, {}, TuneConfig())
+        open_folder(tmp_path, {}, TuneConfig(), Mert())
 
 
 def test_a_folder_belongs_to_one_tuning(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with pytest.raises(ConfigError, match="was begun with another seed"):
-        open_folder(folder, {"lines": 2}, TuneConfig(seed=2))
-    open_folder(folder, {"lines": 2}, TuneConfig(iterations=20, threads=1))  # more may be asked for later
+    with pytest.raises(ConfigError, match="was started with another seed"):
+        open_folder(folder, {"lines": 2}, TuneConfig(seed=2), Mert())
+    open_folder(folder, {"lines": 2}, TuneConfig(iterations=20), Mert())  # more may be asked for later
     check_folder(folder)
     other = tmp_path_factory.mktemp("other")
     (other / "report.part1").write_text("mine")
-    with pytest.raises(ConfigError, match="is not empty and no tuning that smt-tune began"):
+    with pytest.raises(ConfigError, match="is not empty, and not a folder of smt-tune"):
         check_folder(other)
     (folder / "notes.part1").write_text("mine")
     (folder / "02.part.npz").write_text("half")
-    open_folder(folder, {"lines": 2}, TuneConfig())
+    open_folder(folder, {"lines": 2}, TuneConfig(), Mert())
     assert (folder / "notes.part1").exists() and not (folder / "02.part.npz").exists()
 
 
@@ -142,11 +137,22 @@ def test_one_process_at_a_time(folder: Path) -> None:
     [
         TuneConfig(method="em"),
         TuneConfig(iterations=0),
-        TuneConfig(restarts=-1),
+        Mert(restarts=-1),
+        Kbmira(passes=0),
         TuneConfig(seed=-1),
         TuneConfig(still=np.nan),
     ],
 )
-def test_settings_out_of_range(config: TuneConfig) -> None:
+def test_settings_out_of_range(config: TuneConfig | Mert | Kbmira) -> None:
     with pytest.raises(ConfigError):
         check(config)
+
+
+def test_settings_that_an_older_version_did_not_know(tmp_path: Path) -> None:
+    """They had the values that are the defaults today."""
+    open_folder(tmp_path, {"lines": 2}, TuneConfig(method="kbmira"), Kbmira())
+    path = tmp_path / "tune.json"
+    path.write_text(json.dumps({"lines": 2, "method": "kbmira", "restarts": 20, "seed": 1, "still": 1e-4}))
+    open_folder(tmp_path, {"lines": 2}, TuneConfig(method="kbmira"), Kbmira())
+    with pytest.raises(ConfigError, match="was started with another passes"):
+        open_folder(tmp_path, {"lines": 2}, TuneConfig(method="kbmira"), Kbmira(passes=30))

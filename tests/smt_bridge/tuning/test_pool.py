@@ -6,7 +6,7 @@ import pytest
 
 from nmt import files, nbest
 from nmt.errors import DataError
-from nmt.metrics import SentenceStatistics
+from nmt.metrics import BleuStatistics
 from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import References, bleu
@@ -18,7 +18,7 @@ def test_statistics_are_sacrebleus() -> None:
         ["the cat is on the mat", "a b", "the the cat", "x y z w v"],
         ["there is a cat on the mat .", "c", "the dog", "q"],
     ]
-    theirs = SentenceStatistics(hypotheses, references, "none").rows
+    theirs = BleuStatistics(hypotheses, references, "none").rows
     for hypothesis, row, *others in zip(hypotheses, theirs, *references, strict=True):
         ours = References([other.split() for other in others]).statistics(hypothesis.split())
         assert ours[0:8:2] == row[:4].tolist() and ours[1:8:2] == row[4:8].tolist() and ours[8] == row[9]
@@ -33,7 +33,7 @@ def test_corpus_bleu_is_sacrebleus() -> None:
         References([reference.split()]).statistics(hypothesis.split())
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
-    expected = SentenceStatistics(hypotheses, [references], "none").bleu().score
+    expected = BleuStatistics(hypotheses, [references], "none").bleu().score
     assert 100 * float(bleu(np.sum(np.array(rows, float), 0))) == pytest.approx(expected, abs=1e-9)
     assert bleu(np.array([[1, 2, 0, 1, 0, 0, 0, 0, 2.0]]))[0] == 0
 
@@ -53,7 +53,7 @@ GOOD = [(0, "a b c d", "A= 1 B= 2 3"), (0, "a b", "A= 1 B= 5 6"), (1, "x y z w",
 
 def test_union_and_names(tmp_path: Path) -> None:
     lists, references = write(tmp_path, [*GOOD, GOOD[-1]], ["a b c d", "x y z w"])
-    pool = pools.from_nbest(lists, references)
+    pool = pools.read_nbest(lists, references).pool()
     assert pool.names == ["A_0", "B_0", "B_1"] and pool.starts.tolist() == [
         0,
         2,
@@ -86,13 +86,13 @@ BAD = {
 def test_pools_that_cannot_be_tuned(case: str, tmp_path: Path) -> None:
     rows, references, message = BAD[case]
     with pytest.raises(DataError, match=message):
-        pools.from_nbest(*write(tmp_path, rows, references))
+        pools.read_nbest(*write(tmp_path, rows, references)).pool()
 
 
 def test_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    pools.from_nbest(*write(tmp_path, GOOD, ["a b c d", "x y z w"]))
+    pools.read_nbest(*write(tmp_path, GOOD, ["a b c d", "x y z w"])).pool()
     messages = " ".join(record.getMessage() for record in caplog.records)
-    assert "2 sentences are few for 3 weights" in messages and "left at weight 0: A_0" in messages
+    assert "2 sentences are few for 3 weights" in messages and "weights stay 0: A_0" in messages
 
 
 FEATURES = "FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0 \n1 2 \n3 4 \nFEATURES_TXT_END_0\n"
@@ -102,7 +102,7 @@ SCORES = "SCORES_TXT_BEGIN_0 0 2 9 BLEU\n4 4 3 3 2 2 1 1 4 \n1 4 0 3 0 2 0 1 4 \
 def test_moses_files(tmp_path: Path) -> None:
     (tmp_path / "f.gz").write_bytes(gzip.compress(FEATURES.encode()))
     (tmp_path / "s").write_text(SCORES)
-    pool = pools.from_moses([str(tmp_path / "f.gz")], [str(tmp_path / "s")])
+    pool = pools.read_moses([str(tmp_path / "f.gz")], [str(tmp_path / "s")]).pool()
     assert pool.names == ["A_0", "B_0"] and pool.features.tolist() == [[1, 2], [3, 4]]
     assert pool.bleu(np.array([-1.0, 0])) == 1 and pool.bleu(np.array([1.0, 0])) == 0
 
@@ -122,7 +122,7 @@ def test_damaged_moses_files(features: str, scores: str, message: str, tmp_path:
     (tmp_path / "f").write_text(features)
     (tmp_path / "s").write_text(scores)
     with pytest.raises(DataError, match=message):
-        pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
+        pools.read_moses([str(tmp_path / "f")], [str(tmp_path / "s")]).pool()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_numbers_of_moses_files(old: str, new: str, tmp_path: Path) -> None:
         SCORES.replace(" 0 2 9", " 99999999999999999 2 9") if "99999999999999999" in new else SCORES
     )
     with pytest.raises(DataError) as error:
-        pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
+        pools.read_moses([str(tmp_path / "f")], [str(tmp_path / "s")]).pool()
     assert len(str(error.value)) < 500 + len(str(tmp_path))
 
 
@@ -151,7 +151,7 @@ def test_a_block_without_rows(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("FEATURES_TXT_BEGIN_0 0 0 2 A_0 B_0 \nFEATURES_TXT_END_0\n")
     (tmp_path / "s").write_text("SCORES_TXT_BEGIN_0 0 0 9 BLEU\nSCORES_TXT_END_0\n")
     with pytest.raises(DataError, match="no hypotheses for sentence 0"):
-        pools.from_moses([str(tmp_path / "f")], [str(tmp_path / "s")])
+        pools.read_moses([str(tmp_path / "f")], [str(tmp_path / "s")]).pool()
 
 
 def exported(folder: Path, lists: pools.Lists) -> tuple[str, str]:
@@ -164,7 +164,7 @@ def test_what_is_exported_is_read(tmp_path: Path) -> None:
         *write(tmp_path, [GOOD[0], *GOOD, (1, "x y", "A= -0.25 B= 1e-07 123457")], ["a b c d", "x y z w"])
     )
     features, scores = exported(tmp_path, lists)
-    before, after = pools.make(*lists), pools.from_moses([features], [scores])
+    before, after = lists.pool(), pools.read_moses([features], [scores]).pool()
     assert before.names == after.names and before.starts.tolist() == after.starts.tolist()
     assert (before.features == after.features).all() and (before.stats == after.stats).all()
     text = (tmp_path / "ef").read_bytes(), (tmp_path / "es").read_bytes()

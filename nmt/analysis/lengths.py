@@ -1,0 +1,30 @@
+"""BLEU as a function of sentence length (Fig. 6.4 a and b): corpus BLEU in a sliding window of lengths."""
+
+from collections.abc import Sequence
+
+from nmt import files
+from nmt.analysis.buckets import Curves, by_side, curves_of, sliding
+from nmt.analysis.systems import System, TestSet
+
+WINDOW = 10  # lengths, as in section 6.5.1
+
+
+def lengths(test: TestSet) -> dict[str, list[int]]:
+    """Words, as blanks separate them, of the source, of the first reference, and of the longer of the two."""
+
+    def words(lines: Sequence[str]) -> list[int]:
+        return [len(files.split_words(line)) for line in lines]
+
+    return by_side(words(test.sources), words(test.references[0]))
+
+
+def by_length(systems: Sequence[System], window: int = WINDOW, least: int = 1) -> Curves:
+    """BLEU and chrF by sentence length: system -> source, reference, both -> buckets of `window` lengths.
+
+    Buckets of fewer than `least` sentences are left out. `systems` share one test set.
+    """
+    return curves_of(
+        systems,
+        lengths(systems[0].test),
+        lambda values, system: sliding(values, system, window, least),
+    )

@@ -1,0 +1,1 @@
+"""The actions of nmt-analyze; registry.py lists them."""

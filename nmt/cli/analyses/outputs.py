@@ -1,0 +1,254 @@
+"""Analyses of the outputs of any system: by-length, by-unknown, subsets, compare, samples, scores."""
+
+import argparse
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt import files
+from nmt.analysis import correlation, plots, samples, significance, systems, unknown
+from nmt.analysis.buckets import Curves, curve_table
+from nmt.analysis.lengths import WINDOW, by_length, lengths
+from nmt.analysis.systems import System
+from nmt.cli.analyses import inputs
+from nmt.cli.analyses.base import Findings, add_output, add_title
+from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
+from nmt.cli.options import Parser
+from nmt.errors import DataError
+
+log = logging.getLogger(__name__)
+
+
+class ByLength:
+    """BLEU and chrF in a sliding window of sentence lengths."""
+
+    help = "BLEU and chrF by length of source, reference and the longer of both (Fig. 6.4 a, b)."
+
+    def add_options(self, parser: Parser) -> None:
+        inputs.add_systems(parser)
+        parser.add_argument(
+            "--window", type=positive, default=WINDOW, help="neighboring lengths that are scored together"
+        )
+        add_side(parser, "which length the figure of several systems shows")
+        inputs.add_least(parser)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        systems = inputs.read_systems(args)
+        curves = by_length(systems, args.window, args.least)
+        x_label = "sentence length in words (each point: a window of lengths)"
+        return curve_findings(args, systems, curves, "length", x_label, "the longer side")
+
+
+def add_side(parser: Parser, text: str) -> None:
+    """--by, with its help text."""
+    parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=text)
+
+
+def curve_findings(
+    args: argparse.Namespace, systems: Sequence[System], curves: Curves, key: str, x_label: str, both: str
+) -> Findings:
+    """The table of curves and their figure.
+
+    One system: a curve each for source, reference and both. Several: a curve each, by one of those. `key` is
+    the column of the buckets' keys; `both` says in words which side counts.
+    """
+
+    def draw(paths: Sequence[Path]) -> None:
+        first = systems[0]
+        if len(systems) == 1:
+            title = args.title or f"{first.name}   {first.bleu()}"
+            plots.bucket_curves(curves[first.name], plots.LABELS, x_label, title, paths)
+        else:
+            side = both if args.by == "both" else args.by
+            plots.bucket_curves(
+                {name: sides[args.by] for name, sides in curves.items()},
+                {},
+                f"{x_label}, {side}",
+                args.title or first.bleu().signature,
+                paths,
+            )
+
+    return Findings(curve_table(curves, key), inputs.scores_of(systems), draw)
+
+
+class ByUnknown:
+    """BLEU and chrF by the number of unknown words, cumulative."""
+
+    help = "BLEU and chrF of the sentences with at most this many unknown words (Fig. 6.4 c)."
+
+    def add_options(self, parser: Parser) -> None:
+        inputs.add_systems(parser)
+        inputs.add_vocabularies(parser, required=True)
+        add_side(parser, "whose unknown words the figure of several systems counts")
+        inputs.add_least(parser)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocabs, systems = inputs.read_vocabularies(args.vocabulary), inputs.read_systems(args)
+        curves = unknown.by_unknown(systems, *vocabs, args.least)
+        x_label = "at most this many unknown words"
+        return curve_findings(args, systems, curves, "unknown", x_label, "the side with more")
+
+
+class Subsets:
+    """The rows of Table 6.1."""
+
+    help = "BLEU and chrF without unknown words, of medium length, of both (the rows of Table 6.1)."
+
+    def add_options(self, parser: Parser) -> None:
+        inputs.add_systems(parser)
+        inputs.add_vocabularies(parser, required=True)
+        parser.renamed |= {"--shortest": "--min-length", "--longest": "--max-length"}
+        parser.add_argument(
+            "--min-length",
+            type=positive,
+            default=unknown.MIN_LENGTH,
+            metavar="N",
+            help="fewest words of both sides in the middle group",
+        )
+        parser.add_argument(
+            "--max-length",
+            type=positive,
+            default=unknown.MAX_LENGTH,
+            metavar="N",
+            help="most words of both sides in the middle group",
+        )
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocabs, systems = inputs.read_vocabularies(args.vocabulary), inputs.read_systems(args)
+        masks = unknown.subsets(systems[0].test, *vocabs, args.min_length, args.max_length)
+        scores = unknown.score_subsets(systems, masks)
+
+        def draw(paths: Sequence[Path]) -> None:
+            groups = [f"{name}\nn = {mask.sum()}" for name, mask in masks.items()]
+            series = {
+                system.name: [row.bleu for row in scores if row.system == system.name] for system in systems
+            }
+            title = args.title or systems[0].bleu().signature
+            plots.bars(groups, series, {}, "BLEU", title, paths)
+
+        return Findings(unknown.table(scores), inputs.scores_of(systems), draw)
+
+
+class Compare:
+    """Paired bootstrap resampling against a baseline."""
+
+    help = "Paired bootstrap: are systems different from a baseline? Intervals and p-values."
+
+    def add_options(self, parser: Parser) -> None:
+        inputs.add_references(parser)
+        parser.add_argument(
+            "--baseline",
+            "-b",
+            type=Input,
+            required=True,
+            metavar="FILE",
+            help="output of the system to compare with: text, or an n-best list",
+        )
+        inputs.add_hypotheses(parser, "outputs of the other systems")
+        inputs.add_names(parser, "names of the systems, the baseline first; paths unless given")
+        parser.add_argument(
+            "--samples",
+            type=integer(1, 100_000),
+            default=significance.SAMPLES,
+            help="samples drawn from the test set",
+        )
+        add_output(parser)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        paths = [args.baseline, *args.hypothesis]
+        found = systems.read_systems("", args.reference, paths, args.names or paths, args.bleu_tokenize)
+        names = [system.name for system in found]
+        rows, signatures = significance.paired_bootstrap(
+            names,
+            [system.hypotheses for system in found],
+            found[0].test.references,
+            args.bleu_tokenize,
+            args.samples,
+        )
+
+        def draw(figures: Sequence[Path]) -> None:
+            labels = [Path(row.name).name + ("" if row.p is None else f"\np = {row.p:.3f}") for row in rows]
+            series, errors = {"BLEU": [row.bleu for row in rows]}, {"BLEU": [row.interval for row in rows]}
+            title = args.title or f"against {Path(names[0]).name}"
+            plots.bars(labels, series, errors, "BLEU, 95% interval", title, figures)
+
+        return Findings(significance.table(rows), signatures, draw)
+
+
+class Samples:
+    """Long and short sentences to read."""
+
+    help = "Long and short sentences without unknown words, as every system translates them (Table 6.2)."
+
+    def add_options(self, parser: Parser) -> None:
+        inputs.add_systems(parser)
+        inputs.add_vocabularies(parser, required=False)
+        for name in ("count", "long", "short", "seed"):
+            add_setting(parser, samples.SampleConfig, name)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocabs = inputs.read_vocabularies(args.vocabulary) if args.vocabulary else None
+        systems = inputs.read_systems(args)
+        found = samples.sample_sentences(systems, vocabs, settings_of(samples.SampleConfig, args))
+        if not found:
+            log.warning(
+                "no sentence of more than %d or fewer than %d words is without an unknown word; try other "
+                "--long, --short",
+                args.long,
+                args.short,
+            )
+
+        def draw(paths: Sequence[Path]) -> None:
+            source = lengths(systems[0].test)["source"]
+            points = {system.name: (source, system.chrf_statistics.by_sentence()) for system in systems}
+            words = [sample.words for sample in found]
+            marked = {
+                system.name: (words, [sample.chrf[system.name] for sample in found]) for system in systems
+            }
+            plots.points_by_length(points, marked, paths)
+
+        return Findings(samples.table(found), inputs.scores_of(systems), draw)
+
+
+class Scores:
+    """Correlation of two lists of scores."""
+
+    help = "How two scores of the same lines correlate (Fig. 4.3), with a scatter plot."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument(
+            "--first",
+            type=Input,
+            required=True,
+            metavar="FILE",
+            help="one number a line, as nmt-score writes them",
+        )
+        parser.add_argument(
+            "--second", type=Input, required=True, metavar="FILE", help="another score of the same lines"
+        )
+        parser.add_argument(
+            "--names", nargs=2, default=None, metavar="NAME", help="names of both; file names unless given"
+        )
+        add_output(parser)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        first, second = correlation.read_scores(args.first), correlation.read_scores(args.second)
+        if len(first) != len(second):
+            raise files.unequal([args.first, args.second], [len(first), len(second)])
+        if not first:
+            raise DataError(f"{args.first}: empty file, expected one number a line")
+        x_name, y_name = args.names or (Path(args.first).name, Path(args.second).name)
+        found = correlation.correlate(first, second)
+
+        return Findings(
+            table=correlation.table((x_name, y_name), found),
+            summary=[f"Pearson {found.pearson:.4f}, Spearman {found.spearman:.4f}, {found.pairs:,} pairs"],
+            draw=lambda paths: plots.scatter(
+                paths, first, second, x_name, y_name, args.title or f"r = {found.pearson:.3f}"
+            ),
+        )

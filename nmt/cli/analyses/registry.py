@@ -1,0 +1,22 @@
+"""The actions of nmt-analyze by name."""
+
+from nmt.cli.analyses.base import Analysis
+from nmt.cli.analyses.outputs import ByLength, ByUnknown, Compare, Samples, Scores, Subsets
+from nmt.cli.analyses.report import Report
+from nmt.cli.analyses.runs import Attention, Curves, Parse, PhraseMap, Phrases, Words
+
+ANALYSES: dict[str, type[Analysis]] = {
+    "by-length": ByLength,
+    "by-unknown": ByUnknown,
+    "subsets": Subsets,
+    "compare": Compare,
+    "samples": Samples,
+    "scores": Scores,
+    "phrases": Phrases,
+    "words": Words,
+    "phrase-map": PhraseMap,
+    "parse": Parse,
+    "attention": Attention,
+    "curves": Curves,
+    "report": Report,
+}

@@ -1,0 +1,106 @@
+"""nmt-analyze report: one self-contained HTML page on runs and outputs of any system."""
+
+import argparse
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt import files
+from nmt.analysis import curves, report
+from nmt.analysis.report import ReportConfig, ReportData
+from nmt.analysis.systems import System, TestSet, read_systems, unique_names
+from nmt.cli import options
+from nmt.cli.analyses import inputs
+from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
+from nmt.cli.options import Parser
+from nmt.errors import ConfigError
+from nmt.search.config import BeamConfig
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Page:
+    """The data of the page."""
+
+    data: ReportData
+
+    def write(self, output: str, name: str) -> None:
+        """The page, and each system's scores to stderr."""
+        files.write_text(output, report.html(self.data).rstrip("\n").split("\n"))
+        for row in self.data.systems:
+            log.info("%s: BLEU %.2f, chrF %.2f", row["name"], row["bleu"], row["chrf"])
+        log.info("%s", output)
+
+
+class Report:
+    """A page on systems side by side."""
+
+    help = "One HTML page on runs and outputs: summary, curves, subsets, a browser of sentences."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument(
+            "systems",
+            type=Input,
+            nargs="+",
+            metavar="RUN_OR_OUTPUT",
+            help="run directories, which translate the source, or outputs: text or n-best lists",
+        )
+        inputs.add_source(parser)
+        inputs.add_references(parser)
+        parser.add_argument(
+            "--output",
+            "-o",
+            type=Output,
+            required=True,
+            metavar="FILE",
+            help="the page; it needs no other file and no network",
+        )
+        inputs.add_names(parser, "names of the systems")
+        parser.add_argument("--title", default=ReportConfig.title, help="title of the page")
+        parser.add_argument(
+            "--tokenized",
+            action="store_true",
+            help="source and references are tokenized as the runs' text was",
+        )
+        parser.add_argument(
+            "--beam-size", "-b", type=positive, default=10, metavar="N", help="of the runs' search"
+        )
+        add_setting(parser, ReportConfig, "least")
+        add_setting(parser, ReportConfig, "samples")
+        inputs.add_vocabularies(parser, required=False)
+        options.add_compute(parser)
+
+    def run(self, args: argparse.Namespace) -> Page:
+        inputs.check_names(args.names, args.systems, "systems")
+        vocabs = inputs.read_vocabularies(args.vocabulary) if args.vocabulary else None
+        names = args.names or unique_names([path.rstrip("/") for path in args.systems])
+        if len(set(names)) < len(names):
+            raise ConfigError("two systems have one name; give others with --names")
+        paths = dict(zip(names, args.systems, strict=True))
+        systems = systems_of(args, paths)
+        runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
+        learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
+        return Page(report.gather(systems, vocabs, learned, settings_of(ReportConfig, args)))
+
+
+def systems_of(args: argparse.Namespace, paths: Mapping[str, str]) -> list[System]:
+    """The systems by name, in their order: outputs are read, runs translate the source."""
+    outputs = {name: path for name, path in paths.items() if not Path(path).is_dir()}
+    # Without an output, a reference stands in: the test set is what is needed.
+    given = list(outputs.values()) or args.reference[:1]
+    read = read_systems(args.source, args.reference, given, list(outputs) or None, args.bleu_tokenize)
+    test = read[0].test
+    by_name = {system.name: system for system in read if system.name in outputs}
+    return [by_name.get(name) or translated(args, name, path, test) for name, path in paths.items()]
+
+
+def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> System:
+    """A run as a system: its translations of the source."""
+    run = inputs.load_run(args, path)
+    return System(
+        name=name,
+        hypotheses=run.translate(test.sources, BeamConfig(args.beam_size), args.tokenized),
+        test=test,
+    )

@@ -1,0 +1,1 @@
+"""How torch computes: device and threads, the back end of matrix products, reduced precision."""

@@ -1,0 +1,145 @@
+"""log p of many texts at a time: in batches of similar length, or through tries whose prefixes are computed
+once."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.data import prefix_tree
+from nmt.data.batches import Batch, Ids, make_batch
+from nmt.data.prefix_tree import TrieLevel
+from nmt.data.vocab import BOS, EOS
+from nmt.layers.output import OutputLayer
+
+BATCH = 128  # pairs in a batch
+SOFTMAX_ROWS = 64  # rows of V scores at a time: 64 x 15k floats stay in a cache
+State = TypeVar("State")
+
+
+class PairModel(Protocol):
+    """Anything that scores the targets of a batch: translators, and language models, which do not read the
+    sources."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        """Natural log p of each target unit, in packed order: (N,)"""
+        ...
+
+
+def word_scores(
+    model: PairModel, pairs: Sequence[tuple[Ids, Ids]], batch_size: int = BATCH
+) -> list[list[float]]:
+    """Natural log p of each unit of each target and of its end symbol, in the order of the pairs. Their sum
+    is the log p of the pair."""
+    results: list[list[float]] = [[] for _ in pairs]
+    for rows in batches(pairs, batch_size):
+        batch = make_batch([pairs[row][0] for row in rows], [pairs[row][1] for row in rows]).to(model.device)
+        for row, scores in zip(rows, batch.target.split(model.token_log_probs(batch).double()), strict=True):
+            results[row] = scores.tolist()
+    return results
+
+
+def batches(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[list[int]]:
+    """Indices of pairs of similar length, the longest first, so that too little memory shows at once."""
+    order = sorted(range(len(pairs)), key=lambda row: (-len(pairs[row][1]), -len(pairs[row][0])))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+class Walk(Protocol[State]):
+    """What walking through tries of targets asks of a model: a state with a row for each node of a level, and
+    a step to the next level."""
+
+    @property
+    def output(self) -> OutputLayer: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def start(self) -> State:
+        """A row for each trie."""
+        ...
+
+    def advance(self, state: State, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, State]:
+        """Some rows of the level above, each followed by the word of that number -> features, their state"""
+        ...
+
+    def join(self, states: list[State]) -> State: ...
+
+
+def level_words(levels: Sequence[TrieLevel]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct words that are read, BOS first among them, and which of them each node ends in, level by
+    level."""
+    words, index = np.unique(
+        np.concatenate([[BOS], *(level.token_ids for level in levels[1:])]), return_inverse=True
+    )
+    return words, index
+
+
+def walk_tries(
+    walk: Walk[State], levels: Sequence[TrieLevel], index: NDArray[np.int64], count: int, ends: bool = True
+) -> NDArray[np.float64]:
+    """Natural log p of `count` targets that lie in tries, level by level; `ends`: with their end symbols."""
+    state = walk.start()
+    total = np.zeros(count)
+    above = np.zeros(len(levels[0].token_ids))  # log p of the prefixes that end in the nodes of a level
+    rows = np.zeros(len(above), np.int64)  # which of the words each node ends in; BOS is the smallest id
+    end = 1
+    for depth, level in enumerate(levels):
+        below = levels[depth + 1] if depth + 1 < len(levels) else TrieLevel.empty()
+        next_rows = index[end : end + len(below.token_ids)]
+        end += len(below.token_ids)
+        parents = np.arange(len(level.token_ids)) if depth == 0 else level.parents
+        scores, end_scores = np.empty(len(below.token_ids)), np.empty(len(level.nodes))
+        hidden = []
+        for cut in prefix_tree.blocks(len(rows)):
+            features, after = walk.advance(
+                state, tensor(parents[cut], walk.device), tensor(rows[cut], walk.device), depth == 0
+            )
+            hidden.append(after)
+            children = slice(*np.searchsorted(below.parents, [cut.start, cut.stop]))
+            finished = slice(*np.searchsorted(level.nodes, [cut.start, cut.stop]))
+            asked = np.concatenate([below.parents[children], level.nodes[finished]]) - cut.start
+            answers = np.concatenate(
+                [below.token_ids[children], np.full(finished.stop - finished.start, EOS)]
+            )
+            found = edge_scores(walk.output, features, asked, answers)
+            scores[children], end_scores[finished] = np.split(found, [children.stop - children.start])
+        state = walk.join(hidden)
+        total[level.ended] = above[level.nodes] + end_scores if ends else above[level.nodes]
+        above = above[below.parents] + scores
+        rows = next_rows
+    return total
+
+
+def edge_scores(
+    output: OutputLayer, features: Tensor, nodes: NDArray[np.int64], words: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Natural log p of words after nodes: features (n, K), nodes (m,) of 0..n-1, words (m,) -> (m,)"""
+    order = np.argsort(nodes, kind="stable")
+    nodes, words = nodes[order], words[order]
+    result = np.empty(len(nodes))
+    room = output.room(min(SOFTMAX_ROWS, len(features)))
+    for cut in prefix_tree.blocks(len(features), SOFTMAX_ROWS):
+        edges = slice(*np.searchsorted(nodes, [cut.start, cut.stop]))
+        log_probs = output.log_probs(features[cut], out=room[: cut.stop - cut.start])
+        result[order[edges]] = (
+            log_probs[
+                tensor(nodes[edges] - cut.start, features.device), tensor(words[edges], features.device)
+            ]
+            .double()
+            .cpu()
+            .numpy()
+        )
+    return result
+
+
+def tensor(values: NDArray[np.int64], device: torch.device) -> Tensor:
+    """A copy on a device."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device)

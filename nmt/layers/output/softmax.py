@@ -1,0 +1,251 @@
+"""The softmax over the vocabulary, its log probabilities and its cross-entropy.
+
+V words, K features, N tokens, R rows.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nmt.compute.autograd import Context, apply
+from nmt.compute.mixed import rounded
+
+# Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix
+# products a quarter of their speed.
+ALIGN = 16
+# Rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared
+# cache.
+BLOCK = 256
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Σ -log softmax(f Gᵀ + b)[y], block by block; the gradient is computed in the same pass, so no (N, V)
+    matrix ever exists.
+
+    With smoothing ε the target distribution is (1 - ε) y + ε / V (Szegedy et al. 2016). A penalty α adds α
+    (log Z)² for each token, Z being the softmax's denominator (Devlin et al. 2014), so that scores learn to
+    be log p themselves.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        features: Tensor,
+        matrix: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        penalty: float,
+    ) -> Tensor:
+        vocab_size = len(matrix)
+        matrix, all_bias = aligned(matrix, bias)
+        d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
+        d_bias = None if bias is None or all_bias is None else torch.zeros_like(all_bias)
+        total = features.new_zeros((), dtype=torch.float64)
+        for start in range(0, len(features), BLOCK):
+            rows = features[start : start + BLOCK]
+            answers = targets[start : start + BLOCK, None]
+            scores = F.linear(rows, matrix, all_bias)
+            log_z = scores.logsumexp(1, keepdim=True) if penalty else None
+            scores = torch.log_softmax(scores, 1)
+            total -= (1 - smoothing) * scores.gather(1, answers).sum(dtype=torch.float64)
+            if smoothing:
+                total -= smoothing * scores[:, :vocab_size].mean(1, dtype=torch.float64).sum()
+            scores.exp_()
+            if log_z is not None:
+                total += penalty * log_z.double().square().sum()
+                scores *= 1 + 2 * penalty * log_z
+            scores.scatter_add_(
+                1, answers, scores.new_full(answers.shape, smoothing - 1)
+            )  # softmax minus the answer
+            if smoothing:
+                scores[:, :vocab_size] -= smoothing / vocab_size
+            if d_bias is not None:
+                d_bias += scores.sum(0)
+            scores = rounded(scores)
+            torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
+            d_matrix.addmm_(scores.t(), rows)
+        ctx.save_for_backward(
+            d_features, d_matrix[:vocab_size], *([] if d_bias is None else [d_bias[:vocab_size]])
+        )
+        return total.to(features.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
+        d_features, d_matrix, *rest = ctx.saved_tensors
+        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None, None
+
+
+def aligned(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Matrix (V, K) and bias with rows of probability 0 appended, up to a multiple of ALIGN; the softmax over
+    them is the same."""
+    more = -len(matrix) % ALIGN
+    if not more:
+        return matrix, bias
+    bias = matrix.new_zeros(len(matrix)) if bias is None else bias
+    return F.pad(matrix, (0, 0, 0, more)), F.pad(bias, (0, more), value=-torch.inf)
+
+
+class _LogProbsAt(torch.autograd.Function):
+    """log softmax(f Gᵀ + b) of some rows at some words; the softmax is computed again, block by block, in the
+    backward pass."""
+
+    @staticmethod
+    def forward(
+        ctx: Context, features: Tensor, matrix: Tensor, bias: Tensor | None, rows: Tensor, targets: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(features, matrix, bias, rows, targets)
+        found = []
+        wide, wide_bias = aligned(matrix, bias)
+        for start, edges in blocks(rows, len(features)):
+            scores = torch.log_softmax(F.linear(features[start : start + BLOCK], wide, wide_bias), 1)
+            found.append(scores[rows[edges] - start, targets[edges]])
+        return torch.cat(found)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
+        features, matrix, bias, rows, targets = ctx.saved_tensors
+        wide, wide_bias = aligned(matrix, bias)
+        d_features, d_matrix = torch.empty_like(features), torch.zeros_like(wide)
+        d_bias = None if wide_bias is None else torch.zeros_like(wide_bias)
+        for start, edges in blocks(rows, len(features)):
+            block = features[start : start + BLOCK]
+            weights = grad.new_zeros(len(block)).index_add_(0, rows[edges] - start, grad[edges])
+            scores = torch.softmax(F.linear(block, wide, wide_bias), 1).mul_(-weights[:, None])
+            scores.index_put_((rows[edges] - start, targets[edges]), grad[edges], accumulate=True)
+            torch.mm(scores, wide, out=d_features[start : start + BLOCK])
+            d_matrix.addmm_(scores.t(), block)
+            if d_bias is not None:
+                d_bias += scores.sum(0)
+        V = len(matrix)
+        return d_features, d_matrix[:V], None if bias is None or d_bias is None else d_bias[:V], None, None
+
+
+def blocks(rows: Tensor, count: int) -> list[tuple[int, slice]]:
+    """The first row of each block, and which of the sorted `rows` are in it."""
+    starts = torch.arange(0, count + BLOCK, BLOCK, device=rows.device)
+    cuts = torch.searchsorted(rows, starts).tolist()
+    return [
+        (start, slice(low, high))
+        for start, low, high in zip(range(0, count, BLOCK), cuts, cuts[1:], strict=False)
+    ]
+
+
+class Softmax(nn.Module):
+    """p = softmax(G f + b) of features f: an `OutputLayer`.
+
+    Every method reads G and b from `weights`: a subclass that overrides it changes loss, scores and search
+    alike.
+    """
+
+    words_bias: nn.Parameter | None
+
+    def __init__(self, inputs: int, vocab_size: int, bias: bool = True) -> None:
+        super().__init__()
+        self.words = nn.Parameter(torch.empty(vocab_size, inputs))  # G
+        self.words_bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None  # b
+        self._aligned: tuple[object, tuple[Tensor, Tensor | None]] | None = None
+
+    def train(self, mode: bool = True) -> "Softmax":
+        self._aligned = None  # torch's fused optimizers change weights without changing their version
+        return super().train(mode)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.words)
+
+    def weights(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix G (V, K) and the bias b (V,) that scores are computed from."""
+        return self.words, self.words_bias
+
+    def aligned(self) -> tuple[Tensor, Tensor | None]:
+        """`aligned` of the weights; kept while they do not change."""
+        if self.training or torch.is_grad_enabled():
+            return aligned(*self.weights())
+        version = (self.words.data_ptr(), self.words._version)
+        kept = self._aligned  # read once: another thread may replace it
+        if kept is None or kept[0] != version:
+            matrix, bias = self.weights()
+            kept = self._aligned = (
+                version,
+                aligned(matrix.detach(), None if bias is None else bias.detach()),
+            )
+        return kept[1]
+
+    def room(self, rows: int) -> Tensor:
+        """Memory for `log_probs` of this many rows."""
+        return self.words.new_empty(rows, self.vocab_size + -self.vocab_size % ALIGN)
+
+    def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
+        """log p of every word: (R, K) -> (R, V); computed in `out`, a `room`, where no gradient is needed:
+        fresh pages cost a sixth of the time."""
+        matrix, bias = self.aligned()
+        if out is None:
+            return torch.log_softmax(F.linear(features, matrix, bias), 1)[:, : self.vocab_size]
+        if bias is None:
+            torch.mm(features, matrix.t(), out=out)
+        else:
+            torch.addmm(bias, features, matrix.t(), out=out)
+        return torch.log_softmax(out, 1, out=out)[:, : self.vocab_size]
+
+    def cross_entropy(
+        self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
+    ) -> Tensor:
+        """Σ -log p(target), natural logarithm, and the penalty Σ α (log Z)²: (N, K), (N,) -> ()"""
+        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty)
+
+    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
+        """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
+        with torch.no_grad():
+            parts = [
+                self.log_probs(features[start : start + BLOCK]).gather(
+                    1, targets[start : start + BLOCK, None]
+                )[:, 0]
+                for start in range(0, len(features), BLOCK)
+            ]
+            return torch.cat(parts) if parts else features.new_zeros(0)
+
+    def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+        """log p of words, any number of them for a row, with gradient: (R, K), rows (T,) in increasing order,
+        (T,) -> (T,)"""
+        return apply(_LogProbsAt, features, *self.weights(), rows, targets)
+
+    def scores(self, features: Tensor) -> Tensor:
+        """log p short of log Z: (R, K) -> (R, V)"""
+        return F.linear(features, *self.weights())
+
+    def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
+        """The scores of the given words alone, without gradient: (N, K), (N,) -> (N,)"""
+        with torch.no_grad():
+            matrix, bias = self.weights()
+            scores = (features * matrix.index_select(0, targets)).sum(1)
+            return scores if bias is None else scores + bias.index_select(0, targets)
+
+    def log_z(self, features: Tensor) -> Tensor:
+        """log Σ exp(score): (R, K) -> (R,)"""
+        return self.scores(features).logsumexp(1)
+
+    def restrict(self, token_ids: Tensor) -> "Softmax":
+        """The softmax over these words (T,) alone, with copies of their rows; it does not follow later
+        changes."""
+        with torch.no_grad():
+            matrix, bias = self.weights()
+            part = Softmax(matrix.shape[1], 0, bias is not None)
+            part.words = nn.Parameter(matrix[token_ids])
+            if bias is not None:
+                part.words_bias = nn.Parameter(bias[token_ids])
+        return part.eval()
+
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Use the matrix of word embeddings (V, K) as G."""
+        assert isinstance(embedding.weight, nn.Parameter)
+        self.words = embedding.weight
+
+    def word_parameters(self) -> Sequence[str]:
+        """Names of the parameters that have a row for each word."""
+        return ("words", "words_bias")

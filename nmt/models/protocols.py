@@ -1,0 +1,209 @@
+"""What the toolkit asks of a translation model, and what a model may offer beyond that.
+
+A model is a class of `torch.nn.Module` with the methods of `TranslationModel`; `nmt/models/registry.py` maps
+the name in `model.type` to it. The other protocols here are optional capabilities: whoever needs one asks
+`isinstance(model, PrefixTrees)`, and falls back or says in one line what the model cannot do.
+
+Shapes: B sentences, N target tokens of a batch, R rows (hypotheses), S sentences in search, L source words, V
+target words, T token ids, K output features. Probabilities are natural logarithms.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+
+import torch
+from numpy import int64
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmt.data.batches import Batch, Ids
+from nmt.layers.batch_scores import Walk
+from nmt.models.config import ModelConfig
+
+State = TypeVar("State")
+Source = Any  # a sentence as the model reads it: Ids for most models, a Reading for an ensemble
+
+
+@runtime_checkable
+class StepModel(Protocol[State]):
+    """Anything that can be asked for the next word: translators, ensembles, language models.
+
+    Good: lp, state = model.step(state, token_ids); state = model.reorder(state, rows)
+    Bad:  model.step(old_state, ...) after reorder: rows of a state and of `token_ids` belong together.
+    """
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def start(self, sources: Sequence[Source]) -> State:
+        """One row for each source sentence (ids without end symbol), before the first word."""
+        ...
+
+    def step(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
+        """log p of every next word after `token_ids` (R,), None before the first: (R, V), and the state after
+        them."""
+        ...
+
+    def reorder(self, state: State, rows: Tensor) -> State:
+        """The state whose row i is row rows[i] of the given one; rows may repeat or be missing."""
+        ...
+
+    def join(self, states: Sequence[State]) -> State:
+        """The rows of all states, one below the other."""
+        ...
+
+    def attention(self, state: State) -> Tensor | None:
+        """Attention weights of the last step for each row of the state, over the source words and the end
+        symbol: (R, L). None for a model without attention."""
+        ...
+
+
+class Parameters(Protocol):
+    """The part of `torch.nn.Module` that training and checkpoints use; a model has it by being a Module."""
+
+    training: bool
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
+
+    def modules(self) -> Iterator[nn.Module]: ...
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+    def train(self, mode: bool = True) -> Self: ...
+
+    def eval(self) -> Self: ...
+
+    def to(self, device: str | torch.device) -> Self: ...
+
+
+class TranslationModel(StepModel[State], Parameters, Protocol[State]):
+    """A model of p(target | source). The end symbol is part of every target.
+
+    A class that names this protocol as a base, `class Mine(nn.Module, TranslationModel[MyState])`, inherits
+    `device`, `cost` and an `attention` of None.
+    """
+
+    Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
+
+    def __init__(
+        self,
+        config: Any,  # an instance of Config
+        source_vocab_size: int,
+        target_vocab_size: int,
+        fill: bool = True,
+        spelling: Sequence[str] | None = None,
+    ) -> None:
+        """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded.
+        `spelling`: the source words by id, for models that look inside them. ConfigError for a bad
+        configuration."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    @property
+    def attends(self) -> bool:
+        """Whether `attention` gives weights."""
+        return False
+
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Σ -log p(target | source) over a batch: (). `smoothing`: the share of each token's weight that is
+        spread over all words (label smoothing)."""
+        ...
+
+    def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
+        """What the training loop differentiates, and the state carried to the next batch, which only language
+        models have."""
+        return self.loss(batch, smoothing), None
+
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        """log p of each target token given those before it, in packed order, without gradient: (N,)"""
+        ...
+
+    def attention(self, state: State) -> Tensor | None:
+        return None
+
+
+AnyStepModel = StepModel[Any]  # a model whose state only itself understands
+
+
+@runtime_checkable
+class PrefixTrees(Protocol[State]):
+    """Can score many targets through tries of their prefixes, as phrase tables need it."""
+
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[int64]) -> Walk[State]:
+        """The decoder after each of the sources, about to read tries in which only these token ids (T,)
+        occur."""
+        ...
+
+
+@runtime_checkable
+class Restrictable(Protocol[State]):
+    """Can compute probabilities over some of the words alone (short-lists)."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Of the target."""
+        ...
+
+    def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
+        """As `step`, short of the output layer: (R, K)."""
+        ...
+
+    def restrict(self, token_ids: Tensor) -> "Restricted":
+        """The output layer over these words (T,) alone."""
+        ...
+
+
+class Restricted(Protocol):
+    """An output layer over a few of the words."""
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Unnormalized log p: (R, K) -> (R, T)"""
+        ...
+
+
+@runtime_checkable
+class SourceVectors(Protocol):
+    """Represents a whole source sentence as one vector (for analysis)."""
+
+    def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
+        """(B, width), without gradient"""
+        ...
+
+
+@runtime_checkable
+class WordVectors(Protocol):
+    """Has an embedding for each word (for analysis)."""
+
+    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
+        """Embeddings of words of the `source` or `target` vocabulary, without gradient: (T,) -> (T, width)"""
+        ...
+
+
+@runtime_checkable
+class MergeGates(Protocol):
+    """Builds a source sentence up from pairwise merges whose gates can be read as a parse (for analysis)."""
+
+    def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:
+        """For each sentence of T words, the weights (new, left, right) of its T (T - 1) / 2 merges, level by
+        level from the words up: (nodes, 3). None when this model's encoder does not merge."""
+        ...
+
+
+@runtime_checkable
+class WordParameters(Protocol):
+    """Knows which parameters have a row for each word or character, so that they can be transferred between
+    vocabularies."""
+
+    def rows_of(
+        self, source_vocab: Sequence[str], target_vocab: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Parameter name -> what each of its rows belongs to, given the words of both vocabularies by id."""
+        ...

@@ -1,0 +1,1 @@
+"""Text as strings: no ids, no tensors."""

@@ -1,0 +1,17 @@
+"""Settings of the tuning loop; those of a tuner are the fields of its class."""
+
+from dataclasses import dataclass
+
+from nmt.settings import name_in, number
+from smt_bridge.tuning.registry import TUNERS
+
+
+@dataclass
+class TuneConfig:
+    """How often smt-tune decodes and tunes in turns, and when it stops."""
+
+    method: str = name_in(TUNERS, help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
+    iterations: int = number(10, least=1, help="decodings at most")
+    patience: int = number(3, least=1, help="stop after this many decodings without a better BLEU")
+    seed: int = number(1, least=0, help="of random starting points and orders")
+    still: float = number(1e-4, least=0, help="stop when no weight moves further than this")

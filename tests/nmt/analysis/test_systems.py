@@ -1,0 +1,47 @@
+"""Test sets and the outputs of systems, from files."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.analysis.systems import read_systems, unique_names
+from nmt.errors import ConfigError, DataError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("s", ["a", "b"]), ("r", ["u", "v"]), ("r2", ["w", "x"]), ("h", ["u", "w"])):
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    (tmp_path / "n").write_text("0 ||| u ||| F= 1 ||| 1\n0 ||| x ||| F= 0 ||| 0\n1 ||| w ||| F= 1 ||| 1\n")
+    return tmp_path
+
+
+def test_a_text_and_an_n_best_list_of_the_same_translations(folder: Path) -> None:
+    text, best = read_systems("s", ["r", "r2"], ["h", "n"])
+    assert text.hypotheses == best.hypotheses == ["u", "w"]
+    assert (text.name, best.name) == ("h", "n") and text.test is best.test
+    assert text.test.sources == ["a", "b"] and text.test.references == [["u", "v"], ["w", "x"]]
+
+
+def test_without_a_source_the_first_reference_stands_for_it(folder: Path) -> None:
+    (system,) = read_systems("", ["r", "r2"], ["h"])
+    assert system.test.sources == ["u", "v"] and system.test.references == [["u", "v"], ["w", "x"]]
+
+
+def test_what_does_not_fit_is_refused(folder: Path) -> None:
+    (folder / "short").write_text("u\n")
+    with pytest.raises(DataError, match="short: 1 lines, but s has 2"):
+        read_systems("s", ["r"], ["short"])
+    with pytest.raises(ConfigError, match="1 names for 2 systems"):
+        read_systems("s", ["r"], ["h", "n"], names=["one"])
+    with pytest.raises(ConfigError, match="nonsense"):
+        read_systems("nosuch", ["r"], ["h"], tokenize="nonsense")
+    (folder / "gap").write_text("0 ||| u ||| F= 1 ||| 1\n2 ||| w ||| F= 1 ||| 1\n")
+    with pytest.raises(DataError, match="sentence 1 is missing"):
+        read_systems("s", ["r"], ["gap"])
+
+
+def test_names_are_short_where_they_differ() -> None:
+    assert unique_names(["x/a", "y/b"]) == ["a", "b"]
+    assert unique_names(["x/a", "y/a"]) == ["x/a", "y/a"]

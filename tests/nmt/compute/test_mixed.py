@@ -1,0 +1,83 @@
+"""Training in bf16: other numbers than fp32, but nearly the same gradients."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.compute import mixed
+from nmt.compute.mixed import Mixed, check_precision
+from nmt.data.batches import make_batch
+from nmt.errors import ConfigError
+from nmt.models.config import RNNConfig
+from nmt.models.translator import Translator
+from tests.nmt.models.options import with_options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"encoder": "birnn", "attention": 64}, {"cell": "lstm"}, {"encoder": "grconv"}, {"decoder_layers": 2}],
+    ids=str,
+)
+def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, object]) -> None:
+    """The loss to 1%, the direction of every gradient to a cosine of .99; and forward and backward passes
+    really compute differently."""
+    torch.manual_seed(0)
+    config = RNNConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True)
+    model = Translator(with_options(config, options), 400, 500)
+    batch = make_batch(
+        [[3 + n % 90, 7, 8 + n] for n in range(40)], [[5 + n, 9, 11, 3 + n % 7] for n in range(40)]
+    )
+    results = []
+    for mode in (nullcontext(), Mixed()):
+        model.zero_grad()
+        with mode:
+            loss = model.loss(batch)
+            torch.autograd.backward(loss)
+        grads = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        results.append((float(loss.detach()), [grad.clone() for grad in grads]))
+    assert results[1][0] == pytest.approx(results[0][0], rel=0.01) and results[1][0] != results[0][0]
+    for (name, _), exact, rounded in zip(model.named_parameters(), results[0][1], results[1][1], strict=True):
+        if exact.norm() > 1e-6:
+            assert torch.cosine_similarity(exact.flatten(), rounded.flatten(), 0) > 0.99, name
+    changed = {
+        name
+        for (name, _), exact, rounded in zip(
+            model.named_parameters(), results[0][1], results[1][1], strict=True
+        )
+        if not torch.equal(exact, rounded)
+    }
+    assert "decoder.cell.recurrent" in changed  # a gradient of a hand-written backward pass
+    assert Mixed.entered == []
+
+
+def test_recurrent_gradients_are_made_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside backward the mode is entered again: its products are asked for there too."""
+    torch.manual_seed(0)
+    model = Translator(RNNConfig(embedding=64, hidden=128, maxout=48, init="glorot"), 90, 90)
+    batch = make_batch([[3 + n, 7, 8] for n in range(64)], [[5 + n % 80, 9, 11] for n in range(64)])
+    shapes: set[tuple[int, ...]] = set()
+    product = Mixed.product
+
+    def noted(self: Mixed, a: Tensor, b: Tensor) -> Tensor:
+        shapes.add((*a.shape, *b.shape))
+        return product(self, a, b)
+
+    monkeypatch.setattr(Mixed, "product", noted)
+    with Mixed():
+        loss = model.loss(batch)
+        shapes.clear()
+        torch.autograd.backward(loss)
+    assert (64, 256, 256, 128) in shapes  # dz and dr times U_z, U_r, for the 64 sentences of a step
+
+
+def test_bf16_is_refused_where_the_processor_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixed, "flags", lambda: {"avx2", "avx512f"})
+    with pytest.raises(ConfigError, match="bf16 needs a processor with avx512_bf16"):
+        check_precision("bf16", "cpu")
+    check_precision("fp32", "cpu")
+    monkeypatch.setattr(mixed, "flags", lambda: {"avx512_bf16"})
+    check_precision("bf16", "cpu")
+    with pytest.raises(ConfigError, match="expected one of fp32, bf16"):
+        check_precision("fp16", "cpu")

@@ -1,0 +1,108 @@
+"""Corpora as memory-mapped ids."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
+from nmt.data.corpus import Pair
+from nmt.data.vocab import Vocab
+from nmt.errors import DataError
+
+PAIRS: list[Pair] = [
+    (["a", "b"], ["x"]),
+    (["a"] * 4, ["x"]),
+    ([], ["x"]),
+    (["b"], ["y", "y", "x"]),
+    (["b"], []),
+]
+FILES = ["source.ids", "source.offsets", "target.ids", "target.offsets", "stamp.json"]
+
+
+def vocabs() -> tuple[Vocab, Vocab]:
+    return Vocab({"a": 2, "b": 1}, 9), Vocab({"x": 2, "y": 1}, 9)
+
+
+def test_long_and_empty_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
+    report = binarize(PAIRS, *vocabs(), tmp_path, max_length=3, stamp="s")
+    assert report == BinarizeReport(kept=2, too_long=1, empty=2)
+    corpus = open_corpus(tmp_path)
+    pairs = [tuple(side.tolist() for side in corpus.pair(row)) for row in range(len(corpus))]
+    assert pairs == [([3, 4], [3]), ([4], [4, 4, 3])]
+    assert corpus.lengths(np.array([1, 0])).tolist() == [3, 2]
+    assert isinstance(corpus.source, np.memmap) and corpus.source.dtype == np.uint16
+
+
+def test_ids_get_wider_with_the_vocabulary(tmp_path: Path) -> None:
+    assert (id_type(1 << 16), id_type((1 << 16) + 1)) == (np.uint16, np.uint32)
+    big = Vocab({f"w{n:06}": 1 for n in range(70000)}, 70000)
+    binarize([(["w069999"], ["w000000"])], big, big, tmp_path, 3, "s")
+    assert open_corpus(tmp_path).pair(0)[0].tolist() == [70002]
+
+
+def test_an_interrupted_start_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+    binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
+
+    def broken() -> Iterator[Pair]:
+        yield PAIRS[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        binarize(broken(), *vocabs(), tmp_path, 3, "t")
+    assert read_stamp(tmp_path) == {}
+    with pytest.raises(DataError, match="no binarized corpus"):
+        open_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("manifest", [True, False], ids=["manifest", "version 0.5"])
+@pytest.mark.parametrize("name", FILES)
+def test_truncated_files_are_refused(name: str, manifest: bool, tmp_path: Path) -> None:
+    """Cut at any byte; with a manifest a flipped bit too."""
+    binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
+    if not manifest:
+        (tmp_path / "manifest.json").unlink()
+    data = (tmp_path / name).read_bytes()
+    # Without its last line end a stamp is still whole.
+    broken = [data[:length] for length in range(len(data) - 1)]
+    for content in [*broken, bytes([data[0] ^ 1]) + data[1:], data + data] if manifest else broken:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(
+            DataError, match=rf"{tmp_path}.*remove {tmp_path}: the same command makes it again"
+        ):
+            open_corpus(tmp_path, *map(len, vocabs()))
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match="remove"):
+        open_corpus(tmp_path)
+
+
+def test_ids_and_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
+    """Without a manifest too: an id beyond the vocabulary would end in a traceback or worse, offsets that
+    fall in empty sentences."""
+    binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
+    open_corpus(tmp_path, 5, 5)
+    with pytest.raises(DataError, match=r"source\.ids: an id is beyond the vocabulary of 4 words"):
+        open_corpus(tmp_path, 4, 5)
+    (tmp_path / "manifest.json").unlink()
+    for name, values, message in (
+        ("target.offsets", np.array([0, 9, 4]), "truncated or damaged"),
+        ("target.ids", np.array([3, 4, 9, 3], np.uint16), "beyond"),
+    ):
+        whole = (tmp_path / name).read_bytes()
+        values.tofile(tmp_path / name)
+        with pytest.raises(DataError, match=message):
+            open_corpus(tmp_path, 5, 5)
+        (tmp_path / name).write_bytes(whole)
+    for stamp in (
+        '{"widths": ["float64", "uint16"], "kept": 2}',
+        '{"widths": 3}',
+        "[]",
+        "5",
+        '"abc"',
+        '{"widths": []}',
+        '{"widths": [["uint16"], 3]}',
+    ):
+        (tmp_path / "stamp.json").write_text(stamp)
+        with pytest.raises(DataError, match="remove"):
+            open_corpus(tmp_path)

@@ -1,0 +1,129 @@
+"""The softmax against torch's own functions; parts of it against the whole."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt.layers.output import softmax
+from nmt.layers.output.softmax import Softmax
+
+K, V = 5, 13
+
+
+def make(bias: bool = True, vocab_size: int = V) -> Softmax:
+    torch.manual_seed(0)
+    layer = Softmax(K, vocab_size, bias)
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    return layer.double().eval()
+
+
+def features(rows: int = 10) -> Tensor:
+    return torch.randn(rows, K, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def expected(layer: Softmax, rows: Tensor) -> Tensor:
+    return torch.log_softmax(F.linear(rows, layer.words, layer.words_bias), 1)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_cross_entropy_is_torchs_with_its_gradients(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "BLOCK", 4)  # several blocks, the last one shorter
+    layer, rows, targets = make(bias), features().requires_grad_(), torch.arange(10)
+    parameters = [rows, *layer.parameters()]
+    ours = 2 * layer.cross_entropy(rows, targets)
+    theirs = 2 * F.cross_entropy(F.linear(rows, layer.words, layer.words_bias), targets, reduction="sum")
+    assert float(ours.detach()) == pytest.approx(float(theirs.detach()), abs=1e-12)
+    pairs = zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True)
+    assert all(torch.allclose(one, other, atol=1e-12) for one, other in pairs)
+    assert torch.allclose(-layer.log_probs_of(rows, targets).sum() * 2, ours)
+
+
+@pytest.mark.parametrize("vocab_size", [13, 16])
+@pytest.mark.parametrize("bias", [True, False])
+def test_label_smoothing_is_torchs(vocab_size: int, bias: bool) -> None:
+    """(1 - ε) -log p(y) + ε / V Σ -log p(v), value and gradients, whether or not rows of scores are padded to
+    16."""
+    layer, rows = make(bias, vocab_size), features(7).requires_grad_()
+    targets = torch.arange(7)
+    parameters = [rows, *layer.parameters()]
+    ours = layer.cross_entropy(rows, targets, 0.1)
+    scores = F.linear(rows, layer.words, layer.words_bias)
+    theirs = F.cross_entropy(scores, targets, reduction="sum", label_smoothing=0.1)
+    assert float(ours.detach()) == pytest.approx(float(theirs.detach()), abs=1e-10)
+    pairs = zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True)
+    assert all(torch.allclose(one, other, atol=1e-12) for one, other in pairs)
+
+
+def test_the_penalty_is_the_squared_normalizer() -> None:
+    layer, rows, targets = make(), features().requires_grad_(), torch.arange(10)
+    ours = layer.cross_entropy(rows, targets, penalty=0.3) - layer.cross_entropy(rows, targets)
+    theirs = 0.3 * layer.log_z(rows).square().sum()
+    assert float(ours.detach()) == pytest.approx(float(theirs.detach()))
+    assert torch.allclose(torch.autograd.grad(ours, rows)[0], torch.autograd.grad(theirs, rows)[0])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_padding_changes_no_probability(bias: bool) -> None:
+    """13 words are computed as 16, three of them of probability 0."""
+    layer, rows = make(bias), features(6)
+    with torch.no_grad():
+        probabilities = layer.log_probs(rows)
+        assert layer.aligned()[0].shape == (16, K) and probabilities.shape == (6, V)
+        assert torch.allclose(probabilities, expected(layer, rows), atol=1e-13)
+        assert torch.allclose(layer.log_probs(rows, layer.room(6)), expected(layer, rows), atol=1e-13)
+        layer.words.mul_(2)
+        assert torch.allclose(layer.log_probs(rows), expected(layer, rows), atol=1e-13)  # the copy follows
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_log_probs_at_some_words_of_some_rows(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value and gradients are those of the entries of `log_probs`; row 3 has none, row 4 has several."""
+    monkeypatch.setattr(softmax, "BLOCK", 3)
+    layer, given = make(bias), features(8).requires_grad_()
+    rows, targets = torch.tensor([0, 1, 2, 4, 4, 4, 7]), torch.tensor([1, 12, 0, 3, 3, 5, 8])
+    parameters = [given, *layer.parameters()]
+    weights = torch.linspace(-1, 2, 7, dtype=torch.float64)
+    ours, theirs = layer.log_probs_at(given, rows, targets), layer.log_probs(given)[rows, targets]
+    assert torch.allclose(ours, theirs, atol=1e-12)
+    one, other = (torch.autograd.grad((found * weights).sum(), parameters) for found in (ours, theirs))
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(one, other, strict=True))
+
+
+def test_scores_and_normalizer_make_the_probability() -> None:
+    layer, rows, targets = make(), features(), torch.arange(10)
+    found = layer.scores_of(rows, targets) - layer.log_z(rows)
+    assert torch.allclose(found, layer.log_probs_of(rows, targets), atol=1e-12)
+    assert torch.allclose(
+        layer.scores(rows).gather(1, targets[:, None])[:, 0], layer.scores_of(rows, targets)
+    )
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_restricted_to_some_words(bias: bool) -> None:
+    """Probabilities over some words are in the same proportions as over all."""
+    layer, rows, some = make(bias), features(), torch.tensor([2, 3, 11])
+    found, whole = layer.restrict(some).log_probs(rows), layer.log_probs(rows)[:, some]
+    assert torch.allclose(found, whole - whole.logsumexp(1, keepdim=True), atol=1e-12)
+
+
+class Halved(Softmax):
+    """All scores halved: what a subclass that overrides `weights` does."""
+
+    def weights(self) -> tuple[Tensor, Tensor | None]:
+        return self.words / 2, None if self.words_bias is None else self.words_bias / 2
+
+
+def test_every_method_follows_the_weights_of_a_subclass() -> None:
+    plain, layer, rows, targets = make(), Halved(K, V).double().eval(), features(), torch.arange(10)
+    layer.load_state_dict(plain.state_dict())
+    wanted = torch.log_softmax(plain.scores(rows) / 2, 1)
+    with torch.no_grad():
+        assert torch.allclose(layer.log_probs(rows), wanted, atol=1e-12)
+        assert torch.allclose(layer.restrict(torch.arange(V)).log_probs(rows), wanted, atol=1e-12)
+    picked = wanted.gather(1, targets[:, None])[:, 0]
+    assert torch.allclose(layer.log_probs_of(rows, targets), picked, atol=1e-12)
+    assert torch.allclose(layer.log_probs_at(rows, targets, targets), picked, atol=1e-12)
+    assert float(layer.cross_entropy(rows, targets).detach()) == pytest.approx(-float(picked.detach().sum()))
+    assert torch.allclose(layer.scores_of(rows, targets) - layer.log_z(rows), picked, atol=1e-12)

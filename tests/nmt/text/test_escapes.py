@@ -1,0 +1,20 @@
+"""Moses' escapes."""
+
+import pytest
+
+from nmt.text.escapes import ESCAPES, escape, unescape
+
+
+@pytest.mark.parametrize("word", ["a|b", "[x]", "<", "rock'n'roll", '"', "AT&T", "&amp;", "plain", "&", ""])
+def test_escaping_is_undone(word: str) -> None:
+    assert unescape(escape(word)) == unescape(word)
+    assert not set(escape(word)) & set("|[]<>'\"")
+
+
+def test_what_is_escaped_already_stays() -> None:
+    for escaped, plain in ESCAPES:
+        assert escape(escaped) == escaped and escape(plain) == escaped
+
+
+def test_escapes_are_undone_once() -> None:
+    assert unescape("&amp;lt;") == "&lt;"

@@ -1,0 +1,77 @@
+"""Several runs of a tuner on one pool."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning import runs
+from smt_bridge.tuning.bleu import COLUMNS
+from smt_bridge.tuning.pool import Floats, Pool
+from smt_bridge.tuning.tuner import Point, Progress, silent
+
+
+@dataclass
+class Recorder:
+    """A tuner that records what it is asked."""
+
+    weight: float
+    asked: list[tuple[Floats | None, int, int]] = field(default_factory=list)
+
+    def tune(
+        self,
+        pool: Pool,
+        start: Floats | None,
+        seed: int,
+        *,
+        others: object = (),
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> Point:
+        self.asked.append((start, seed, threads))
+        progress(1, 2)
+        progress(2, 2)
+        return Point(np.full(2, self.weight), 1 / seed)
+
+
+@pytest.fixture
+def pool() -> Pool:
+    stats = np.ones((2, COLUMNS))
+    return pools.make(["A_0", "B_0"], {0: ([np.array([[1.0, 2], [3, 4]])], [stats])})
+
+
+def test_each_seed_is_a_run_and_progress_is_that_of_all(pool: Pool) -> None:
+    tuner, told = Recorder(0.5), []
+    points = runs.run_all(pool, tuner, None, [4, 5], 3, lambda done, total: told.append((done, total)))
+    assert tuner.asked == [(None, 4, 3), (None, 5, 3)]
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert runs.best_of(points).bleu == 0.25
+    with pytest.raises(UserError, match="every weight is 0"):
+        runs.run_all(pool, Recorder(0.0), None, [1], 1, silent)
+
+
+def test_the_spread_of_points() -> None:
+    points = [Point(np.array([1.0, 2.0]), 0.25), Point(np.array([3.0, 2.0]), 0.75)]
+    assert list(runs.spread(["A_0", "B_0"], points)) == [
+        "value\tmean\tsd\tlowest\thighest",
+        "BLEU\t0.5\t0.25\t0.25\t0.75",
+        "A_0\t2\t1\t1\t3",
+        "B_0\t2\t0\t2\t2",
+    ]
+
+
+def test_weights_to_start_from(tmp_path: Path) -> None:
+    path = tmp_path / "w"
+    names = ["A_0", "B_0", "B_1"]
+    for text, expected in (("B= 2 3\n", [0, 2, 3]), ("# mert\n1 2 3\n", [1, 2, 3])):
+        path.write_text(text)
+        assert runs.read_start(str(path), names).tolist() == expected
+    path.write_text("1 2\n")
+    with pytest.raises(ConfigError, match="2 numbers, but the pool has 3 features: A_0 B_0 B_1"):
+        runs.read_start(str(path), names)
+    path.write_text("B= 2\n")
+    with pytest.raises(DataError, match="w: 1 weights for B, which has 2 values"):
+        runs.read_start(str(path), names)
