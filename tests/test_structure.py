@@ -27,9 +27,9 @@ PUBLIC = {
     "_asdict",
     "_fields",
 }
-LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 416  # of Any: below 60, once all areas are done
+LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 306  # of Any: below 60, once all areas are done
 # Places that break a rule today; none is added.
-ALLOWED = {"hidden_imports": 48, "private_names": 8, "long_files": 14, "long_functions": 24}
+ALLOWED = {"hidden_imports": 14, "private_names": 4, "long_files": 12, "long_functions": 14}
 
 
 def sources(*folders: str) -> list[Path]:
