@@ -28,7 +28,7 @@ from nmt import files, numbers, phrase_table
 from nmt.errors import ConfigError, DataError
 from nmt.phrase_table import PhrasePair
 from nmt.run import Translation
-from nmt.search.beam import BeamConfig
+from nmt.search.config import BeamConfig
 from nmt.text.escapes import escape, unescape
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Feature, WordPairs

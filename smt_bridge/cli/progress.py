@@ -23,13 +23,13 @@ class Progress:
         self.done = self.given = 0
         self.begun = False
         self.bar: tqdm[NoReturn] | None = None
-        self.logged = time.monotonic()
         if total is not None:
             self.begin(0, total)
 
     def begin(self, done: int, total: int) -> None:
         """Start the clock, and the bar."""
-        self.begun, self.total, self.start = True, total, time.monotonic()
+        self.begun, self.total = True, total
+        self.start = self.logged = time.monotonic()
         self.done = self.given = done
         if self.visible:
             from tqdm import tqdm
@@ -54,6 +54,10 @@ class Progress:
         """So much is done. The first call says what an earlier start has done: no part of the rate."""
         if not self.begun:
             self.begin(done, total)
+        if total != self.total:  # known only now
+            self.total = total
+            if self.bar is not None:
+                self.bar.total = total
         self.add(done - self.done)
 
     def add(self, count: int) -> None:
