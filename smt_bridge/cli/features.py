@@ -66,7 +66,7 @@ def set_up(
     back_end = str(before.get("back_end") or args.matmul)
     threads = args.threads or 1
     line = options.set_up_torch(args.device, threads, back_end, run)
-    from nmt import fastmath
+    from nmt.compute import matmul
 
-    settings = arguments.settings_of(FeatureSettings, args, threads=threads, back_end=fastmath.in_use())
+    settings = arguments.settings_of(FeatureSettings, args, threads=threads, back_end=matmul.in_use())
     return settings, f"{line}, {args.workers} worker{'s' * (args.workers > 1)}"

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from nmt import fastmath
+from nmt.compute import matmul
 from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
@@ -63,11 +63,11 @@ class FeatureSet:
 
 def here() -> FeatureSettings:
     """The settings of this process: its threads, and its back end of matrix products."""
-    return FeatureSettings(threads=torch.get_num_threads(), back_end=fastmath.in_use())
+    return FeatureSettings(threads=torch.get_num_threads(), back_end=matmul.in_use())
 
 
 def begin(specs: Sequence[FeatureSpec], settings: FeatureSettings) -> Callable[[Task], list[Values]]:
     """In another process: the same features, by the same arithmetic."""
     torch.set_num_threads(settings.threads)
-    fastmath.use(settings.back_end)
+    matmul.use(settings.back_end)
     return FeatureSet(specs, settings).compute

@@ -21,7 +21,7 @@ class FeatureSettings:
     checkpoint: str = "best"
     device: str = "cpu"
     threads: int = 1
-    back_end: str = "mkl"  # of matrix products, see nmt.fastmath
+    back_end: str = "mkl"  # of matrix products, see nmt.compute.matmul
     precision: str = choice(
         "fp32", "bf16", "int8", help="of a network's matrix products; the error is measured and printed"
     )

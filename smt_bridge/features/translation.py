@@ -7,8 +7,9 @@ import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from nmt import checkpoint, fastmath
+from nmt import checkpoint
 from nmt.checkpoint import SavedRun
+from nmt.compute.reduced import Reduced
 from nmt.data.vocab import Vocab
 from nmt.scoring import pair_scores
 from nmt.text.escapes import unescape
@@ -28,7 +29,7 @@ class Translation:
         self.run, self.inverse, self.settings = run, inverse, settings or FeatureSettings()
         precision = self.settings.precision
         self.products: AbstractContextManager[object] = (
-            nullcontext() if precision == "fp32" else fastmath.Reduced(precision, run.model)
+            nullcontext() if precision == "fp32" else Reduced(precision, run.model)
         )
         self.shares = CorpusShares(run.target_words) if self.settings.unknown == "split" else None
 
