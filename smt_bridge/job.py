@@ -12,7 +12,6 @@ overwrite what the first writes.
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 from nmt import files, locks
 from nmt.errors import ConfigError, DataError
 from smt_bridge import begun
+from smt_bridge.jobs.folder import SETTINGS, folder_of
 
-SETTINGS = "job.json"
 HEAD = struct.Struct("<II")
 
 
@@ -85,16 +84,6 @@ class Job:
         locks.clear(self.folder)
 
 
-def folder_of(output: str) -> Path:
-    """Where the job of an output lies."""
-    return Path(f"{output}.job")
-
-
-def held(output: str, command: str) -> AbstractContextManager[None]:
-    """The lock of the folder, taken before any work. UserError when another process works on this output."""
-    return locks.locked(folder_of(output), command)
-
-
 def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> Job:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
     of other settings."""
@@ -119,8 +108,3 @@ def open_job(output: str, settings: dict[str, object], features: int, resume: bo
         raise files.cannot_write(folder, error) from error
     begun.write(place, settings)
     return Job(folder, features)
-
-
-def settings_of(output: str) -> dict[str, object]:
-    """What an unfinished job was started with; {} without one."""
-    return begun.read(folder_of(output) / SETTINGS) or {}

@@ -11,7 +11,7 @@ LAYERS = [
     "smt_bridge.nbest",
     "smt_bridge.tables smt_bridge.propose smt_bridge.system_training",
     "smt_bridge.report smt_bridge.check_system smt_bridge.tuning",
-    "smt_bridge.features",
+    "smt_bridge.features smt_bridge.job",
     "smt_bridge.jobs",
     "smt_bridge.extraction",
     "smt_bridge.decoder",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, add_setting, positive
-from smt_bridge import job
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.jobs import folder
 from smt_bridge.jobs.executors import EXECUTORS
 
 
@@ -62,7 +62,7 @@ def set_up(
     """Import torch and choose the back end, or take that of the job that is resumed; also a line for the
     log."""
     run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
-    before = job.settings_of(output) if args.resume else {}
+    before = folder.settings_of(output) if args.resume else {}
     back_end = str(before.get("back_end") or args.matmul)
     threads = args.threads or 1
     line = options.set_up_torch(args.device, threads, back_end, run)

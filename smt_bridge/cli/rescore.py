@@ -13,11 +13,11 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output
 from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError
-from smt_bridge import job
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.jobs import folder
 from smt_bridge.nbest.union import NbestLists
 
 log = logging.getLogger("nmt.rescore")
@@ -39,7 +39,7 @@ def command(argv: Sequence[str] | None) -> None:
     specs = parse(args.feature, lists.survey())
     feature_options.check_separate(args, specs, [], [("--output", args.output), ("--best", args.best)])
     target = args.output or args.best
-    with job.held(target, "smt-rescore") if specs and target != "-" else nullcontext():
+    with folder.held(target, "smt-rescore") if specs and target != "-" else nullcontext():
         run(args, lists, specs)
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from nmt import files, phrase_table
 from nmt.errors import ConfigError
 from nmt.phrase_table import PhrasePair
-from smt_bridge import job as jobs
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings
-from smt_bridge.job import Job
+from smt_bridge.job import Job, open_job
+from smt_bridge.jobs.folder import held
 from smt_bridge.report import TableReport
 from smt_bridge.reuse import OldTable, write_columns
 from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, lines, score, survey
@@ -66,7 +66,7 @@ def score_table(
     feature what its `load` raises; before any work.
     """
     check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
-    with jobs.held(output, "smt-score-table") if has_job(table, output) else nullcontext():
+    with held(output, "smt-score-table") if has_job(table, output) else nullcontext():
         loaded = FeatureSet(parse(features), settings or here())
         old = OldTable(reuse, loaded.identities()) if reuse else None
         summary = TableReport(report, loaded.names, loaded.features) if report else None
@@ -197,7 +197,7 @@ def start_job(
         "reuse": reuse,
         "chunk": CHUNK,
     }
-    job = jobs.open_job(output, settings, len(features), resume)
+    job = open_job(output, settings, len(features), resume)
     if done := job.count():
         log.info("resuming after %d finished chunks", done)
     return job

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from nmt import phrase_table
 from nmt.errors import ConfigError, DataError, UserError
-from smt_bridge.job import Job, held, open_job, settings_of
+from smt_bridge.job import Job, open_job
+from smt_bridge.jobs.folder import held, settings_of
 from smt_bridge.tables.chunks import score
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]

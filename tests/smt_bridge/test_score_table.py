@@ -24,7 +24,7 @@ from smt_bridge.cli.score_table import main
 from smt_bridge.features.base import Reader, Values, WordPairs, of_phrases
 from smt_bridge.features.spec import FeatureSettings
 from smt_bridge.features.translation import CorpusShares, Translation
-from smt_bridge.job import held
+from smt_bridge.jobs.folder import held
 from smt_bridge.report import TableReport
 from smt_bridge.tables import chunks
 from smt_bridge.tables.chunks import moses_score
