@@ -1,1 +1,32 @@
-"""What carries neural scores to a statistical MT system, and back. Imports nmt; nmt never imports this."""
+"""What carries neural scores to a statistical MT system, and back; and a phrase-based system of its own.
+
+The names below are loaded when they are first used: `import smt_bridge` alone is quick and loads neither
+torch nor numba. This package imports nmt; nmt never imports this one.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from smt_bridge.decoder.decoder import Decoder
+    from smt_bridge.features.spec import FeatureSettings
+    from smt_bridge.tables.score import score_table
+
+__all__ = ["Decoder", "FeatureSettings", "score_table"]
+
+# Where each public name lives.
+HOMES = {
+    "Decoder": "smt_bridge.decoder.decoder",
+    "FeatureSettings": "smt_bridge.features.spec",
+    "score_table": "smt_bridge.tables.score",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

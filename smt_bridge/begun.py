@@ -1,17 +1,17 @@
-"""The settings that a long piece of work was begun with, as JSON in its folder: whoever goes on with it has
-to have the same."""
+"""The settings that a long piece of work was started with, as JSON in its folder: whoever resumes it has to
+give the same ones."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from nmt import files
 from nmt.errors import DataError
 
 
-def read(place: Path) -> dict[str, Any] | None:
-    """None where nothing was begun. DataError for a damaged file, and for one that is not ours."""
+def read(place: Path) -> dict[str, object] | None:
+    """The settings; None where nothing was started. DataError for a damaged file, and for one that is not
+    ours."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -24,14 +24,17 @@ def read(place: Path) -> dict[str, Any] | None:
 
 
 def damaged(place: Path) -> DataError:
-    return DataError(f"{place}: damaged; remove {place.parent} to start anew")
+    """The error for settings that cannot be read."""
+    return DataError(f"{place}: damaged; remove {place.parent} to start over")
 
 
-def write(place: Path, settings: Mapping[str, Any]) -> None:
+def write(place: Path, settings: Mapping[str, object]) -> None:
+    """Write the settings, as the work starts."""
     files.write_text(place, [json.dumps(settings)])
 
 
-def changed(before: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    """The settings that are not what they were; tuples are lists once they have been written and read."""
+def changed(before: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
+    """The names of settings that are not what they were. Tuples become lists when they are written and
+    read."""
     now = json.loads(json.dumps(settings))
     return [key for key in now if now[key] != before.get(key)]

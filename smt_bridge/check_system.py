@@ -9,7 +9,7 @@ from nmt import phrase_table
 from nmt.errors import DataError
 from nmt.numbers import shown
 from smt_bridge.decoder import sections
-from smt_bridge.features.spec import NAME, NOT_A_NAME
+from smt_bridge.features.registry import NAME, NOT_A_NAME
 from smt_bridge.filter_table import differ
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import UNTUNED, tuned

@@ -62,9 +62,11 @@ class SelectionConfig:
 
 @dataclass
 class ProposeConfig:
-    options: int = number(3, least=1)  # proposed for each source phrase
-    beam_size: int = number(10, least=1)
-    thin: int = number(1, least=0)  # propose where the table has at most so many options ...
-    rare: int = number(2, least=0)  # ... or the source was extracted at most so often
-    longest: int = number(4, least=1)  # words of a source phrase
-    least: float = number(0.05, least=0, most=1)  # probability of a proposal given its source
+    """Which source phrases get proposals of an encoder-decoder, and how many."""
+
+    options: int = number(3, least=1, help="proposals for a source phrase")
+    beam_size: int = number(10, least=1, help="of the search for them")
+    thin: int = number(1, least=0, help="propose where the table has at most N options")
+    rare: int = number(2, least=0, help="and where the source was extracted at most N times")
+    max_length: int = number(4, least=1, help="words of a source phrase")
+    least: float = number(0.05, least=0, most=1, help="probability that a proposal has to have")

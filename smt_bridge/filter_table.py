@@ -1,5 +1,5 @@
-"""Only the phrase pairs whose source occurs in given texts: on the real Multi30k table an eighth of the work
-of all that follows."""
+"""Only the phrase pairs whose source occurs in given texts: on the real Multi30k table, an eighth of the work
+of everything that follows."""
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -9,12 +9,13 @@ from nmt import files, phrase_table
 from nmt.errors import DataError
 from nmt.phrase_table import PhrasePair
 
-# words of the n-grams kept in a set; longer phrases, which few tables have, are looked for in the text itself
+# words of the n-grams kept in a set; longer phrases, which few tables have, are searched for in the text
+# itself
 LONGEST = 8
 
 
 class Occurring:
-    """Does a source phrase occur in some sentences? Blanks and tabs separate words, and nothing else does."""
+    """Does a source phrase occur in some sentences? Only blanks and tabs separate words."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.grams: set[bytes] = set()
@@ -35,18 +36,19 @@ class Occurring:
 
 
 def split(line: bytes) -> list[bytes]:
+    """The words of a line."""
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 
 def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
-    """The lines of tokenized texts. Only blank and tab may part words here, whatever other spaces there
-    are."""
+    """The lines of tokenized texts, words joined by a blank. Other kinds of space are part of words."""
     for path in paths:
         for line in files.read_lines(path):
             yield " ".join(files.split_words(line)).encode("utf-8")
 
 
 def filtered(table: str | Path, wanted: Occurring, unsorted: bool = False) -> Iterator[PhrasePair]:
+    """The wanted rows of a table. DataError for a table that is not sound."""
     before, keep = b"", False
     for pair in phrase_table.checked(table, unsorted):
         if pair.source != before:
@@ -67,15 +69,18 @@ def same_rows(
 
 
 def differ(one: PhrasePair, other: PhrasePair) -> bool:
+    """Are these rows of two pairs?"""
     return (one.source, one.target) != (other.source, other.target)
 
 
 def missing(name: str, pair: PhrasePair | None, other: PhrasePair | None) -> DataError:
+    """The error for tables that are not of the same pairs."""
+
     def shown(one: PhrasePair | None) -> str:
         return "the end" if one is None else f"'{one.source.decode()} ||| {one.target.decode()}'"
 
     return DataError(
-        f"{name}: {shown(other)} where the phrase table has {shown(pair)}: the two tables do not hold the "
-        "same pairs, and Moses gives a pair "
-        "without a row here probability 1, a bonus; make both from the same extraction"
+        f"{name}: {shown(other)} where the phrase table has {shown(pair)}: the two tables do not have the "
+        "same pairs, and Moses gives a pair without a row here probability 1, a bonus; make both from the "
+        "same extraction"
     )

@@ -1,20 +1,18 @@
 """The folder of a long job, `OUTPUT.job/`: what it was started with, and the scores of its finished chunks.
 
     job.json    the settings; a resumed job has to have the same ones
-    scores      one record a chunk, in order: rows and checksum (4 bytes each, little-endian), then rows x
-    features float64
+    scores      one record per chunk, in order: number of rows and checksum (4 bytes each, little-endian),
+                then rows x features float64
 
 Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any
-moment. Whoever works in the folder holds its lock: of two that append to one file, the second would overwrite
-what the first writes.
+moment. The process that works in the folder holds its lock: of two that append to one file, the second would
+overwrite what the first writes.
 """
 
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +20,8 @@ from numpy.typing import NDArray
 from nmt import files, locks
 from nmt.errors import ConfigError, DataError
 from smt_bridge import begun
+from smt_bridge.jobs.folder import SETTINGS, folder_of
 
-SETTINGS = "job.json"
 HEAD = struct.Struct("<II")
 
 
@@ -38,7 +36,7 @@ class Job:
 
     def finished(self) -> Iterator[NDArray[np.float64]]:
         """The scores of the finished chunks, in order: (rows, features) each. Whatever follows the last whole
-        one is cut off."""
+        record is cut off by the next `add`."""
         self.end = 0
         if not self.path.exists():
             return
@@ -46,9 +44,8 @@ class Job:
         with open(self.path, "rb") as stream:
             while len(head := stream.read(HEAD.size)) == HEAD.size:
                 rows, checksum = HEAD.unpack(head)
-                length = (
-                    rows * self.features * 8
-                )  # never 0, but in the NUL bytes that a machine without power may leave
+                # 0 only in the NUL bytes that a power failure may leave behind
+                length = rows * self.features * 8
                 if (
                     not 0 < length <= size - stream.tell()
                     or zlib.crc32(body := stream.read(length)) != checksum
@@ -58,6 +55,7 @@ class Job:
                 yield np.frombuffer(body).reshape(rows, self.features)
 
     def count(self) -> int:
+        """The number of finished chunks."""
         return sum(1 for _ in self.finished())
 
     def add(self, scores: NDArray[np.float64]) -> None:
@@ -78,24 +76,15 @@ class Job:
         if len(values) != rows:
             raise DataError(
                 f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove "
-                f"{self.folder} to start anew"
+                f"{self.folder} to start over"
             )
 
     def remove(self) -> None:
+        """Delete the files of the job; its output is complete."""
         locks.clear(self.folder)
 
 
-def folder_of(output: str) -> Path:
-    """Where the job of an output lies."""
-    return Path(f"{output}.job")
-
-
-def held(output: str, command: str) -> AbstractContextManager[None]:
-    """The lock of the folder, taken before any work. UserError when another process works on this output."""
-    return locks.locked(folder_of(output), command)
-
-
-def open_job(output: str, settings: dict[str, Any], features: int, resume: bool) -> Job:
+def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> Job:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
     of other settings."""
     folder = folder_of(output)
@@ -104,12 +93,12 @@ def open_job(output: str, settings: dict[str, Any], features: int, resume: bool)
     if before is not None:
         if not resume:
             raise ConfigError(
-                f"{folder}: an unfinished job; --resume goes on with it, or remove the folder to start anew"
+                f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
             )
         if changed := begun.changed(before, settings):
             raise ConfigError(
                 f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
-                "remove the folder to start anew"
+                "remove the folder to start over"
             )
         return Job(folder, features)
     try:
@@ -119,8 +108,3 @@ def open_job(output: str, settings: dict[str, Any], features: int, resume: bool)
         raise files.cannot_write(folder, error) from error
     begun.write(place, settings)
     return Job(folder, features)
-
-
-def settings_of(output: str) -> dict[str, Any]:
-    """What an unfinished job was started with; {} without one."""
-    return begun.read(folder_of(output) / SETTINGS) or {}

@@ -1,4 +1,4 @@
-"""New options from the network: target phrases that the encoder-decoder proposes for source phrases which a
+"""New options from the network: target phrases that an encoder-decoder proposes for source phrases that a
 table covers thinly.
 
 The document leaves this as future work: the RNN not as a scorer of what the table has, but as a source of
@@ -8,9 +8,9 @@ rows:
     phi          p(source | target) and p(target | source) of the networks
     lexical      weights by the most likely links of the word translation table, which also make the alignment
     last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for
-    tuning to weigh
-    reordering   the mean of the table's rows of that source, else of all: a missing row would cost nothing, a
-    bonus over every real one
+                 tuning to weigh
+    reordering   the mean of the table's rows of that source, or of all rows: a missing row would cost
+                 nothing, which is a bonus over every real one
 
 Further columns (RNN, CSLM ...) are left to smt-score-table, which scores new rows like old ones.
 """
@@ -19,47 +19,47 @@ import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import checkpoint, files, numbers, phrase_table
+from nmt import files, numbers, phrase_table
 from nmt.errors import ConfigError, DataError
 from nmt.phrase_table import PhrasePair
-from nmt.run import Run
-from nmt.search.beam import BeamConfig
+from nmt.run import Translation
+from nmt.search.config import BeamConfig
 from nmt.text.escapes import escape, unescape
 from smt_bridge.config import ProposeConfig
-from smt_bridge.features.base import Pairs
-from smt_bridge.features.translation import Translation
+from smt_bridge.features.base import Feature, WordPairs
 from smt_bridge.filter_table import Occurring, same_rows
 
 FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
 PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
 TABLE = b"1"
-COLUMNS = 4
+COLUMNS = 4  # scores of a row, before
+REORDERING = 6  # probabilities of a row of the reordering table
+RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
 BATCH = 256  # source phrases searched at a time
 
 Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probability
 
 
 @dataclass
-class Known:
-    """What a table has, as far as proposals ask."""
+class KnownPairs:
+    """What proposals need to know of a table."""
 
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
     counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
     target_counts: dict[bytes, int] = field(default_factory=dict)
-    words: dict[str, str] = field(
-        default_factory=dict
-    )  # target words without escapes -> as the table writes them
+    # target words without escapes -> as the table writes them
+    words: dict[str, str] = field(default_factory=dict)
     reordering: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)  # of rare sources
-    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(6))
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(REORDERING))
 
 
 @dataclass(order=True)
-class Row:
+class ProposedRow:
     """A proposed pair: its line, and its row of the reordering table."""
 
     line: bytes
@@ -67,57 +67,63 @@ class Row:
     source: bytes
 
 
-def read_table(path: str, reordering: str | None) -> Known:
+def read_table(path: str, reordering: str | None) -> KnownPairs:
     """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four
     scores."""
-    known = Known()
-    pairs: Iterator[Any] = phrase_table.checked(path)
-    others = (
+    known = KnownPairs()
+    pairs = phrase_table.checked(path)
+    others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
         same_rows(pairs, phrase_table.read(reordering), reordering)
         if reordering
         else ((pair, None) for pair in pairs)
     )
-    total, rows = np.zeros(6), 0
-    for pair, other in others:
-        if not rows and len(pair.scores.split()) != COLUMNS:
+    total, rows = np.zeros(REORDERING), 0
+    for rows, (pair, other) in enumerate(others, 1):
+        if rows == 1 and len(pair.scores.split()) != COLUMNS:
             raise ConfigError(
                 f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, "
-                "then "
-                "score further columns"
+                "then score further columns"
             )
-        rows += 1
-        known.targets.setdefault(pair.source, set()).add(pair.target)
-        counts = phrase_table.counts(pair, f"{path}:{rows}")
-        if len(counts) > 1:
-            known.counts[pair.source] = counts[1]
-            known.target_counts[pair.target] = counts[0]
-        for word in pair.target.decode("utf-8").split(" "):
-            known.words.setdefault(unescape(word), word)
+        add_pair(known, pair, f"{path}:{rows}")
         if other is not None:
-            try:
-                values = np.array(
-                    numbers.reals(word.decode("utf-8", "replace") for word in other.scores.split())
-                )
-            except ValueError as error:
-                raise DataError(
-                    f"{reordering}:{rows}: {error}, expected 6 probabilities (msd-bidirectional-fe)"
-                ) from error
-            if len(values) != 6:
-                raise DataError(
-                    f"{reordering}:{rows}: {len(values)} probabilities, expected 6 (msd-bidirectional-fe)"
-                )
+            values = reordering_scores(other, f"{reordering}:{rows}")
             total += values
-            if known.counts.get(pair.source, 0) <= 10:
+            if known.counts.get(pair.source, 0) <= RARE:
                 known.reordering.setdefault(pair.source, []).append(values)
     known.mean = total / max(1, rows)
     return known
 
 
-def wanted(occurring: Occurring, known: Known, config: ProposeConfig) -> list[bytes]:
+def add_pair(known: KnownPairs, pair: PhrasePair, where: str) -> None:
+    """Remember a row of the phrase table."""
+    known.targets.setdefault(pair.source, set()).add(pair.target)
+    counts = phrase_table.counts(pair, where)
+    if len(counts) > 1:
+        known.counts[pair.source] = counts[1]
+        known.target_counts[pair.target] = counts[0]
+    for word in pair.target.decode("utf-8").split(" "):
+        known.words.setdefault(unescape(word), word)
+
+
+def reordering_scores(row: PhrasePair, where: str) -> NDArray[np.float64]:
+    """The six probabilities of a row of the reordering table. DataError for another number of them."""
+    words = [word.decode("utf-8", "replace") for word in row.scores.split()]
+    try:
+        values = np.array(numbers.reals(words))
+    except ValueError as error:
+        raise DataError(
+            f"{where}: {error}, expected {REORDERING} probabilities (msd-bidirectional-fe)"
+        ) from error
+    if len(values) != REORDERING:
+        raise DataError(f"{where}: {len(values)} probabilities, expected {REORDERING} (msd-bidirectional-fe)")
+    return values
+
+
+def wanted(occurring: Occurring, known: KnownPairs, config: ProposeConfig) -> list[bytes]:
     """The phrases of a text that the table lacks or covers thinly, in order of their bytes."""
     found = []
     for source in sorted(occurring.grams):
-        if source.count(b" ") >= config.longest:
+        if source.count(b" ") >= config.max_length:
             continue
         options, count = len(known.targets.get(source, ())), known.counts.get(source, 0)
         if options <= config.thin or 0 < count <= config.rare:
@@ -175,62 +181,58 @@ def line_of(
         b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct)
     )
     shape = b" ".join(b"%d-%d" % point for point in points)
-    return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % (
-        source,
-        target,
-        scores,
-        PROPOSED,
-        shape,
-        *counts,
-    )
+    fields = (source, target, scores, PROPOSED, shape, *counts)
+    return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % fields
 
 
+class PhraseSearch(Protocol):
+    """What proposes: nmt.Run, or anything that searches like it."""
+
+    def n_best(
+        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+    ) -> list[list[Translation]]:
+        """Translations of each line, best first."""
+        ...
+
+
+@dataclass
 class Proposer:
     """Networks and what they need to make rows."""
 
-    def __init__(
-        self,
-        run: str,
-        inverse: str | None,
-        which: str,
-        device: str,
-        config: ProposeConfig,
-        known: Known,
-        lexicons: tuple[Lexicon, Lexicon],
-    ) -> None:
-        self.run = Run.load(run, which=which, device=device)
-        self.inverse = Translation(checkpoint.load(inverse, which, device), inverse=True) if inverse else None
-        self.config, self.known, self.lexicons = config, known, lexicons
+    search: PhraseSearch
+    inverse: Feature | None  # of the other direction, for p(source | target)
+    config: ProposeConfig
+    known: KnownPairs
+    lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and back
 
-    def rows(self, sources: Sequence[bytes], tell: Callable[[int], None] = lambda count: None) -> list[Row]:
-        """The proposals for some source phrases, in order of their lines."""
-        rows: list[Row] = []
+    def rows(
+        self, sources: Sequence[bytes], progress: Callable[[int], None] = lambda count: None
+    ) -> list[ProposedRow]:
+        """The proposals for some source phrases, in order of their lines. `progress` is called with the
+        number of phrases of each batch."""
+        rows: list[ProposedRow] = []
         for start in range(0, len(sources), BATCH):
             batch = sources[start : start + BATCH]
             found = self.targets_of(batch)
-            inverse = self.inverse_of(found)
-            for (source, target, direct), back in zip(found, inverse, strict=True):
+            for (source, target, direct), back in zip(found, self.inverse_of(found), strict=True):
                 counts = (self.known.target_counts.get(target, 0), self.known.counts.get(source, 0))
-                own = self.known.reordering.get(source, [])
-                mean = np.mean(own, 0) if own else self.known.mean
                 line = line_of(source, target, (back, direct), self.lexicons, counts)
-                rows.append(
-                    Row(
-                        line,
-                        b"%b ||| %b ||| %b"
-                        % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist())),
-                        source,
-                    )
-                )
-            tell(len(batch))
+                rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
+            progress(len(batch))
         return sorted(rows)
+
+    def reordering(self, source: bytes, target: bytes) -> bytes:
+        """The row of the reordering table."""
+        own = self.known.reordering.get(source, [])
+        mean = np.mean(own, 0) if own else self.known.mean
+        return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
 
     def targets_of(self, batch: Sequence[bytes]) -> list[tuple[bytes, bytes, float]]:
         """Source, target and p(target | source) of what the table lacks."""
         texts = [" ".join(phrase_table.words(source)) for source in batch]
-        beam = BeamConfig(self.config.beam_size, "none", max_length_factor=3.0)
+        beam = BeamConfig(beam_size=self.config.beam_size, normalize="none", max_length_factor=3.0)
         found = []
-        for source, translations in zip(batch, self.run.n_best(texts, beam, tokenized=True), strict=True):
+        for source, translations in zip(batch, self.search.n_best(texts, beam, tokenized=True), strict=True):
             held = self.known.targets.get(source, set())
             new = 0
             for translation in translations:
@@ -249,16 +251,16 @@ class Proposer:
         """p(source | target); without a network of that direction that of the other."""
         if self.inverse is None or not found:
             return [chance for _, _, chance in found]
-        pairs = Pairs(
-            [source.decode().split(" ") for source, _, _ in found],
-            [target.decode().split(" ") for _, target, _ in found],
-            list(range(len(found))),
+        pairs = WordPairs(
+            sources=[source.decode().split(" ") for source, _, _ in found],
+            targets=[target.decode().split(" ") for _, target, _ in found],
+            source_of=list(range(len(found))),
         )
         return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
 
 
 def merged(
-    pairs: Iterable[PhrasePair], rows: Collection[Row], reordering: Iterable[bytes] | None
+    pairs: Iterable[PhrasePair], rows: Collection[ProposedRow], reordering: Iterable[bytes] | None
 ) -> Iterator[tuple[bytes, bytes]]:
     """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no
     proposal."""

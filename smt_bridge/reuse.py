@@ -1,11 +1,10 @@
-"""Scores of an earlier table, for pairs that stand in both: `OLD.scores.json` tells which column came from
-which model."""
+"""Scores of an earlier table, for the pairs that both have: `OLD.scores.json` says which model a column came
+from."""
 
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from nmt.errors import DataError
 from nmt.phrase_table import SMALLEST, PhrasePair
 
 
-def write_columns(table: str, columns: list[dict[str, Any]]) -> None:
+def write_columns(table: str, columns: list[dict[str, object]]) -> None:
     """Beside a finished table: what its new columns are."""
     files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
 
@@ -29,11 +28,11 @@ def read_columns(table: str) -> dict[str, int]:
         return {str(column["identity"]): numbers.count(str(column["column"])) for column in columns}
     except FileNotFoundError as error:
         raise DataError(
-            f"{place}: not there; smt-score-table writes it beside its output, and without it nobody knows "
-            "which run made a column"
+            f"{place}: not there; smt-score-table writes it beside its output, and without it there is no "
+            "telling which run made a column"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{place}: damaged; score the table anew, without --reuse") from error
+        raise DataError(f"{place}: damaged; score the table again, without --reuse") from error
 
 
 class OldTable:
@@ -53,7 +52,8 @@ class OldTable:
         self.found = self.asked = 0
 
     def find(self, piece: Sequence[PhrasePair]) -> NDArray[np.float64]:
-        """Natural logarithms of the old scores, nan where there is none: (pairs, features)"""
+        """Natural logarithms of the old scores, nan where there is none: (pairs, features). Chunks have to be
+        given in the order of the table."""
         values = np.full((len(piece), len(self.columns)), np.nan)
         for row, pair in enumerate(piece):
             wanted = key(pair)
@@ -70,4 +70,5 @@ class OldTable:
 
 
 def key(pair: PhrasePair) -> bytes:
+    """What tables are sorted by, as far as a pair decides it."""
     return pair.source + b" ||| " + pair.target + b" ||| "

@@ -13,8 +13,7 @@ UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a numb
 
 
 def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
-    """Numbered lines of `Name= v v v`; empty lines and comments are passed over. DataError for anything
-    else."""
+    """Numbered lines of `Name= v v v`; empty lines and comments are ignored. DataError for anything else."""
     weights: Weights = {}
     for number, line in lines:
         words = files.split_words(line)
@@ -28,7 +27,7 @@ def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
             )
         feature = words[0][:-1]
         if feature in weights:
-            raise DataError(f"{where}: {feature} has weights already above")
+            raise DataError(f"{where}: {feature} already has weights above")
         try:
             weights[feature] = numbers.reals(words[1:])
         except ValueError as error:
@@ -39,7 +38,7 @@ def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
 
 
 def read(path: str | Path) -> Weights:
-    """A weight file, or the [weight] section of a moses.ini. DataError when there are no weights in it."""
+    """A weight file, or the [weight] section of a moses.ini. DataError when it has no weights."""
     lines = list(enumerate(files.read_lines(path), 1))
     headers = [(row, line.strip()) for row, line in lines if line.lstrip().startswith("[")]
     if headers:
@@ -58,11 +57,12 @@ def tuned(weights: Weights) -> set[str]:
 
 
 def format_line(name: str, values: Iterable[float]) -> str:
+    """`Name= v v v`"""
     return f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
 
 
 def write(path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()) -> None:
-    """`header` lines become comments."""
+    """A weight file; `header` lines become comments."""
     files.write_text(
         path, [*(f"# {line}" for line in header), *(format_line(*item) for item in weights.items())]
     )

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 from nmt import files
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
+from smt_bridge.cli.tables import add_outputs, add_table, add_unsorted, check_reordering
 from smt_bridge.filter_table import Occurring, filtered, read_texts, same_rows
 
 log = logging.getLogger("nmt.filter_table")
@@ -19,64 +19,45 @@ ESCAPED = ("&apos;", "&quot;", "&#91;", "&#93;", "&#124;")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command; its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
+    """Filter the tables by the texts."""
     parser = options.Parser(
         "smt-filter-table",
-        (
-            "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the "
-            "reordering "
-            "table."
-        ),
+        "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the reordering "
+        "table.",
     )
-    parser.add_argument("table", type=Input, metavar="TABLE", help="phrase table; plain, gzip, or -")
-    parser.add_argument(
-        "--input",
-        "-i",
-        type=Input,
-        nargs="+",
-        required=True,
-        metavar="TEXT",
-        help="texts to be translated, tokenized and escaped as the table is",
-    )
-    options.add_output(parser)
-    parser.add_argument(
-        "--reordering",
-        type=Input,
-        metavar="TABLE",
-        default=None,
-        help="lexical reordering table of the same pairs",
-    )
-    parser.add_argument(
-        "--reordering-output", type=Output, metavar="FILE", default=None, help="its filtered rows"
-    )
-    parser.add_argument("--unsorted", action="store_true", help="take a table that is not in LC_ALL=C order")
+    add_table(parser)
+    add_outputs(parser, "tokenized and escaped as the table is", "its filtered rows")
+    add_unsorted(parser)
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("smt-filter-table", args.quiet)
-    if bool(args.reordering) != bool(args.reordering_output):
-        raise ConfigError("--reordering and --reordering-output go together")
+    check_reordering(args)
     files.existing([args.table, *args.input, *([args.reordering] if args.reordering else [])])
     wanted = Occurring(read_texts(args.input))
-    if not wanted.grams:
-        raise DataError(f"{args.input[0]}: no words, expected a text to be translated")
-    if any(raw.encode() in wanted.grams for raw in RAW) and not any(
-        escaped.encode() in wanted.grams for escaped in ESCAPED
-    ):
-        log.warning(
-            (
-                "%s: words such as ' and \" stand unescaped; Moses' tables hold &apos; and &quot;. Tokenize "
-                "it "
-                "as the table's corpus was"
-            ),
-            args.input[0],
-        )
+    check_texts(args.input[0], wanted)
     log.info("%s pairs kept", f"{write(args, wanted):,}")
 
 
+def check_texts(name: str, wanted: Occurring) -> None:
+    """DataError for texts without words; a warning where they have no escapes."""
+    if not wanted.grams:
+        raise DataError(f"{name}: no words, expected a text to be translated")
+    raw, escaped = (any(word.encode() in wanted.grams for word in words) for words in (RAW, ESCAPED))
+    if raw and not escaped:
+        log.warning(
+            "%s: words such as ' and \" are not escaped; Moses' tables have &apos; and &quot;. Tokenize it "
+            "as the table's corpus was",
+            name,
+        )
+
+
 def write(args: argparse.Namespace, wanted: Occurring) -> int:
+    """Write the filtered tables; returns the number of pairs."""
     kept = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))

@@ -1,8 +1,12 @@
-"""How far a long job is: a bar on a terminal, a line a minute in a log."""
+"""How far a long job has come: a bar on a terminal, a line a minute in a log."""
 
 import logging
 import sys
 import time
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 log = logging.getLogger("nmt.progress")
 
@@ -10,17 +14,34 @@ EVERY = 60.0  # seconds between lines
 
 
 class Progress:
-    """`with Progress(total, "pairs") as progress: progress.add(n)`. `total` 0: unknown."""
+    """`with Progress(total, "pairs") as progress: progress.add(n)`; a job that may
+    have been resumed calls `reach` instead."""
 
-    def __init__(self, total: int, unit: str, quiet: bool = False) -> None:
-        self.total, self.unit = total, unit
+    def __init__(self, total: int | None, unit: str, quiet: bool = False) -> None:
+        """`total` 0: unknown; None: the first call of `reach` says."""
+        self.unit, self.visible = unit, sys.stderr.isatty() and not quiet
         self.done = self.given = 0
-        self.start = self.told = time.monotonic()
-        self.bar = None
-        if sys.stderr.isatty() and not quiet:
+        self.begun = False
+        self.bar: tqdm[NoReturn] | None = None
+        if total is not None:
+            self.begin(0, total)
+
+    def begin(self, done: int, total: int) -> None:
+        """Start the clock, and the bar."""
+        self.begun, self.total = True, total
+        self.start = self.logged = time.monotonic()
+        self.done = self.given = done
+        if self.visible:
             from tqdm import tqdm
 
-            self.bar = tqdm(total=total or None, unit=f" {unit}", file=sys.stderr, leave=False, smoothing=0.1)
+            self.bar = tqdm(
+                total=total or None,
+                initial=done,
+                unit=f" {self.unit}",
+                file=sys.stderr,
+                leave=False,
+                smoothing=0.1,
+            )
 
     def __enter__(self) -> "Progress":
         return self
@@ -29,32 +50,32 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
 
-    def skip(self, count: int) -> None:
-        """Done by an earlier start: no part of the rate."""
-        self.given += count
-        self.add(count)
+    def reach(self, done: int, total: int) -> None:
+        """So much is done. The first call says what an earlier start has done: no part of the rate."""
+        if not self.begun:
+            self.begin(done, total)
+        if total != self.total:  # known only now
+            self.total = total
+            if self.bar is not None:
+                self.bar.total = total
+        self.add(done - self.done)
 
     def add(self, count: int) -> None:
+        """More is done."""
         self.done += count
         if self.bar is not None:
             self.bar.update(count)
-        elif time.monotonic() - self.told >= EVERY:
-            self.told = time.monotonic()
+        elif time.monotonic() - self.logged >= EVERY:
+            self.logged = time.monotonic()
             log.info("%s", self.line())
-
-    def reach(self, done: int, total: int) -> None:
-        """The job has done this many units, of a total that is known only now."""
-        self.total = total
-        if self.bar is not None:
-            self.bar.total = total
-        self.add(done - self.done)
 
     @property
     def rate(self) -> float:
-        """Units a second of this start."""
+        """Units a second since this start."""
         return (self.done - self.given) / max(1e-9, time.monotonic() - self.start)
 
     def line(self) -> str:
+        """As the log has it."""
         if not self.total:
             return f"{self.done:,} {self.unit}, {self.rate:,.0f} a second"
         left = (self.total - self.done) / max(1e-9, self.rate)

@@ -1,22 +1,24 @@
-"""What a feature is: one number for each of some pairs of source and target words, of phrases and of whole
-sentences alike."""
+"""What a feature is: one number for each pair of source and target words, of phrases and of whole sentences
+alike."""
 
-from collections.abc import Callable, Container, Sequence
+import hashlib
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
+from nmt import files, manifest, run_directory
 from nmt.phrase_table import PhrasePair
 
 
 @dataclass
-class Pairs:
+class WordPairs:
     """Target i belongs to sources[source_of[i]]. Words are as Moses has them, its escapes in place.
 
-    `whole`: these are sentences, with a beginning and an end, not phrases out of the middle of some.
+    `whole`: these are sentences, with a beginning and an end, not phrases from inside a sentence.
     """
 
     sources: list[list[str]]
@@ -27,27 +29,52 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "Pairs":
-        """Some of the pairs; a source without any is left out."""
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "WordPairs":
+        """Some of the pairs; a source that none of them has is left out."""
         kept: dict[int, int] = {}
         source_of = [kept.setdefault(self.source_of[row], len(kept)) for row in rows]
-        return Pairs(
-            [self.sources[source] for source in kept],
-            [self.targets[row] for row in rows],
-            source_of,
-            self.whole,
+        return WordPairs(
+            sources=[self.sources[source] for source in kept],
+            targets=[self.targets[row] for row in rows],
+            source_of=source_of,
+            whole=self.whole,
         )
 
 
-def of_phrases(pairs: Sequence[PhrasePair]) -> Pairs:
+def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
     """Lines of a phrase table, each distinct source once."""
     sources: dict[bytes, int] = {}
     source_of = [sources.setdefault(pair.source, len(sources)) for pair in pairs]
-    return Pairs([split(source) for source in sources], [split(pair.target) for pair in pairs], source_of)
+    return WordPairs(
+        sources=[split(source) for source in sources],
+        targets=[split(pair.target) for pair in pairs],
+        source_of=source_of,
+    )
 
 
 def split(phrase: bytes) -> list[str]:
+    """The words of a phrase."""
     return files.split_words(phrase.decode("utf-8"))
+
+
+Values = NDArray[np.float64]  # (pairs,): of one feature
+
+
+class Feature(Protocol):
+    """A feature that is ready to compute. What makes it is in registry.py."""
+
+    def score(self, pairs: WordPairs) -> Values:
+        """One value for each pair: (pairs,). Natural logarithms where they are probabilities; a table's
+        column is exp(value)."""
+        ...
+
+    def identity(self) -> str:
+        """Changes when the feature would give other numbers: its files, and the settings that bear on it.
+        Jobs are resumed, and columns reused, by it; see `digest`."""
+        ...
+
+
+# ---- what a feature may be able to do besides --------------------------------------------------------------
 
 
 @dataclass
@@ -58,7 +85,54 @@ class Reader:
     known: Container[str]  # its vocabulary
 
 
-class Feature(Protocol):
-    def score(self, pairs: Pairs) -> NDArray[np.float64]:
-        """One value for each pair; natural logarithms where they are probabilities."""
+@runtime_checkable
+class Readers(Protocol):
+    """A feature with vocabularies, whose coverage a report shows."""
+
+    def readers(self) -> dict[str, Reader]:
+        """By side: `source`, `target` or both."""
         ...
+
+
+@runtime_checkable
+class ReducedPrecision(Protocol):
+    """A feature that heeds --precision."""
+
+    def exact(self) -> Feature:
+        """The same feature in fp32."""
+        ...
+
+
+@runtime_checkable
+class PhraseLocal(Protocol):
+    """A feature that --by-phrase sums over the phrase pairs of a segmentation, as Moses does with a column of
+    its table."""
+
+    by_phrase: bool
+
+
+# ---- identities --------------------------------------------------------------------------------------------
+
+
+def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
+    """The identity of a feature: a hash of its kind, its files and the settings that bear on it."""
+    found = hashlib.sha256(kind.encode())
+    for path in paths:
+        found.update(path.name.encode() + hash_of(path))
+    found.update(settings)
+    return found.hexdigest()[:32]
+
+
+def hash_of(path: Path) -> bytes:
+    """SHA-256 of a file."""
+    return bytes.fromhex(manifest.digest(path))
+
+
+def run_files(directory: Path, step: int) -> list[Path]:
+    """The files of a run directory that its results depend on, with the weights of one update."""
+    texts = sorted(
+        directory / name
+        for name in run_directory.TEXTS
+        if name != run_directory.CONFIG and (directory / name).exists()
+    )
+    return [directory / run_directory.CONFIG, *texts, run_directory.weights_path(directory, step)]

@@ -1,34 +1,47 @@
 """log p(target) by a neural language model (the CSLM of section 4.4.1, or a recurrent one)."""
 
-import numpy as np
-from numpy.typing import NDArray
+from pathlib import Path
 
+from nmt import checkpoint
 from nmt.checkpoint import SavedLM
 from nmt.lm import arpa
 from nmt.lm.backoff import UnknownShares
 from nmt.lm.protocols import scorer_of
 from nmt.text.escapes import unescape
-from smt_bridge.features.base import Pairs, Reader
+from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of, run_files
+from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 
 class NeuralLM:
     """A run as a feature. Moses' escapes are undone, as for translation models.
 
     A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence,
-    without end symbol.
-    `normalized` takes log Z as 0. `backoff`: an ARPA file, of text without escapes, that shares p(UNK) among
-    unknown words.
+    without end symbol. settings.assume_normalized takes log Z as 0; settings.backoff names an ARPA file, of
+    text without escapes, that shares p(UNK) among unknown words.
     """
 
-    def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
-        self.run, self.scorer = run, scorer_of(run.model, normalized, run.directory)
-        self.shares = UnknownShares(arpa.read(backoff), run.words.ids) if backoff else None
+    def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
+        self.run, self.settings = run, settings
+        self.scorer = scorer_of(run.model, settings.assume_normalized, run.directory)
+        self.shares = UnknownShares(arpa.read(settings.backoff), run.words.ids) if settings.backoff else None
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM":
+        """From a language model's run directory."""
+        return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
+
+    def identity(self) -> str:
+        """See Feature."""
+        settings = self.settings
+        backoff = hash_of(Path(settings.backoff)) if settings.backoff else b""
+        paths = run_files(self.run.directory, self.run.step)
+        return digest("neural-lm", paths, settings.arithmetic() + backoff)
 
     def readers(self) -> dict[str, Reader]:
-        """By side of the table."""
-        return {"target": Reader(self.run.text.cut, self.run.words.ids)}
+        """The target side alone."""
+        return {"target": Reader(cut=self.run.text.cut, known=self.run.words.ids)}
 
-    def score(self, pairs: Pairs) -> NDArray[np.float64]:
+    def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""
         cut, encode = self.run.text.cut, self.run.words.encode
         texts = [cut(list(map(unescape, words))) for words in pairs.targets]

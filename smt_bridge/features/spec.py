@@ -1,35 +1,13 @@
-"""What `--feature` names, without loading anything: `translation:RNN0=runs/phrases` is kind : name = path."""
+"""What `--feature` names, and the settings that all features share; nothing is loaded here."""
 
-import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.errors import ConfigError
-
-# Kinds and the names they get where the user gives none (a number follows). Moses' own tools split names at
-# `_` and want `=`.
-KINDS = {
-    "translation": "RNN",
-    "inverse": "InverseRNN",
-    "lm": "KenLM",
-    "reverse-lm": "ReverseLM",
-    "neural-lm": "NeuralLM",
-    "unknown-words": "UnknownWords",
-}
-NETWORKS = ("translation", "inverse")  # encoder-decoders: precision and --by-phrase are theirs
-PRECISIONS = ("fp32", "bf16", "int8")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-NOT_A_NAME = (
-    "expected a letter followed by letters and digits: Moses' tuners split names at '_' and "
-    "misread "
-    "others without a word"
-)
+from nmt.settings import choice, setting
 
 
 @dataclass(frozen=True)
-class Spec:
-    """One `--feature`."""
+class FeatureSpec:
+    """One `--feature TYPE[:NAME]=PATH`: `translation:RNN0=runs/phrases`."""
 
     kind: str
     name: str
@@ -37,50 +15,26 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class Settings:
+class FeatureSettings:
     """How features compute: the same in every worker, in a resumed job and in a reused table."""
 
     checkpoint: str = "best"
     device: str = "cpu"
     threads: int = 1
-    back_end: str = "mkl"  # of matrix products, see nmt.fastmath
-    precision: str = "fp32"  # fp32 | bf16 | int8
-    unknown: str = (
-        "plain"  # plain: p(UNK) for an unknown word | split: its share of p(UNK) by training counts
+    back_end: str = "mkl"  # of matrix products, see nmt.compute.matmul
+    precision: str = choice(
+        "fp32", "bf16", "int8", help="of a network's matrix products; the error is measured and printed"
     )
-    side: str = "target"  # of unknown-words
-    assume_normalized: bool = False  # neural-lm: log Z is taken as 0
-    backoff: str = ""  # neural-lm: an ARPA file for words outside its short-list
+    unknown: str = choice(
+        "plain", "split", help="plain: p(UNK) for each unknown word; split: its share by training counts"
+    )
+    side: str = choice("target", "source", help="whose words unknown-words counts")
+    assume_normalized: bool = setting(
+        False, help="neural-lm: take log Z as 0; only for a CSLM trained with lm.normalizer"
+    )
+    backoff: str = ""  # neural-lm: an ARPA file for the words outside its short-list
 
-
-def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[Spec]:
-    """TYPE[:NAME]=PATH, each. ConfigError for an unknown type, a name that Moses would misread, or one that
-    is there already."""
-    specs: list[Spec] = []
-    numbers: Counter[str] = Counter()
-    names = set(taken)
-    for text in texts:
-        head, equals, path = text.partition("=")
-        kind, colon, name = head.partition(":")
-        if not equals or not path or (colon and not name):
-            raise ConfigError(
-                f"--feature {text}: expected TYPE[:NAME]=PATH, e.g. translation:RNN0=runs/phrases"
-            )
-        if kind not in KINDS:
-            raise ConfigError(
-                f"--feature {text}: type {kind!r} is unknown, expected one of {', '.join(KINDS)}"
-            )
-        while not name or (not colon and name in names):
-            name = f"{KINDS[kind]}{numbers[kind]}"
-            numbers[kind] += 1
-        check_name(name, f"--feature {text}")
-        if name in names:
-            raise ConfigError(f"--feature {text}: the name {name} is taken; give another, TYPE:NAME=PATH")
-        names.add(name)
-        specs.append(Spec(kind, name, path))
-    return specs
-
-
-def check_name(name: str, where: str) -> None:
-    if not NAME.fullmatch(name):
-        raise ConfigError(f"{where}: name {name!r}: {NOT_A_NAME}")
+    def arithmetic(self) -> bytes:
+        """The settings that a network's numbers depend on, as identities of features hold them."""
+        normalized = " normalized" if self.assume_normalized else ""
+        return f"{self.precision} {self.unknown}{normalized}".encode()

@@ -5,51 +5,65 @@ The score of Cho et al. 2014, section 3.1 (chapter 4.3.1), for phrases; for whol
 
 import math
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nmt import fastmath
+from nmt import checkpoint
 from nmt.checkpoint import SavedRun
+from nmt.compute.reduced import Reduced
 from nmt.data.vocab import Vocab
 from nmt.scoring import pair_scores
 from nmt.text.escapes import unescape
-from smt_bridge.features.base import Pairs, Reader
+from smt_bridge.features.base import Reader, Values, WordPairs, digest, run_files
+from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 
 class Translation:
-    """A run as a feature. Its words are tokenized text without Moses' escapes, so those are undone."""
+    """A run as a feature. Its words are tokenized text without Moses' escapes, so those are undone.
 
-    def __init__(
-        self, run: SavedRun, inverse: bool = False, unknown: str = "plain", precision: str = "fp32"
-    ) -> None:
-        self.run, self.inverse = run, inverse
-        self.products: AbstractContextManager[Any] = (
-            nullcontext() if precision == "fp32" else fastmath.Reduced(precision, run.model)
+    `inverse`: the run translates the other way.
+    """
+
+    by_phrase = True
+
+    def __init__(self, run: SavedRun, inverse: bool = False, settings: FeatureSettings | None = None) -> None:
+        self.run, self.inverse, self.settings = run, inverse, settings or FeatureSettings()
+        precision = self.settings.precision
+        self.products: AbstractContextManager[object] = (
+            nullcontext() if precision == "fp32" else Reduced(precision, run.model)
         )
-        self.shares = Shares(run.target_words) if unknown == "split" else None
+        self.shares = CorpusShares(run.target_words) if self.settings.unknown == "split" else None
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Translation":
+        """From a translator's run directory."""
+        run = checkpoint.load(spec.path, settings.checkpoint, settings.device)
+        return cls(run, spec.kind == "inverse", settings)
+
+    def identity(self) -> str:
+        """See Feature."""
+        paths = run_files(self.run.directory, self.run.step)
+        kind = "inverse" if self.inverse else "translation"
+        return digest(kind, paths, self.settings.arithmetic())
+
+    def exact(self) -> "Translation":
+        """The same feature in fp32."""
+        return Translation(self.run, self.inverse, replace(self.settings, precision="fp32"))
 
     def readers(self) -> dict[str, Reader]:
-        """By side of the table."""
-        first, second = (
-            Reader(self.run.source.cut, self.run.source_words.ids),
-            Reader(self.run.target.cut, self.run.target_words.ids),
-        )
+        """Both sides."""
+        first = Reader(cut=self.run.source.cut, known=self.run.source_words.ids)
+        second = Reader(cut=self.run.target.cut, known=self.run.target_words.ids)
         return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
-    def score(self, pairs: Pairs) -> NDArray[np.float64]:
+    def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each pair, the end symbol included."""
         run = self.run
         sources, targets, source_of = pairs.sources, pairs.targets, pairs.source_of
         if self.inverse:
             distinct: dict[tuple[str, ...], int] = {}
-            inverse_of = [distinct.setdefault(tuple(target), len(distinct)) for target in targets]
-            targets, sources, source_of = (
-                [pairs.sources[row] for row in pairs.source_of],
-                list(map(list, distinct)),
-                inverse_of,
-            )
+            source_of = [distinct.setdefault(tuple(target), len(distinct)) for target in targets]
+            targets = [pairs.sources[row] for row in pairs.source_of]
+            sources = list(map(list, distinct))
         read = [run.source_words.encode(run.source.cut(list(map(unescape, words)))) for words in sources]
         units = [run.target.cut(list(map(unescape, words))) for words in targets]
         with self.products:
@@ -61,13 +75,12 @@ class Translation:
         return values
 
 
-class Shares:
-    """What part of p(UNK) belongs to each unknown word: by its count in the training corpus.
+class CorpusShares:
+    """The share of each unknown word in p(UNK), by its count in the training corpus.
 
-    p(UNK) is the chance of *any* unknown word, so that taking it for each of them overestimates all (section
-    4.4.2). Shared,
-    the probabilities of all words sum to one again. One count is kept for the words that the training corpus
-    lacks, together.
+    p(UNK) is the probability of *any* unknown word, so that taking it for each of them overestimates all
+    (section 4.4.2). Shared, the probabilities of all words sum to one again. The words that the training
+    corpus lacks have one count together.
     """
 
     def __init__(self, vocab: Vocab) -> None:

@@ -4,43 +4,55 @@ table 4.1)."""
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt import run_directory
 from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
 from nmt.text.escapes import unescape
-from smt_bridge.features.base import Pairs
+from smt_bridge.features.base import Values, WordPairs, digest
+from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 
 class UnknownWords:
-    """Counts words of one side outside a vocabulary. Moses' escapes are undone first, as for the network."""
+    """Counts the words of one side outside a vocabulary: that of a run directory, or a file of nmt-vocab.
+    Moses' escapes are undone first, as for the network."""
 
-    def __init__(self, vocab: Vocab, side: str = "target") -> None:
-        self.known, self.side = vocab.ids, side
+    def __init__(self, path: Path, side: str = "target") -> None:
+        self.path, self.side = path, side
+        self.known = Vocab.load(path).ids
 
-    def score(self, pairs: Pairs) -> NDArray[np.float64]:
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "UnknownWords":
+        """DataError for a run of subwords; CheckpointError where there is no vocabulary."""
+        return cls(vocab_path(spec.path, settings.side), settings.side)
+
+    def identity(self) -> str:
+        """See Feature."""
+        return digest("unknown-words", [self.path], self.side.encode())
+
+    def score(self, pairs: WordPairs) -> Values:
+        """The number of unknown words of each pair."""
         if self.side == "target":
             return np.array([self.count(words) for words in pairs.targets], np.float64)
         counts = [self.count(words) for words in pairs.sources]
         return np.array([counts[source] for source in pairs.source_of], np.float64)
 
     def count(self, words: list[str]) -> int:
+        """How many of the words are unknown."""
         return sum(unescape(word) not in self.known for word in words)
 
 
-def load_vocab(path: str, side: str) -> Vocab:
+def vocab_path(path: str, side: str) -> Path:
     """The vocabulary of a run directory, or a file of nmt-vocab."""
     place = Path(path)
     if place.is_dir():
         if (place / f"{side}.codes").exists():
             raise DataError(
                 f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
-                "unknown-words "
-                "needs a run of whole words"
+                "unknown-words needs a run of whole words"
             )
         run_directory.verify(place)
         place = place / f"{side}.vocab"
     if not place.exists():
         raise CheckpointError(f"{path}: no run directory and no vocabulary file")
-    return Vocab.load(place)
+    return place

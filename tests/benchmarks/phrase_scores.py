@@ -28,8 +28,9 @@ from nmt.compute import matmul, processor
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.scoring import pair_scores, word_scores
-from smt_bridge import score_table
+
 from smt_bridge.filter_table import Occurring, read_texts
+from smt_bridge.tables.chunks import chunks
 
 WORDS = 15000
 CHUNKS = 3  # from all over the table
@@ -48,7 +49,7 @@ def pieces(table: Path, wanted: Occurring | None) -> list[list[Pair]]:
     pairs = (pair for pair in phrase_table.read(table) if wanted is None or pair.source in wanted)
     found = [
         [(encode(pair.source, ids[0]), encode(pair.target, ids[1])) for pair in piece]
-        for piece in score_table.chunks(pairs)
+        for piece in chunks(pairs)
     ]
     step = max(1, len(found) // CHUNKS)
     return found[step // 2 :: step][:CHUNKS]

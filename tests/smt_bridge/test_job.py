@@ -3,11 +3,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nmt import phrase_table
 from nmt.errors import ConfigError, DataError, UserError
-from smt_bridge import score_table
-from smt_bridge.job import Job, held, open_job, settings_of
+from smt_bridge.job import Job, open_job
+from smt_bridge.jobs.folder import held, settings_of
+from smt_bridge.tables.chunks import score
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
 
@@ -19,7 +21,7 @@ def filled(folder: Path) -> Job:
     return job
 
 
-def same(found: list[np.ndarray], expected: list[np.ndarray]) -> bool:
+def same(found: list[NDArray[np.float64]], expected: list[NDArray[np.float64]]) -> bool:
     return len(found) == len(expected) and all((a == b).all() for a, b in zip(found, expected, strict=True))
 
 
@@ -56,7 +58,7 @@ def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
     output = str(tmp_path / "o")
     open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False).add(np.ones((3, 1)))
     assert settings_of(output) == {"shard": [1, 2], "features": ["x"]}
-    with pytest.raises(ConfigError, match="--resume goes on with it"):
+    with pytest.raises(ConfigError, match="--resume continues it"):
         open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False)
     with pytest.raises(ConfigError, match=r"other settings \(features\)"):
         open_job(output, {"shard": (1, 2), "features": ["y"]}, 1, resume=True)
@@ -91,7 +93,7 @@ def test_scores_of_another_input(tmp_path: Path) -> None:
     pairs = [phrase_table.parse(b"a ||| %d ||| 1" % number, "t:1") for number in range(3)]
     for pieces in ([], [pairs]):
         with pytest.raises(DataError, match=r"scores: holds 2 scores where the input has \d rows; remove"):
-            next(score_table.score(pieces, None, job))  # type: ignore[arg-type]
+            next(score(pieces, None, 1, job))  # type: ignore[arg-type]
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

@@ -3,14 +3,15 @@ every source."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from nmt.phrase_table import parse
 from nmt.run import Translation
+from nmt.search.config import BeamConfig
 from smt_bridge.config import ProposeConfig
 from smt_bridge.filter_table import Occurring
-from smt_bridge.propose import Known, Proposer, Row, best_links, merged, wanted
+from smt_bridge.propose import KnownPairs, ProposedRow, Proposer, best_links, merged, wanted
 
 
 class Network:
@@ -19,28 +20,37 @@ class Network:
     def __init__(self, answers: Sequence[tuple[str, float]]) -> None:
         self.answers = answers
 
-    def n_best(self, lines: Sequence[str], config: Any, tokenized: bool) -> list[list[Translation]]:
+    def n_best(
+        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+    ) -> list[list[Translation]]:
+        assert tokenized
         return [[Translation(words.split(), math.log(p), 0.0) for words, p in self.answers] for _ in lines]
 
 
-def proposer(answers: Sequence[tuple[str, float]], known: Known, **config: Any) -> Proposer:
-    made = object.__new__(Proposer)
-    made.run, made.inverse, made.config, made.known = Network(answers), None, ProposeConfig(**config), known  # type: ignore[assignment]
-    made.lexicons = (
-        {(b"cat", b"chat"): 0.7, (b"the", b"le"): 0.6, (b"NULL", b"l&apos;"): 0.2},
-        {(b"chat", b"cat"): 0.9},
+def proposer(
+    answers: Sequence[tuple[str, float]], known: KnownPairs, config: ProposeConfig | None = None
+) -> Proposer:
+    return Proposer(
+        search=Network(answers),
+        inverse=None,
+        config=config or ProposeConfig(),
+        known=known,
+        lexicons=(
+            {(b"cat", b"chat"): 0.7, (b"the", b"le"): 0.6, (b"NULL", b"l&apos;"): 0.2},
+            {(b"chat", b"cat"): 0.9},
+        ),
     )
-    return made
 
 
 def test_what_is_proposed() -> None:
     """Not what the table has; escapes as the table writes them, Moses' own where it has no such word; at most
     so many, none too unlikely."""
-    known = Known(targets={b"the cat": {b"le chat"}}, words={"l'": "l&apos;", "|": "&#124;"})
+    known = KnownPairs(targets={b"the cat": {b"le chat"}}, words={"l'": "l&apos;", "|": "&#124;"})
     answers = [("le chat", 0.5), ("l' chat", 0.3), ("un chat", 0.1), ("[ chat", 0.06), ("chat", 0.01)]
 
-    def found(**config: Any) -> list[bytes]:
-        return [target for _, target, _ in proposer(answers, known, **config).targets_of([b"the cat"])]
+    def found(options: int, least: float) -> list[bytes]:
+        config = ProposeConfig(options=options, least=least)
+        return [target for _, target, _ in proposer(answers, known, config).targets_of([b"the cat"])]
 
     assert found(options=9, least=0.05) == [b"l&apos; chat", b"un chat", b"&#91; chat"]
     assert found(options=1, least=0.05) == [b"l&apos; chat"]
@@ -50,23 +60,23 @@ def test_what_is_proposed() -> None:
 
 def test_who_is_asked_for() -> None:
     """Sources that the table lacks, or has with few options, or saw rarely; of so many words at most."""
-    known = Known(
+    known = KnownPairs(
         targets={b"a": {b"x", b"y", b"z"}, b"b": {b"x"}, b"c": {b"x", b"y", b"z"}},
         counts={b"a": 50, b"b": 50, b"c": 2},
     )
-    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=1, rare=2, longest=2)) == [
+    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=1, rare=2, max_length=2)) == [
         b"a b",
         b"b",
         b"b c",
         b"c",
     ]
-    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=0, rare=0, longest=1)) == []
+    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=0, rare=0, max_length=1)) == []
 
 
 def test_a_row_by_hand() -> None:
     """phi of the network both ways, lexical weights of the best links (le: 0.6, chat: 0.7; cat: 0.9, the: the
     floor), mean reordering of the source."""
-    known = Known(
+    known = KnownPairs(
         counts={b"the cat": 7},
         target_counts={b"le chat": 3},
         mean=np.full(6, 0.5),
@@ -75,7 +85,7 @@ def test_a_row_by_hand() -> None:
     (row,) = proposer([("le chat", 0.25)], known).rows([b"the cat"])
     assert row.line == b"the cat ||| le chat ||| 0.25 9e-08 0.25 0.42 2.718282 ||| 0-0 1-1 ||| 3 7 0 ||| |||"
     assert row.reordering == b"the cat ||| le chat ||| 0.3 0.3 0.3 0.3 0.3 0.3"
-    (other,) = proposer([("le chat", 0.25)], Known(mean=np.full(6, 0.5))).rows([b"a cat"])
+    (other,) = proposer([("le chat", 0.25)], KnownPairs(mean=np.full(6, 0.5))).rows([b"a cat"])
     assert other.reordering.endswith(b"||| 0.5 0.5 0.5 0.5 0.5 0.5")
 
 
@@ -92,10 +102,8 @@ def test_links_prefer_what_is_likelier() -> None:
 
 
 def test_merged_in_order() -> None:
-    from nmt.phrase_table import parse
-
     pairs = [parse(line, "table:1") for line in (b"a ||| x ||| 0.5 ||| 0-0", b"c ||| x ||| 0.5")]
-    rows = [Row(b"b ||| x ||| 1", b"b row", b"b")]
+    rows = [ProposedRow(line=b"b ||| x ||| 1", reordering=b"b row", source=b"b")]
     assert list(merged(pairs, rows, [b"a row", b"c row"])) == [
         (b"a ||| x ||| 0.5 1 ||| 0-0", b"a row"), (b"b ||| x ||| 1", b"b row"),
         (b"c ||| x ||| 0.5 1", b"c row"),

@@ -241,10 +241,10 @@ def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> Non
         )
     )
     code = (
-        "import sys, time; import smt_bridge.rescore as r, smt_bridge.workers as workers; r.SENTENCES = 4; "
-        "whole = workers.compute\n"
-        "slow = float(sys.argv.pop(1)); workers.compute = lambda features, task: (time.sleep(slow), "
-        "whole(features, task))[1]\n"
+        "import sys, time; import smt_bridge.rescore as r; r.SENTENCES = 4\n"
+        "from smt_bridge.features.feature_set import FeatureSet\n"
+        "whole = FeatureSet.compute; slow = float(sys.argv.pop(1))\n"
+        "FeatureSet.compute = lambda features, task: (time.sleep(slow), whole(features, task))[1]\n"
         "from smt_bridge.cli.rescore import main; sys.exit(main())"
     )
     arguments = [

@@ -14,22 +14,20 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nmt import checkpoint, phrase_table
 from nmt.scoring import word_scores
-from smt_bridge import score_table
 from smt_bridge.cli.score_table import main
-from smt_bridge.features.base import Pairs, of_phrases
-from smt_bridge.features.neural_lm import NeuralLM
-from smt_bridge.features.spec import Spec
-from smt_bridge.features.translation import Shares, Translation
-from smt_bridge.job import held
-from smt_bridge.report import Report
-from smt_bridge.score_table import moses_score
+from smt_bridge.features.base import Reader, Values, WordPairs, of_phrases
+from smt_bridge.features.spec import FeatureSettings
+from smt_bridge.features.translation import CorpusShares, Translation
+from smt_bridge.jobs.folder import held
+from smt_bridge.report import TableReport
+from smt_bridge.tables import chunks
+from smt_bridge.tables.chunks import moses_score
 from tests.conftest import kill_once_written
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -127,12 +125,12 @@ def columns_of(text: bytes, first: int = 4) -> list[list[float]]:
 
 def test_chunks_end_at_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [phrase_table.parse(b"s%d ||| t%d ||| 1" % (n // 3, n), "t:1") for n in range(30)]
-    monkeypatch.setattr(score_table, "CHUNK", 7)
-    pieces = list(score_table.chunks(pairs))
+    monkeypatch.setattr(chunks, "CHUNK", 7)
+    pieces = list(chunks.chunks(pairs))
     assert [pair for piece in pieces for pair in piece] == pairs
     assert [len(piece) for piece in pieces] == [9, 9, 9, 3]
-    monkeypatch.setattr(score_table, "LONGEST", 4)  # a source with more options than that is cut
-    assert [len(piece) for piece in score_table.chunks([*pairs[:3], *[pairs[0]] * 20])] == [7, 7, 7, 2]
+    monkeypatch.setattr(chunks, "LONGEST", 4)  # a source with more options than that is cut
+    assert [len(piece) for piece in chunks.chunks([*pairs[:3], *[pairs[0]] * 20])] == [7, 7, 7, 2]
 
 
 def test_kinds_of_features(tiny: Path, command: Command, tmp_path: Path) -> None:
@@ -219,9 +217,10 @@ def test_workers_shards_and_chunks_give_the_same_bytes(tiny: Path, tmp_path: Pat
 def in_small_chunks(*arguments: object, slow: float = 0.0) -> subprocess.Popen[bytes]:
     """The command with chunks of 8 pairs, each of which takes `slow` seconds more."""
     code = (
-        "import sys, time; import smt_bridge.score_table as table, smt_bridge.workers as workers; "
-        "table.CHUNK = 8; whole = workers.compute\n"
-        f"workers.compute = lambda features, task: (time.sleep({slow}), whole(features, task))[1]\n"
+        "import sys, time; import smt_bridge.tables.chunks as chunks\n"
+        "from smt_bridge.features.feature_set import FeatureSet\n"
+        "chunks.CHUNK = 8; whole = FeatureSet.compute\n"
+        f"FeatureSet.compute = lambda features, task: (time.sleep({slow}), whole(features, task))[1]\n"
         "from smt_bridge.cli.score_table import main; sys.exit(main())"
     )
     return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
@@ -242,7 +241,7 @@ def test_killed_and_resumed(
     done = scores.read_bytes()
     with open(scores, "ab") as stream:
         stream.write(b"\x08\x00\x00\x00torn")  # a record that was being written
-    assert "unfinished job; --resume goes on" in refused(command("smt-score-table", *arguments))
+    assert "unfinished job; --resume continues it" in refused(command("smt-score-table", *arguments))
     assert "other settings (features" in refused(
         command("smt-score-table", *arguments, "--resume", "--unknown", "split")
     )
@@ -423,7 +422,7 @@ def test_unknown_split_sums_to_one(tiny: Path) -> None:
     run = checkpoint.load(tiny / "run")
     known = dict(list(run.target_words.ids.items())[:10])
     run.target_words.words, run.target_words.ids = run.target_words.words[: 3 + len(known)], known
-    shares = Shares(run.target_words)
+    shares = CorpusShares(run.target_words)
     unknown = [word for word in run.target_words.counts if word not in known]
     assert len(unknown) > 5
     assert sum(math.exp(shares.log([word])) for word in [*unknown, "never seen"]) == pytest.approx(1)
@@ -435,8 +434,10 @@ def test_unknown_split_sums_to_one(tiny: Path) -> None:
         min(unknown, key=lambda word: run.target_words.counts[word]),
     )
     assert shares.log([most]) >= shares.log([least]) >= shares.log(["never seen"])
-    pairs = Pairs([["the"]], [["le", "never-seen"], ["le"]], [0, 0])
-    plain, split = (Translation(run, unknown=mode).score(pairs) for mode in ("plain", "split"))
+    pairs = WordPairs(sources=[["the"]], targets=[["le", "never-seen"], ["le"]], source_of=[0, 0])
+    plain, split = (
+        Translation(run, settings=FeatureSettings(unknown=mode)).score(pairs) for mode in ("plain", "split")
+    )
     assert split[0] == pytest.approx(plain[0] + shares.log(["never-seen"])) and split[1] == plain[1]
 
 
@@ -509,14 +510,26 @@ def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
     assert (tmp_path / "r" / "scatter-RNN0.png").read_bytes()[:4] == b"\x89PNG"
 
 
+class Network:
+    """A feature that reads the target side and knows one word."""
+
+    def readers(self) -> dict[str, Reader]:
+        return {"target": Reader(cut=list, known={"x"})}
+
+    def score(self, pairs: WordPairs) -> Values:
+        return np.zeros(len(pairs))
+
+    def identity(self) -> str:
+        return ""
+
+
 def test_report_of_a_language_model(tmp_path: Path) -> None:
     """It reads the target side only: coverage is that side's. Of several networks the first one's."""
     pairs = [
         phrase_table.parse(b"a b ||| x y ||| 1 1 1", "t:1"),
         phrase_table.parse(b"a c ||| x ||| 1 1 1", "t:2"),
     ]
-    network = NeuralLM(SimpleNamespace(text=SimpleNamespace(cut=list), words=SimpleNamespace(ids={"x"})))  # type: ignore[arg-type]
-    report = Report(str(tmp_path / "r"), [Spec("neural-lm", "NeuralLM0", "run")], [network])
+    report = TableReport(str(tmp_path / "r"), ["NeuralLM0"], [Network()])
     report.add(pairs, np.zeros((2, 1)))
     report.write()
     rows = dict(line.split("\t") for line in (tmp_path / "r" / "coverage.tsv").read_text().split("\n")[:-1])

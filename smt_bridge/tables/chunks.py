@@ -1,9 +1,7 @@
-"""A phrase table with new score columns: streamed, everything but the score field byte-equal.
+"""A phrase table in chunks: read once to check it, cut, scored, and written with new columns.
 
-    check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the
-    table's order
-
-Limits of chunks depend on the table alone, so that shards, workers and resumed jobs all give the same bytes.
+The limits of chunks depend on the table alone, so that shards, workers and resumed jobs all give the same
+bytes.
 """
 
 import math
@@ -17,24 +15,21 @@ from numpy.typing import NDArray
 from nmt import phrase_table
 from nmt.phrase_table import PhrasePair
 from smt_bridge.features.base import of_phrases
+from smt_bridge.features.feature_set import FeatureExecutor, Task
 from smt_bridge.job import Job
 from smt_bridge.reuse import OldTable
-from smt_bridge.workers import Crew, Task
 
 # pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000
 # units
 CHUNK = 4096
-LONGEST = 4 * CHUNK  # where a source has more options than that, its pairs are cut
+LONGEST = 4 * CHUNK  # a source with more options than that is cut
+SAMPLES = 4  # chunks from all over the table, at least, that stand for it
 # Moses parses float32 and floors what it cannot hold; 0, negative numbers and nan break it silently
 FLOOR = 1e-38
-CEILING = 3e38  # and what is too large for it becomes infinite
+CEILING = 3e38  # what is larger becomes infinite there
 
-
-def moses_score(log_prob: float) -> bytes:
-    """exp(value) as Moses writes numbers, floored at 1e-38: Moses takes the logarithm itself."""
-    if math.isnan(log_prob):
-        raise ValueError("a feature value is not a number")
-    return b"%.6g" % min(CEILING, max(FLOOR, math.exp(min(log_prob, 700.0))))
+Scores = NDArray[np.float64]  # of a chunk: (pairs, features), natural logarithms
+ScoredChunk = tuple[list[PhrasePair], Scores]
 
 
 def chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
@@ -51,7 +46,7 @@ def chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
 
 @dataclass
 class Survey:
-    """What one reading of the whole table tells; nothing is scored before its end has been seen to be
+    """What one reading of the whole table found; nothing is scored before its end has been seen to be
     sound."""
 
     pairs: int = 0
@@ -61,20 +56,17 @@ class Survey:
     sample: list[list[PhrasePair]] = field(default_factory=list)  # chunks from all over the table
 
 
-SAMPLES = 4
-
-
-def survey(path: str, unsorted: bool = False) -> Survey:
+def survey(table: str, unsorted: bool = False) -> Survey:
     """Read and check a table. DataError for the first thing in it that is wrong."""
     found = Survey()
     every = 1
-    for number, piece in enumerate(chunks(phrase_table.checked(path, unsorted))):
+    for number, piece in enumerate(chunks(phrase_table.checked(table, unsorted))):
         found.chunks += 1
         found.pairs += len(piece)
         found.sources += len({pair.source for pair in piece})
         found.columns = len(piece[0].scores.split())
         if number % every == 0:
-            if len(found.sample) == 2 * SAMPLES:  # keep every other one and go on in steps twice as long
+            if len(found.sample) == 2 * SAMPLES:  # keep every other one and continue in steps twice as long
                 del found.sample[1::2]
                 every *= 2
             if number % every == 0:
@@ -83,9 +75,13 @@ def survey(path: str, unsorted: bool = False) -> Survey:
 
 
 def score(
-    pieces: Iterable[list[PhrasePair]], crew: Crew, job: Job | None = None, old: OldTable | None = None
-) -> Iterator[tuple[list[PhrasePair], NDArray[np.float64]]]:
-    """Each chunk with its values (pairs, features): those of a resumed job as they were, the others
+    pieces: Iterable[list[PhrasePair]],
+    executor: FeatureExecutor,
+    features: int,
+    job: Job | None = None,
+    old: OldTable | None = None,
+) -> Iterator[ScoredChunk]:
+    """Each chunk with the values of `features` features: those of a resumed job as they were, the others
     computed."""
     stream = iter(pieces)
     if job:
@@ -93,10 +89,9 @@ def score(
             piece = next(stream, [])
             job.check(values, len(piece))
             if old:
-                old.find(piece)  # walk on
+                old.find(piece)  # both tables are walked side by side
             yield piece, values
-    waiting: deque[tuple[list[PhrasePair], NDArray[np.float64]]] = deque()
-    features = len(crew.specs)
+    waiting: deque[ScoredChunk] = deque()
 
     def tasks() -> Iterator[Task]:
         for piece in stream:
@@ -104,7 +99,7 @@ def score(
             waiting.append((piece, values))
             yield task_of(piece, values)
 
-    for found in crew.map(tasks()):
+    for found in executor.map(tasks()):
         piece, values = waiting.popleft()
         for feature in range(features):
             values[np.isnan(values[:, feature]), feature] = found[feature]
@@ -113,14 +108,21 @@ def score(
         yield piece, values
 
 
-def task_of(piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> Task:
+def task_of(piece: Sequence[PhrasePair], values: Scores) -> Task:
     """For each feature the pairs whose value is not known yet (nan)."""
     pairs = of_phrases(piece)
     unknown = np.isnan(values)
-    return Task([pairs if asked.all() else pairs.take(np.flatnonzero(asked)) for asked in unknown.T])
+    return [pairs if asked.all() else pairs.take(np.flatnonzero(asked)) for asked in unknown.T]
 
 
-def lines(piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> Iterator[bytes]:
+def lines(piece: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
     """The lines of a chunk, each with one more score for each feature."""
     for pair, row in zip(piece, values.tolist(), strict=True):
         yield pair.line(b" ".join(map(moses_score, row)))
+
+
+def moses_score(log_prob: float) -> bytes:
+    """exp(value) as Moses writes numbers, floored at 1e-38: Moses takes the logarithm itself."""
+    if math.isnan(log_prob):
+        raise ValueError("a feature value is not a number")
+    return b"%.6g" % min(CEILING, max(FLOOR, math.exp(min(log_prob, 700.0))))

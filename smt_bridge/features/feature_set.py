@@ -1,0 +1,73 @@
+"""The features of a job, loaded: what computes chunks of pairs, in this process and in others."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from nmt.compute import matmul
+from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
+from smt_bridge.features.registry import FEATURES
+from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.jobs import executors
+from smt_bridge.jobs.executors import Executor
+
+Task = list[WordPairs]  # of a chunk: for each feature the pairs that it is to score; features may share them
+FeatureExecutor = Executor[Task, list[Values]]
+
+
+class FeatureSet:
+    """Features in the order of their columns. ConfigError, DataError or CheckpointError, in one line, for one
+    that cannot be loaded."""
+
+    def __init__(self, specs: Sequence[FeatureSpec], settings: FeatureSettings) -> None:
+        self.specs, self.settings = list(specs), settings
+        self.features = [FEATURES[spec.kind].load(spec, settings) for spec in specs]
+        self.names = [spec.name for spec in specs]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def identities(self) -> list[str]:
+        """What each feature's numbers depend on; see Feature.identity."""
+        return [feature.identity() for feature in self.features]
+
+    def compute(self, task: Task) -> list[Values]:
+        """The values of each feature for its own pairs."""
+        return [
+            feature.score(pairs) if len(pairs) else np.zeros(0)
+            for feature, pairs in zip(self.features, task, strict=True)
+        ]
+
+    def executor(self, name: str | None, workers: int) -> FeatureExecutor:
+        """What computes chunks, by one of EXECUTORS; without a name the one that suits the workers."""
+        return executors.make(name, self.compute, partial(begin, self.specs, self.settings), workers)
+
+    def precision_error(self, pairs: WordPairs) -> str:
+        """What --precision costs in log p, measured against fp32 on a sample; empty where no feature heeds
+        it."""
+        parts = []
+        for name, feature in zip(self.names, self.features, strict=True):
+            if isinstance(feature, ReducedPrecision):
+                exact = feature.exact().score(pairs)
+                error = np.abs(feature.score(pairs) - exact)
+                parts.append(
+                    f"{name}: error in log p {error.mean():.4f} on average, {error.max():.4f} at most "
+                    f"(mean log p {exact.mean():.2f})"
+                )
+        if not parts:
+            return ""
+        return f"{self.settings.precision} against fp32 on {len(pairs):,} pairs: {'; '.join(parts)}"
+
+
+def here() -> FeatureSettings:
+    """The settings of this process: its threads, and its back end of matrix products."""
+    return FeatureSettings(threads=torch.get_num_threads(), back_end=matmul.in_use())
+
+
+def begin(specs: Sequence[FeatureSpec], settings: FeatureSettings) -> Callable[[Task], list[Values]]:
+    """In another process: the same features, by the same arithmetic."""
+    torch.set_num_threads(settings.threads)
+    matmul.use(settings.back_end)
+    return FeatureSet(specs, settings).compute

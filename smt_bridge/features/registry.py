@@ -1,0 +1,126 @@
+"""The kinds of features: what `--feature KIND[:NAME]=PATH` may name.
+
+A kind is one file with a class, and its line in FEATURES. The kinds that come with the toolkit are `Lazy`: a
+name to import, since --help does not wait for torch.
+"""
+
+import importlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from nmt.errors import ConfigError
+from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+
+if TYPE_CHECKING:
+    from smt_bridge.features.base import Feature
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+NOT_A_NAME = (
+    "expected a letter followed by letters and digits: Moses' tuners split names at '_' and "
+    "misread others without a word"
+)
+
+
+class Kind(Protocol):
+    """A kind of features; a class with these two attributes and a classmethod `load` is one."""
+
+    @property
+    def column(self) -> str:
+        """What a column is called where the user gives no name; a number follows. See NAME."""
+        ...
+
+    @property
+    def help(self) -> str:
+        """One line for --help: what PATH is, and what is computed."""
+        ...
+
+    def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "Feature":
+        """A feature ready to compute. ConfigError, DataError or CheckpointError, in one line, for what cannot
+        be loaded."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """A kind whose class is imported once it is needed; `place` is `module:Class`."""
+
+    column: str
+    help: str
+    place: str
+
+    def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "Feature":
+        """What the class's own `load` returns."""
+        module, _, name = self.place.partition(":")
+        kind: Kind = getattr(importlib.import_module(module), name)
+        return kind.load(spec, settings)
+
+
+FEATURES: dict[str, Kind] = {
+    "translation": Lazy(
+        column="RNN",
+        help="log p(target | source) by a run directory of nmt-train",
+        place="smt_bridge.features.translation:Translation",
+    ),
+    "inverse": Lazy(
+        column="InverseRNN",
+        help="log p(source | target) by a run of the other direction",
+        place="smt_bridge.features.translation:Translation",
+    ),
+    "lm": Lazy(
+        column="KenLM",
+        help="log p(target) by an ARPA or KenLM file",
+        place="smt_bridge.features.count_lm:CountLM",
+    ),
+    "reverse-lm": Lazy(
+        column="ReverseLM",
+        help="the same by a model of reversed sentences",
+        place="smt_bridge.features.count_lm:CountLM",
+    ),
+    "neural-lm": Lazy(
+        column="NeuralLM",
+        help="log p(target) by a run directory of a language model",
+        place="smt_bridge.features.neural_lm:NeuralLM",
+    ),
+    "unknown-words": Lazy(
+        column="UnknownWords",
+        help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
+        place="smt_bridge.features.unknown_words:UnknownWords",
+    ),
+}
+
+
+def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
+    """TYPE[:NAME]=PATH, each. ConfigError for an unknown type, a name that Moses would misread, or one of the
+    names that are taken."""
+    specs: list[FeatureSpec] = []
+    numbers: Counter[str] = Counter()
+    names = set(taken)
+    for text in texts:
+        head, equals, path = text.partition("=")
+        kind, colon, name = head.partition(":")
+        if not equals or not path or (colon and not name):
+            raise ConfigError(
+                f"--feature {text}: expected TYPE[:NAME]=PATH, e.g. translation:RNN0=runs/phrases"
+            )
+        if kind not in FEATURES:
+            raise ConfigError(
+                f"--feature {text}: type {kind!r} is unknown, expected one of {', '.join(FEATURES)}"
+            )
+        while not name or (not colon and name in names):
+            name = f"{FEATURES[kind].column}{numbers[kind]}"
+            numbers[kind] += 1
+        check_name(name, f"--feature {text}")
+        if name in names:
+            raise ConfigError(f"--feature {text}: the name {name} is taken; give another, TYPE:NAME=PATH")
+        names.add(name)
+        specs.append(FeatureSpec(kind=kind, name=name, path=path))
+    return specs
+
+
+def check_name(name: str, where: str) -> None:
+    """ConfigError for a name that Moses' tools would misread."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"{where}: name {name!r}: {NOT_A_NAME}")

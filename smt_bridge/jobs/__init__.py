@@ -1,0 +1,1 @@
+"""Long jobs: who computes their chunks, and where finished chunks are kept."""

@@ -1,0 +1,62 @@
+"""Executors compute the chunks of a long job: in this process, in several, or wherever a plugin takes them.
+
+An executor is made with two functions. `compute` turns a task into its result in this process. `begin`, which
+can be pickled, is called once wherever else tasks are computed, and returns such a function there (it loads
+the models). The result of a job never depends on the executor.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from nmt.errors import ConfigError
+from smt_bridge.jobs.local import Local
+from smt_bridge.jobs.processes import Processes
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Task_contra = TypeVar("Task_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Executor(Protocol[Task_contra, Result_co]):
+    """A context manager: whatever it starts ends with the block, at once where the block ends in an error."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None: ...
+
+    def map(self, tasks: Iterable[Task_contra]) -> Iterator[Result_co]:
+        """The results, in the order of the tasks. Tasks are drawn only as they are needed, since a job may
+        have more of them than memory holds."""
+        ...
+
+
+class ExecutorType(Protocol):
+    """How an executor is made; see above."""
+
+    def __call__(
+        self,
+        compute: Callable[[Task], Result],
+        begin: Callable[[], Callable[[Task], Result]],
+        workers: int,
+    ) -> Executor[Task, Result]: ...
+
+
+EXECUTORS: dict[str, ExecutorType] = {"local": Local, "processes": Processes}
+
+
+def make(
+    name: str | None,
+    compute: Callable[[Task], Result],
+    begin: Callable[[], Callable[[Task], Result]],
+    workers: int,
+) -> Executor[Task, Result]:
+    """The executor of that name; without a name this process for one worker, several processes for more.
+    ConfigError for a name that is not in EXECUTORS."""
+    name = name or ("processes" if workers > 1 else "local")
+    if name not in EXECUTORS:
+        raise ConfigError(f"executor {name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
+    return EXECUTORS[name](compute, begin, workers)

@@ -1,0 +1,1 @@
+"""n-best lists: united, rescored."""

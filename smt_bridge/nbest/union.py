@@ -1,0 +1,201 @@
+"""n-best lists of one text, read side by side as one list.
+
+group by sentence -> union of the lists -> features that an entry lacks
+"""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nmt import files, nbest
+from nmt.data import long_lines
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.nbest import Hypothesis
+from nmt.text.escapes import escape, unescape
+
+log = logging.getLogger("nmt.rescore")
+
+WORD_PENALTY = "WordPenalty"
+WHOLE = "a score of the whole sentence"
+
+
+@dataclass
+class NbestSentence:
+    """The hypotheses of one source line; `lists[i]` says which of the lists have hypothesis i."""
+
+    number: int  # from 0
+    source: list[str]
+    hypotheses: list[Hypothesis]
+    lists: list[frozenset[int]]
+
+
+@dataclass
+class NbestLists:
+    """The lists of one text, and how they are read."""
+
+    paths: list[str]
+    source: str  # the text, as the decoder read it
+    fill_missing: bool = False  # a feature that a list lacks is 0 in its entries
+    escape: bool = False  # words are escaped as Moses does
+    sizes: dict[str, int] = field(default_factory=dict)  # of each feature, known once `survey` has read them
+
+    def survey(self) -> list[str]:
+        """Read the lists once. Returns the names that no new feature may have: those that every list has,
+        and features of several values. ConfigError for features without names."""
+        names_of: list[set[str]] = []
+        for path in self.paths:
+            count = 0
+            names: set[str] = set()
+            for _, group in nbest.by_sentence(path):
+                count += len(group)
+                names |= set(group[0].features)
+                for name, values in group[0].features.items():
+                    self.sizes.setdefault(name, len(values))
+            if "" in names:
+                raise ConfigError(
+                    f"{path}: features without names; let Moses write them (-labeled-n-best-list true)"
+                )
+            names_of.append(names)
+            log.info("%s: %s entries", path, f"{count:,}")
+        wide = [name for name, size in self.sizes.items() if size > 1]
+        return sorted({*set.intersection(*names_of), *wide, *self.indicators(frozenset())})
+
+    def indicators(self, lists: frozenset[int]) -> dict[str, list[float]]:
+        """Features List0, List1 ... of an entry of some lists: 1 for those that have it; none for a single
+        list."""
+        several = range(len(self.paths)) if len(self.paths) > 1 else ()
+        return {f"List{number}": [float(number in lists)] for number in several}
+
+    def sentences(self, computed: Collection[str], limit: int = 0) -> Iterator[NbestSentence]:
+        """The sentences, their entries united. `computed`: features that will be computed, and so are not
+        missed; `limit`: the most words that a sentence may have, 0: any number. UserError for an entry that
+        lacks a feature of others, unless fill_missing."""
+        for sentence in side_by_side(self.paths, self.source):
+            if limit:
+                refuse_long(sentence, limit, self.source, self.paths)
+            if len(self.paths) > 1:
+                add_word_penalty(sentence)
+            if not self.fill_missing:
+                place, names = missing(sentence, computed)
+                if names:
+                    raise UserError(
+                        f"{self.paths[place]}: sentence {sentence.number} has hypotheses without "
+                        f"{', '.join(names)}, which are not computed from the text; "
+                        "give a --feature of that name, e.g. lm:LM0=FILE, or --fill-missing (0, told apart "
+                        "by the List features)"
+                    )
+            if self.escape:
+                for hypothesis in sentence.hypotheses:
+                    text = " ".join(map(escape, hypothesis.text))
+                    hypothesis.raw = nbest.with_field(hypothesis.raw, 1, text)
+            yield sentence
+
+    def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
+        """Give an entry of several lists all of their features in one order: new values where there are any,
+        0 for those it lacks, and which lists have it."""
+        known = {**new, **hypothesis.features}
+        features = {name: known.get(name, [0.0] * size) for name, size in self.sizes.items()}
+        sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
+        hypothesis.features = {**features, **sparse, **self.indicators(lists)}
+        hypothesis.raw = nbest.with_field(hypothesis.raw, 2, nbest.format_features(hypothesis.features))
+
+
+def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
+    """The lists of a text, side by side. DataError where a sentence is missing from all lists, or lies beyond
+    the text."""
+    streams = [nbest.by_sentence(path) for path in paths]
+    heads = [next(stream, None) for stream in streams]
+    number = -1
+    for number, line in enumerate(files.read_lines(sources)):
+        groups = [head[1] if head and head[0] == number else [] for head in heads]
+        if not any(groups):
+            raise DataError(
+                f"{', '.join(map(files.name_of, paths))}: no entry for sentence {number} (line {number + 1} "
+                f"of {sources}); is this the list of another text?"
+            )
+        hypotheses, lists = union(groups)
+        yield NbestSentence(number=number, source=files.split_words(line), hypotheses=hypotheses, lists=lists)
+        heads = [
+            next(stream, None) if group else head
+            for head, group, stream in zip(heads, groups, streams, strict=True)
+        ]
+    for head, path in zip(heads, paths, strict=True):
+        if head is not None:
+            raise DataError(
+                f"{files.name_of(path)}: entries for sentence {head[0]}, but {sources} has {number + 1} "
+                "lines (ids count from 0)"
+            )
+
+
+def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequence[str]) -> None:
+    """DataError where the source or a hypothesis is too long for a score of the whole sentence."""
+    if len(sentence.source) > limit:
+        raise long_lines.refusal(f"{sources}:{sentence.number + 1}", len(sentence.source), limit, WHOLE)
+    for hypothesis, lists in zip(sentence.hypotheses, sentence.lists, strict=True):
+        if len(hypothesis.text) > limit:
+            raise long_lines.refusal(
+                f"{files.name_of(paths[min(lists)])}: sentence {sentence.number}",
+                len(hypothesis.text),
+                limit,
+                WHOLE,
+            )
+
+
+def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[frozenset[int]]]:
+    """All entries of the lists; a text that several lists hold gets the features of each, and is one entry
+    for each derivation."""
+    if len(groups) == 1:
+        return groups[0], [frozenset([0])] * len(groups[0])
+    holders: dict[tuple[str, ...], dict[int, Hypothesis]] = {}
+    for number, group in enumerate(groups):
+        for hypothesis in group:
+            holders.setdefault(key(hypothesis), {}).setdefault(number, hypothesis)
+    entries, lists = [], []
+    for number, group in enumerate(groups):
+        for hypothesis in group:
+            held = holders[key(hypothesis)]
+            if number != min(held):
+                continue  # an entry of the first list that has this text stands for it
+            for other in sorted(set(held) - {number}):
+                for name, values in held[other].features.items():
+                    hypothesis.features.setdefault(name, values)
+            entries.append(hypothesis)
+            lists.append(frozenset(held))
+    return entries, lists
+
+
+def key(hypothesis: Hypothesis) -> tuple[str, ...]:
+    """The text as a reader sees it: nmt-translate writes no escapes, Moses does."""
+    return tuple(map(unescape, hypothesis.text))
+
+
+def add_word_penalty(sentence: NbestSentence) -> None:
+    """The one feature of Moses that the text alone tells: minus the number of words, for entries of lists
+    that lack it."""
+    names = {
+        name
+        for hypothesis in sentence.hypotheses
+        for name in hypothesis.features
+        if name.startswith(WORD_PENALTY)
+    }
+    for hypothesis in sentence.hypotheses:
+        for name in names:
+            hypothesis.features.setdefault(name, [-float(len(hypothesis.text))])
+
+
+def missing(sentence: NbestSentence, computed: Collection[str]) -> tuple[int, list[str]]:
+    """A list of which some entries lack features that other entries have, and those features; (0, []) when
+    all have all.
+
+    `computed` are not missed: a --feature of that name fills them in.
+    """
+    names = list(
+        dict.fromkeys(
+            name for hypothesis in sentence.hypotheses for name in hypothesis.features if "_" not in name
+        )
+    )
+    for hypothesis, lists in zip(sentence.hypotheses, sentence.lists, strict=True):
+        lacking = [name for name in names if name not in hypothesis.features and name not in computed]
+        if lacking:
+            return min(lists), lacking
+    return 0, []

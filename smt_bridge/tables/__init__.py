@@ -1,0 +1,1 @@
+"""Phrase tables: filtered, scored, reported on, and given new rows."""

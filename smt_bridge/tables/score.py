@@ -1,0 +1,241 @@
+"""A phrase table with new score columns: streamed, everything but the score field byte-equal.
+
+    check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the
+    table's order
+
+chunks.py has the middle of it; this file the job around it.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from nmt import files, phrase_table
+from nmt.errors import ConfigError
+from nmt.phrase_table import PhrasePair
+from smt_bridge.features.base import of_phrases
+from smt_bridge.features.feature_set import FeatureSet, here
+from smt_bridge.features.registry import parse
+from smt_bridge.features.spec import FeatureSettings
+from smt_bridge.job import Job, open_job
+from smt_bridge.jobs.folder import held
+from smt_bridge.report import TableReport
+from smt_bridge.reuse import OldTable, write_columns
+from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, lines, score, survey
+
+log = logging.getLogger("nmt.score_table")
+
+SAMPLE = 1000  # pairs on which --precision is measured
+Progress = Callable[[int, int], None]  # pairs done, pairs of the table (0: unknown); see score_table
+
+
+def score_table(
+    table: str,
+    output: str,
+    features: Sequence[str],
+    settings: FeatureSettings | None = None,
+    *,
+    unsorted: bool = False,
+    shard: tuple[int, int] | None = None,
+    resume: bool = False,
+    reuse: str | None = None,
+    report: str | None = None,
+    workers: int = 1,
+    executor: str | None = None,
+    progress: Progress | None = None,
+) -> "ScoredTable":
+    """Append a column to a Moses phrase table for each feature, exp(value); what smt-score-table does.
+
+    >>> import smt_bridge
+    >>> done = smt_bridge.score_table("table.gz", "scored.gz", ["translation=runs/en-fr", "lm=lm.arpa"])
+    >>> done.columns  # the four that the table had, and two new ones
+    6
+
+    `features`: KIND[:NAME]=PATH, see features/registry.py; `settings`: how they compute, by default with the
+    threads of this process. The other arguments are the options of that name: `table` and `output` are plain
+    or gzip files, or `-`; `unsorted` takes a table that is not in LC_ALL=C order; `shard` (i, n) scores the
+    i-th of n parts; `resume` continues a job that was killed; `reuse` copies scores from an earlier output;
+    `report` names a folder; `executor` is one of EXECUTORS. `progress` is called with the pairs done and the
+    pairs of the table, first before any chunk is computed, then after each.
+
+    ConfigError for arguments that contradict each other, DataError for a table that is not sound, and for a
+    feature what its `load` raises; before any work.
+    """
+    check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
+    with held(output, "smt-score-table") if has_job(table, output) else nullcontext():
+        loaded = FeatureSet(parse(features), settings or here())
+        old = OldTable(reuse, loaded.identities()) if reuse else None
+        summary = TableReport(report, loaded.names, loaded.features) if report else None
+        with loaded.executor(executor, workers) as running:
+            found = surveyed(table, unsorted, summary is not None)
+            pieces = select(table, found, shard, unsorted)
+            if loaded.settings.precision != "fp32":
+                pieces = measured(loaded, found, pieces)
+            job = start_job(table, output, loaded, shard, resume, reuse)
+            stream = score(pieces, running, len(loaded), job, old)
+            total = found.pairs if found and not shard else 0
+            done = write(output, stream, job, summary, total, progress or (lambda done, total: None))
+    if output != "-":
+        write_columns(output, described(loaded, done.columns))
+    if job:
+        job.remove()
+    if old:
+        log.info("%s of %s pairs were found in %s", f"{old.found:,}", f"{old.asked:,}", reuse)
+    if summary:
+        summary.write()
+        log.info("report: %s", report)
+    return ScoredTable(pairs=done.pairs, columns=done.columns + len(loaded))
+
+
+@dataclass
+class ScoredTable:
+    """What has been written: lines, and scores a line."""
+
+    pairs: int = 0
+    columns: int = 0
+
+
+# ---- before the work ---------------------------------------------------------------------------------------
+
+
+def seekable(table: str) -> bool:
+    """Can the table be read twice?"""
+    return table != "-" and Path(table).is_file()
+
+
+def has_job(table: str, output: str) -> bool:
+    """Is there a job folder? None for a table or an output that is a stream."""
+    return seekable(table) and output != "-"
+
+
+def check(
+    table: str,
+    output: str,
+    *,
+    shard: tuple[int, int] | None,
+    resume: bool,
+    reuse: str | None,
+    unsorted: bool,
+) -> None:
+    """ConfigError for arguments that contradict each other."""
+    if shard and not seekable(table):
+        raise twice("shard")
+    if resume and not has_job(table, output):
+        raise twice("resume", " and needs an --output")
+    if reuse and unsorted:
+        raise ConfigError("--reuse walks two sorted tables side by side; it does not go with --unsorted")
+
+
+def twice(option: str, more: str = "") -> ConfigError:
+    """The error for an option that needs a table of its own file."""
+    return ConfigError(f"--{option} reads the table twice{more}: give files, not - or a pipe")
+
+
+def surveyed(table: str, unsorted: bool = False, report: bool = False) -> Survey | None:
+    """One reading of the whole table; None where it can be read only once. ConfigError for a `report` on a
+    table without p(target | source)."""
+    if not seekable(table):
+        return None
+    found = survey(table, unsorted)
+    if report and found.columns < 3:
+        raise ConfigError(
+            f"--report: {table} has {found.columns} scores, but p(target | source) is Moses' third; "
+            "leave --report out"
+        )
+    counts = f"{found.pairs:,} pairs, {found.sources:,} sources"
+    log.info("%s: %s, %d scores a line", table, counts, found.columns)
+    return found
+
+
+def select(
+    table: str, found: Survey | None, shard: tuple[int, int] | None, unsorted: bool
+) -> Iterator[list[PhrasePair]]:
+    """The chunks of the table, or those of its shard; a table that was surveyed is not checked again."""
+    pairs = phrase_table.read(table) if found else phrase_table.checked(table, unsorted)
+    first, last = part(shard, found.chunks) if found and shard else (0, None)
+    return islice(chunks(pairs), first, last)
+
+
+def part(shard: tuple[int, int], count: int) -> tuple[int, int]:
+    """The chunks of the i-th of n shards: the first one, and the one after the last."""
+    number, parts = shard
+    return (number - 1) * count // parts, number * count // parts
+
+
+def measured(
+    features: FeatureSet, found: Survey | None, pieces: Iterator[list[PhrasePair]]
+) -> Iterator[list[PhrasePair]]:
+    """Log the error of the precision on a chunk from the middle of the table, or on the first one of a
+    stream; the same chunks again."""
+    sample = found.sample[len(found.sample) // 2] if found else next(pieces, [])
+    log.info("%s", features.precision_error(of_phrases(sample[:SAMPLE])))
+    return pieces if found else chain([sample], pieces)
+
+
+def start_job(
+    table: str,
+    output: str,
+    features: FeatureSet,
+    shard: tuple[int, int] | None,
+    resume: bool,
+    reuse: str | None,
+) -> Job | None:
+    """The job folder beside the output; None for streams."""
+    if not has_job(table, output):
+        return None
+    place = Path(table).stat()
+    settings = {
+        "table": [os.path.realpath(table), place.st_size, place.st_mtime_ns],
+        "features": features.identities(),
+        "shard": shard,
+        "back_end": features.settings.back_end,
+        "threads": features.settings.threads,
+        "reuse": reuse,
+        "chunk": CHUNK,
+    }
+    job = open_job(output, settings, len(features), resume)
+    if done := job.count():
+        log.info("resuming after %d finished chunks", done)
+    return job
+
+
+# ---- the work ----------------------------------------------------------------------------------------------
+
+
+def write(
+    output: str,
+    stream: Iterable[ScoredChunk],
+    job: Job | None,
+    report: TableReport | None,
+    total: int,
+    progress: Progress,
+) -> ScoredTable:
+    """Write the chunks with their new columns; returns what the table had before."""
+    done = ScoredTable()
+    resumed = job.count() if job else 0
+    if not resumed:
+        progress(0, total)
+    with files.Writing(output, job.folder if job else None) as out:
+        for number, (piece, values) in enumerate(stream, 1):
+            done.pairs += len(piece)
+            done.columns = done.columns or len(piece[0].scores.split())
+            for line in lines(piece, values):
+                out.write(line + b"\n")
+            if number >= resumed:
+                progress(done.pairs, total)
+            if report:
+                report.add(piece, values)
+    return done
+
+
+def described(features: FeatureSet, before: int) -> list[dict[str, object]]:
+    """What OUTPUT.scores.json says of each new column, after so many old ones."""
+    rows = zip(features.specs, features.identities(), strict=True)
+    return [
+        {"column": column, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": identity}
+        for column, (spec, identity) in enumerate(rows, before + 1)
+    ]

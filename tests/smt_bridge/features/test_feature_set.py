@@ -1,0 +1,60 @@
+"""Features over chunks: one value for each pair that a feature is asked for, whoever computes it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smt_bridge.features.base import WordPairs
+from smt_bridge.features.feature_set import FeatureSet
+from smt_bridge.features.registry import parse
+from smt_bridge.features.spec import FeatureSettings
+
+PAIRS = WordPairs(
+    sources=[["a", "girl"], ["a", "man"]],
+    targets=[["une", "fille"], ["un", "homme"], ["un", "chien"]],
+    source_of=[0, 1, 1],
+)
+
+
+@pytest.fixture
+def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(examples)
+    return examples
+
+
+def test_each_feature_is_asked_for_its_own_pairs(folder: Path) -> None:
+    features = FeatureSet(parse(["translation=runs/en-fr", "lm:L=lm.arpa"]), FeatureSettings())
+    assert len(features) == 2 and features.names == ["RNN0", "L"]
+    both = features.compute([PAIRS, PAIRS])
+    some = features.compute([PAIRS.take([2]), PAIRS.take([])])
+    assert [len(values) for values in both] == [3, 3] and [len(values) for values in some] == [1, 0]
+    assert some[0][0] == pytest.approx(both[0][2], abs=1e-5)
+
+
+@pytest.mark.ci
+def test_executors_compute_the_same(folder: Path) -> None:
+    features = FeatureSet(parse(["lm=lm.arpa"]), FeatureSettings())
+    found = []
+    for name in ("local", "processes"):
+        with features.executor(name, 1) as running:
+            found.append([values.tolist() for (values,) in running.map([[PAIRS], [PAIRS.take([1])]])])
+    assert found[0] == found[1] and len(found[0][0]) == 3
+
+
+def test_precision_is_measured_where_a_feature_heeds_it(folder: Path) -> None:
+    settings = FeatureSettings(precision="int8")
+    line = FeatureSet(parse(["translation=runs/en-fr", "lm=lm.arpa"]), settings).precision_error(PAIRS)
+    assert line.startswith("int8 against fp32 on 3 pairs: RNN0: error in log p ") and "KenLM" not in line
+    assert FeatureSet(parse(["lm=lm.arpa"]), settings).precision_error(PAIRS) == ""
+
+
+def test_inverse_is_the_other_direction(folder: Path) -> None:
+    """log p(source | target) of the pairs is log p(target | source) of the swapped pairs."""
+    direct, inverse = FeatureSet(
+        parse(["translation=runs/en-fr", "inverse=runs/en-fr"]), FeatureSettings()
+    ).features
+    swapped = WordPairs(
+        sources=PAIRS.targets, targets=[PAIRS.sources[row] for row in PAIRS.source_of], source_of=[0, 1, 2]
+    )
+    np.testing.assert_allclose(inverse.score(PAIRS), direct.score(swapped), atol=1e-5)

@@ -1,0 +1,83 @@
+"""Chunks of a table: their values, whatever is resumed or reused."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt import phrase_table
+from nmt.phrase_table import PhrasePair
+from smt_bridge.features.base import Values
+from smt_bridge.features.feature_set import Task
+from smt_bridge.job import Job
+from smt_bridge.jobs import executors
+from smt_bridge.jobs.executors import Executor
+from smt_bridge.reuse import OldTable, write_columns
+from smt_bridge.tables import chunks
+
+
+def compute(task: Task) -> list[Values]:
+    """Two features: the number in the target, and its square."""
+    numbers = [[float(words[0]) for words in pairs.targets] for pairs in task]
+    return [np.array(numbers[0]), np.array(numbers[1]) ** 2]
+
+
+def begin() -> None:
+    raise AssertionError("only this process computes")
+
+
+def local() -> Executor[Task, list[Values]]:
+    return executors.make("local", compute, begin, 1)  # type: ignore[arg-type]
+
+
+def table(numbers: Iterable[int]) -> list[PhrasePair]:
+    return [phrase_table.parse(b"s%02d ||| %d ||| 1" % (number // 3, number), "t:1") for number in numbers]
+
+
+def pieces() -> Iterator[list[PhrasePair]]:
+    for start in (0, 9, 18):
+        yield table(range(start, start + 9))
+
+
+def test_values_of_every_pair() -> None:
+    found = list(chunks.score(pieces(), local(), 2))
+    assert np.concatenate([values for _, values in found]).tolist() == [[n, n * n] for n in range(27)]
+
+
+def test_finished_chunks_are_taken_as_they_are(tmp_path: Path) -> None:
+    Job(tmp_path, 2).add(np.full((9, 2), 0.5))
+    found = [values for _, values in chunks.score(pieces(), local(), 2, Job(tmp_path, 2))]
+    assert (found[0] == 0.5).all() and found[1][0].tolist() == [9, 81] and Job(tmp_path, 2).count() == 3
+
+
+def test_known_values_are_not_computed(tmp_path: Path) -> None:
+    """Of the first feature alone; the second one is new."""
+    lines = [b"s%02d ||| %d ||| 1 0.25" % (number // 3, number) for number in (4, 5, 20)]
+    (tmp_path / "old").write_bytes(b"".join(line + b"\n" for line in lines))
+    write_columns(str(tmp_path / "old"), [{"column": 2, "identity": "first"}])
+    old = OldTable(str(tmp_path / "old"), ["first", "second"])
+    found = np.concatenate([values for _, values in chunks.score(pieces(), local(), 2, old=old)])
+    assert (np.flatnonzero(found[:, 0] == np.log(0.25)) == [4, 5, 20]).all() and old.found == 3
+    assert found[:, 1].tolist() == [n * n for n in range(27)] and found[6, 0] == 6
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 9, 40, 100])
+def test_a_survey_samples_the_whole_table(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 1)
+    (tmp_path / "t").write_bytes(b"".join(b"s%03d ||| x ||| 1 2\n" % number for number in range(count)))
+    found = chunks.survey(str(tmp_path / "t"))
+    assert (found.pairs, found.sources, found.chunks, found.columns) == (count, count, count, 2)
+    places = [int(piece[0].source[1:]) for piece in found.sample]
+    steps = set(np.diff(places))
+    assert (
+        len(steps) <= 1 and places[0] == 0 and min(count, chunks.SAMPLES) <= len(places) <= 2 * chunks.SAMPLES
+    )
+    assert count - places[-1] <= max(steps, default=1)
+
+
+def test_lines_have_the_new_scores_behind_the_old() -> None:
+    (line,) = chunks.lines([phrase_table.parse(b"a ||| b ||| 0.5  1 ||| 0-0", "t:1")], np.log([[0.25, 2]]))
+    assert line == b"a ||| b ||| 0.5  1 0.25 2 ||| 0-0"

@@ -1,0 +1,71 @@
+"""smt_bridge.score_table, from Python."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import smt_bridge
+from nmt.errors import ConfigError
+from smt_bridge.tables import chunks
+
+
+@pytest.fixture
+def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(examples)
+    return examples
+
+
+def test_progress_counts_up_to_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 500)
+    seen: list[tuple[int, int]] = []
+    done = smt_bridge.score_table(
+        "table.gz", "o.gz", ["lm=lm.arpa"], progress=lambda pairs, total: seen.append((pairs, total))
+    )
+    lines = gzip.decompress((folder / "o.gz").read_bytes()).split(b"\n")[:-1]
+    assert done.pairs == len(lines) and done.columns == 5
+    assert seen[0] == (0, done.pairs) and seen[-1] == (done.pairs, done.pairs) and len(seen) > 3
+    assert seen == sorted(seen)
+
+
+def test_a_resumed_job_starts_where_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 500)
+
+    def interrupt(pairs: int, total: int) -> None:
+        if pairs > 1000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        smt_bridge.score_table("table.gz", "o", ["lm=lm.arpa"], progress=interrupt)
+    assert (folder / "o.job" / "scores").exists() and not (folder / "o").exists()
+    seen: list[int] = []
+    done = smt_bridge.score_table(
+        "table.gz", "o", ["lm=lm.arpa"], resume=True, progress=lambda pairs, total: seen.append(pairs)
+    )
+    assert 1000 < seen[0] < done.pairs == seen[-1] and not (folder / "o.job").exists()
+    smt_bridge.score_table("table.gz", "whole", ["lm=lm.arpa"])
+    assert (folder / "o").read_bytes() == (folder / "whole").read_bytes()
+
+
+def test_shards_are_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 500)
+    for number in (1, 2, 3):
+        smt_bridge.score_table("table.gz", f"part{number}", ["lm=lm.arpa"], shard=(number, 3))
+    smt_bridge.score_table("table.gz", "whole", ["lm=lm.arpa"])
+    parts = [(folder / f"part{number}").read_bytes() for number in (1, 2, 3)]
+    assert b"".join(parts) == (folder / "whole").read_bytes() and all(parts)
+
+
+def refused(folder: Path, message: str, call: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError, match=message):
+        call()
+    assert not (folder / "o").exists() and not (folder / "o.job").exists()
+
+
+def test_refusals_before_any_work(folder: Path) -> None:
+    score, lm = smt_bridge.score_table, ["lm=lm.arpa"]
+    refused(folder, "--shard reads the table twice", lambda: score("-", "o", lm, shard=(1, 2)))
+    refused(folder, "twice and needs an --output", lambda: score("table.gz", "-", lm, resume=True))
+    refused(folder, "two sorted tables", lambda: score("table.gz", "o", lm, reuse="old", unsorted=True))
+    refused(folder, "executor 'dask' is unknown", lambda: score("table.gz", "o", lm, executor="dask"))
