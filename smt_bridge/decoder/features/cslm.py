@@ -13,7 +13,7 @@ import numpy as np
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import BOS, EOS, Vocab
 from nmt.errors import ConfigError
-from nmt.phrase_table import unescape
+from nmt.text.escapes import unescape
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit
