@@ -40,10 +40,12 @@ AHEAD = 8  # sentences in hand for each worker
 class Decoder:
     """A phrase-based system, ready to translate. Several threads may share one.
 
-    >>> from smt_bridge import Decoder
+    >>> from smt_bridge.decoder.decoder import Decoder
     >>> decoder = Decoder.load("model")
-    >>> decoder.translate(["the dog sleeps"])
-    ['le chien dort']
+    >>> decoder.translate(["the nurses hear her ."])
+    ["les infirmières l' entendent ."]
+    >>> [" ".join(one.text) for one in decoder.nbest(["the nurses"], 2, distinct=True)[0]]
+    ['les infirmières', 'le infirmières']
     """
 
     def __init__(
