@@ -84,7 +84,8 @@ def add_setting(
         kwargs["action"] = argparse.BooleanOptionalAction if default else "store_true"
     else:
         whole = "float" not in str(item.type)
-        kwargs["type"] = in_range(numbers.integer if whole else numbers.real, allowed or settings.Range())
+        bounds = allowed or settings.Range()
+        kwargs.setdefault("type", in_range(numbers.integer if whole else numbers.real, bounds))
         kwargs.setdefault("metavar", "N" if whole else "X")
     parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, default=default, **kwargs)
 

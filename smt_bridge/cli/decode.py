@@ -1,5 +1,6 @@
 """smt-decode: translate with a phrase-based model in Moses' files, without Moses."""
 
+import argparse
 import logging
 import sys
 from collections.abc import Sequence
@@ -8,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import Input, Output, positive
+from smt_bridge import moses_ini
+from smt_bridge import weights as weight_files
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
 
-log = logging.getLogger("nmt.decode")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,35 +26,46 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser(
+    args = parser().parse_args(argv)
+    options.start_log("smt-decode", args.quiet)
+    files.check_text(args.input)
+    from smt_bridge.decoder.system import ini_of
+
+    ini = moses_ini.read(ini_of(args.model))
+    decoding.check_tables(ini, [("--output", args.output), ("--n-best-list", args.n_best_list or "")])
+    weights = weight_files.read(args.weights) if args.weights else None
+    decoder = decoding.load(args, ini, args.n_best if args.n_best_list else 0, args.distinct, weights)
+    check_markup(decoder, args.input)
+    translate(decoder, args)
+
+
+def parser() -> options.Parser:
+    made = options.Parser(
         "smt-decode",
-        (
-            "Translate tokenized text with a phrase-based model: a folder of smt-train, or a moses.ini with "
-            "its "
-            "tables. A line in, a line out."
-        ),
+        "Translate tokenized text with a phrase-based model: a folder of smt-train, or a moses.ini with its "
+        "tables. A line in, a line out.",
     )
-    parser.add_argument(
+    made.add_argument(
         "model",
         type=Input,
         metavar="MODEL_DIR|INI",
         help="a model folder, or a moses.ini; relative paths in it are tried from here, then beside it",
     )
-    options.add_input_output(parser, "tokenized (and escaped) text")
-    parser.add_argument(
+    options.add_input_output(made, "tokenized (and escaped) text")
+    made.add_argument(
         "--n-best-list",
         type=Output,
         metavar="FILE",
         default=None,
         help="Moses-format list with segmentation and alignment; .gz compresses",
     )
-    parser.add_argument(
-        "--n-best", type=options.positive, default=100, metavar="K", help="entries of a sentence in the list"
+    made.add_argument(
+        "--n-best", type=positive, default=100, metavar="K", help="entries of a sentence in the list"
     )
-    parser.add_argument(
+    made.add_argument(
         "--distinct", action="store_true", help="list different texts only, of the best 20 x K derivations"
     )
-    parser.add_argument(
+    made.add_argument(
         "--weights",
         "-w",
         type=Input,
@@ -59,22 +73,19 @@ def command(argv: Sequence[str] | None) -> None:
         default=None,
         help="lines 'Name= v v' or another ini, instead of the ini's weights",
     )
-    decoding.add_search(parser)
-    options.add_quiet(parser)
-    args = parser.parse_args(argv)
-    options.start_log("smt-decode", args.quiet)
-    files.check_text(args.input)
-    from smt_bridge import moses_ini
-    from smt_bridge import weights as weight_files
-    from smt_bridge.decoder.system import ini_of
+    decoding.add_search(made)
+    options.add_quiet(made)
+    return made
 
-    decoding.check_tables(
-        moses_ini.read(ini_of(args.model)),
-        [("--output", args.output), ("--n-best-list", args.n_best_list or "")],
-    )
-    weights = weight_files.read(args.weights) if args.weights else None
-    decoder = decoding.load(args, args.n_best if args.n_best_list else 0, args.distinct, weights)
-    check_markup(decoder, args.input)
+
+def check_markup(decoder: "Decoder", path: str) -> None:
+    """Read a regular file through once, so that a mistake in its markup is reported before hours of work."""
+    for number, line in enumerate(files.preview(path), 1):
+        decoder.marked(line, f"{path}:{number}")
+
+
+def translate(decoder: "Decoder", args: argparse.Namespace) -> None:
+    """Translate the input; write translations and lists."""
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))
         listed = stack.enter_context(files.Writing(args.n_best_list)) if args.n_best_list else None
@@ -83,23 +94,16 @@ def command(argv: Sequence[str] | None) -> None:
             closing(decoder.translate_all(lines, args.workers, files.name_of(args.input)))
         )
         with Progress(0, "sentences", args.quiet) as progress:
-            for number, translation in enumerate(translations):
-                out.write(" ".join(translation.text) + "\n")
+            for number, found in enumerate(translations):
+                out.write(" ".join(found.text) + "\n")
                 if args.input == "-":
                     out.flush()  # somebody may be waiting for this line
                 if listed:
                     listed.write_lines(
-                        decoder.entry(number, translation, derivation)
-                        for derivation in translation.derivations
+                        decoder.entry(number, found, derivation) for derivation in found.derivations
                     )
                 progress.add(1)
     log.info("%s sentences, %.1f a second", f"{progress.done:,}", progress.rate)
-
-
-def check_markup(decoder: "Decoder", path: str) -> None:
-    """Read a regular file through once, so that a mistake in its markup is reported before hours of work."""
-    for number, line in enumerate(files.preview(path), 1):
-        decoder.marked(line, f"{path}:{number}")
 
 
 if __name__ == "__main__":

@@ -4,64 +4,42 @@ import argparse
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import add_setting, check_separate, settings_of
+from nmt.cli.arguments import add_setting, check_separate, positive, settings_of
 from nmt.data.long_lines import MAX_LINE_WORDS
+from smt_bridge.decoder import xml_input
+from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.moses_ini import Ini, find_table
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.weights import Weights
 
-log = logging.getLogger("nmt.decode")
+log = logging.getLogger(__name__)
+
+SEARCH = (
+    "stack", "table_limit", "distortion_limit", "beam_threshold", "max_phrase_length",
+    "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input", "xml_brackets", "neural_beam",
+    "buffer",
+)  # fmt: skip
+SWITCHES = ("early_distortion_cost", "drop_unknown", "mark_unknown")
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    from smt_bridge.decoder.config import DecoderConfig
-
-    def add(name: str, what: str) -> None:
-        add_setting(parser, DecoderConfig, name, help=what)
-
-    switch: dict[str, Any] = {"action": argparse.BooleanOptionalAction, "default": None}
-    add("stack", "hypotheses kept for each number of translated words; 0: all; without it the ini's, or 200")
-    add("table_limit", "best options of a source phrase; 0: all; without it the ini's, or 20")
-    add("distortion_limit", "longest jump in words; -1: any; without it the ini's, or any")
-    add(
-        "beam_threshold",
-        "drop hypotheses of less than this share of the best one's; without it the ini's, or 1e-5",
-    )
-    add("max_phrase_length", "source words of an option; without it the ini's, or 20")
-    parser.add_argument(
-        "--early-distortion-cost",
-        **switch,
-        help="pay for a jump when it leaves a gap; without it as the ini says",
-    )
-    parser.add_argument(
-        "--drop-unknown",
-        **switch,
-        help="leave unknown words out, but for those with digits; without it as the ini says",
-    )
-    parser.add_argument(
-        "--mark-unknown",
-        **switch,
-        help="write UNK before unknown words, or what the ini has for it; without it as the ini says",
-    )
-    add("xml_input", "what tags in the input do, as in Moses; without it the ini's, or pass-through")
-    parser.add_argument(
-        "--xml-brackets",
-        type=brackets,
-        default=None,
-        metavar="'< >'",
-        help="what encloses tags; without it the ini's, or < >",
-    )
+    """Options of the search, of its workers and of the cache."""
+    for name in SEARCH:
+        if name in SWITCHES:
+            add_setting(parser, DecoderConfig, name, action=argparse.BooleanOptionalAction)
+        elif name == "xml_brackets":
+            add_setting(parser, DecoderConfig, name, type=brackets, metavar="'< >'")
+        else:
+            add_setting(parser, DecoderConfig, name)
     options.add_max_line_words(parser, "are translated in parts, or refused for an n-best list")
-    add("neural_beam", "candidates of a stack that the neural LMs of the ini score; 0: all")
-    add("buffer", "n-grams that a neural LM scores at a time")
     parser.add_argument(
         "--workers",
-        type=options.positive,
+        type=positive,
         default=1,
         metavar="N",
         help="sentences translated at a time; the result does not depend on it",
@@ -92,41 +70,36 @@ def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]]) -> None:
 
 
 def brackets(text: str) -> tuple[str, str]:
-    from smt_bridge.decoder import xml_input
-
+    """An argument type: what tags begin and end with."""
     try:
         return xml_input.brackets(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights | None" = None) -> "Decoder":
-    """The decoder that the options ask for."""
+def load(
+    args: argparse.Namespace, ini: Ini, nbest: int, distinct: bool, weights: "Weights | None" = None
+) -> "Decoder":
+    """The decoder that the options ask for, of an ini that has been read."""
     from smt_bridge.decoder import system as systems
     from smt_bridge.decoder.cache import Cache
     from smt_bridge.decoder.compiled import HAVE_NUMBA
-    from smt_bridge.decoder.config import DecoderConfig
     from smt_bridge.decoder.decoder import Decoder
 
     lines = args.max_line_words or MAX_LINE_WORDS
     config = settings_of(DecoderConfig, args, max_line_words=lines, nbest=nbest, distinct=distinct)
     config.check()
-    system = systems.load(args.model, not args.no_cache and Cache(args.cache or ""))
-    networks = []
-    if system.neural:
+    system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""))
+    if any(getattr(kind, "needs_torch", False) for kind, _ in system.feature_lines):
         options.set_up_torch("cpu", 1, "mkl")
-        from smt_bridge.decoder import neural
-
-        networks = neural.load(system)
-    decoder = Decoder(system, config, weights, networks)
+    decoder = Decoder(system, config, weights)
     log.info("%s", describe(decoder))
     if not HAVE_NUMBA:
         log.warning(
             "the package numba is not installed: decoding is many times slower; install it with: pip "
-            "install "
-            "'nmt-smt[smt]'"
+            "install 'nmt-smt[smt]'"
         )
-    elif not decoder.compiled:
+    elif decoder.compiled is None:
         log.warning(
             "a binary language model is read word by word: decoding is many times slower; give the ARPA file"
         )
@@ -134,11 +107,11 @@ def load(args: argparse.Namespace, nbest: int, distinct: bool, weights: "Weights
 
 
 def describe(decoder: "Decoder") -> str:
-    table = decoder.system.table
-    search = decoder.settings
+    """The model and the settings of the search, as the log reports them."""
+    table, search = decoder.system.table, decoder.settings
+    features = " ".join(f"{name}({size})" for name, size in decoder.system.sizes.items())
     return (
-        f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, "
-        f"features {' '.join(f'{name}({size})' for name, size in decoder.system.sizes.items())}; "
-        f"stack {search.stack or 'unlimited'}, table limit {search.table_limit or 'none'}, distortion limit "
+        f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, features {features}; stack "
+        f"{search.stack or 'unlimited'}, table limit {search.table_limit or 'none'}, distortion limit "
         f"{search.distortion_limit}"
     )

@@ -23,8 +23,9 @@ from smt_bridge.moses_ini import Ini
 from smt_bridge.weights import Weights
 
 if TYPE_CHECKING:
-    from smt_bridge.decoder.decoder import Decoder, Translation
+    from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.decoder.system import System
+    from smt_bridge.decoder.translation import PhraseTranslation
     from smt_bridge.tuning.loop import Tuning
     from smt_bridge.tuning.pool import Floats
 
@@ -139,7 +140,7 @@ def tune(args: argparse.Namespace, places: Places) -> None:
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
-    decoder = decoder_for(args, sources)
+    decoder = decoder_for(args, moses_ini.read(places.ini), sources)
     tuning = open_tuning(args, places, decoder, [*sources, *(line for text in texts for line in text)])
     start = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
     reason = loop.run(tuning, start, partial(translations, args, decoder, sources), loop.references_of(texts))
@@ -155,11 +156,11 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
-def decoder_for(args: argparse.Namespace, sources: Sequence[str]) -> "Decoder":
+def decoder_for(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "Decoder":
     """The decoder, once every line of the development text is known to be acceptable to it."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
-    decoder = decoding.load(args, args.n_best, True)
+    decoder = decoding.load(args, ini, args.n_best, True)
     for number, line in enumerate(sources, 1):
         decoder.marked(line, f"{args.source}:{number}")  # bad tags, lines that are too long
     return decoder
@@ -209,11 +210,11 @@ def open_tuning(
 
 def translations(
     args: argparse.Namespace, decoder: "Decoder", sources: Sequence[str], weights: Weights
-) -> "Generator[Translation]":
+) -> "Generator[PhraseTranslation]":
     """The development text decoded with other weights."""
     from smt_bridge.decoder.decoder import Decoder
 
-    new = Decoder(decoder.system, decoder.config, weights, decoder.networks)
+    new = Decoder(decoder.system, decoder.config, weights, decoder.features)
     found = new.translate_all(iter(sources), args.workers, args.source)
     with Progress(len(sources), "sentences", args.quiet) as progress, closing(found):
         for translation in found:

@@ -6,15 +6,19 @@ the word goes to the next shorter one and pays its back-off weight. States are c
 n-gram continues, as KenLM does, so that hypotheses which no future word can tell apart recombine.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.lm.arpa import BOS, EOS, LN10, NgramModel
+from smt_bridge.decoder.cache import within
 from smt_bridge.decoder.compiled import njit
 
 BLOCK = 1 << 20  # rows of a compiled call: between two of them signals are obeyed
+Floats = NDArray[np.float64]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
 MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a hash table
 
 
@@ -26,17 +30,84 @@ class Automaton(NamedTuple):
     begin: int  # state after <s>
     end: int  # the word </s>
     root: int
-    keys: NDArray[np.int64]  # hash table: context * V + word
-    values: NDArray[np.int32]  # and the node it leads to
-    log_prob: NDArray[np.float64]  # (S,)
-    backoff: NDArray[np.float64]  # (S + 1,)
-    shorter: NDArray[np.int32]  # (S + 1,) the node of the context without its first word
-    state: NDArray[np.int32]  # (S + 1,) what of a node is remembered
-    most: NDArray[np.float64]  # (V,) no context gives the word more
+    keys: Int64s  # hash table: context * V + word
+    values: Int32s  # and the node it leads to
+    log_prob: Floats  # (S,)
+    backoff: Floats  # (S + 1,)
+    shorter: Int32s  # (S + 1,) the node of the context without its first word
+    state: Int32s  # (S + 1,) what of a node is remembered
+    most: Floats  # (V,) no context gives the word more
+
+
+class CountLM(NamedTuple):
+    """An n-gram model as it is cached: its words, then the fields of Automaton."""
+
+    vocabulary: list[str]
+    words: int
+    unknown: int
+    begin: int
+    end: int
+    root: int
+    keys: Int64s
+    values: Int32s
+    log_prob: Floats
+    backoff: Floats
+    shorter: Int32s
+    state: Int32s
+    most: Floats
+
+    def is_sound(self) -> bool:
+        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
+        nodes = self.root + 1
+        sizes = (
+            len(self.log_prob) == self.root
+            and len(self.backoff) == len(self.shorter) == len(self.state) == nodes
+        )
+        words = (
+            len(self.vocabulary) == len(self.most) == self.words
+            and 0 <= self.unknown < self.words
+            and 0 <= self.end < self.words
+        )
+        table = (
+            len(self.keys) == len(self.values)
+            and len(self.keys).bit_count() == 1
+            and bool((self.keys == -1).any())
+        )
+        return (
+            sizes
+            and words
+            and table
+            and 0 <= self.begin < nodes
+            and all(within(part, nodes) for part in (self.values, self.shorter, self.state))
+        )
+
+    @property
+    def automaton(self) -> Automaton:
+        return Automaton(*self[1:])
+
+
+def silent() -> CountLM:
+    """A language model that gives every word log p = 0, for systems without one."""
+    zero, root = np.zeros(3), np.full(4, 3, np.int32)
+    return CountLM(
+        vocabulary=["<unk>", "<s>", "</s>"],
+        words=3,
+        unknown=0,
+        begin=3,
+        end=2,
+        root=3,
+        keys=np.full(2, -1, np.int64),
+        values=np.zeros(2, np.int32),
+        log_prob=zero,
+        backoff=np.zeros(4),
+        shorter=root,
+        state=root,
+        most=zero,
+    )
 
 
 def build(model: NgramModel) -> Automaton:
-    """The automaton of a model."""
+    """The automaton of an n-gram model."""
     V = len(model.words)
     sizes = [len(level.keys) for level in model.levels]
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -77,18 +148,19 @@ def build(model: NgramModel) -> Automaton:
         most[:] = 0.0  # a weight above 1: no n-gram's probability bounds it
     begin = model.ids[BOS]
     return Automaton(
-        V, model.unknown, int(state[begin]), model.ids[EOS], root, table, content, log_prob, backoff,
-        shorter.astype(np.int32), state.astype(np.int32), most,
+        words=V, unknown=model.unknown, begin=int(state[begin]), end=model.ids[EOS], root=root,
+        keys=table, values=content, log_prob=log_prob, backoff=backoff,
+        shorter=shorter.astype(np.int32), state=state.astype(np.int32), most=most,
     )  # fmt: skip
 
 
 def child(
     model: NgramModel,
-    offset: NDArray[np.int64],
-    shorter: NDArray[np.int64],
-    context: NDArray[np.int64],
-    word: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    offset: Int64s,
+    shorter: Int64s,
+    context: Int64s,
+    word: Int64s,
+) -> Int64s:
     """The node of context + word, or of the longest suffix of that which is there: (M,), (M,) -> (M,)"""
     V, root = len(model.words), int(offset[-1])
     found = np.full(len(word), -1, np.int64)
@@ -111,7 +183,9 @@ def child(
 
 
 @njit
-def fill(table: Any, content: Any, keys: Any, values: Any) -> None:
+def fill(table: Int64s, content: Int32s, keys: Int64s,
+values: Int32s) -> None:  # fmt: skip
+    """Enter keys and their values into a hash table."""
     mask = len(table) - 1
     for i in range(len(keys)):
         place = ((keys[i] * MIX) >> np.int64(20)) & mask
@@ -122,7 +196,7 @@ def fill(table: Any, content: Any, keys: Any, values: Any) -> None:
 
 
 @njit
-def step(lm: Any, state: int, word: int) -> Any:
+def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
     """log p of a word in a state, natural, and the state after it."""
     total = 0.0
     mask = len(lm.keys) - 1
@@ -141,7 +215,7 @@ def step(lm: Any, state: int, word: int) -> Any:
     return total + lm.log_prob[word], lm.state[word]
 
 
-def phrase_scores(lm: Any, ids: Any, starts: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def phrase_scores(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
     """log p of phrases without context, and an upper bound of what any context makes of it: words
     ids[starts[i] : starts[i + 1]] -> (N,), (N,)"""
     parts = [
@@ -151,7 +225,7 @@ def phrase_scores(lm: Any, ids: Any, starts: Any) -> tuple[NDArray[np.float64], 
 
 
 @njit
-def scores_of(lm: Any, ids: Any, starts: Any) -> Any:
+def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
     """As phrase_scores, of one block."""
     count = len(starts) - 1
     score, bound = np.zeros(count), np.zeros(count)
@@ -165,7 +239,7 @@ def scores_of(lm: Any, ids: Any, starts: Any) -> Any:
 
 
 @njit
-def sentence_score(lm: Any, ids: Any, complete: bool = True) -> float:
+def sentence_score(lm: Automaton, ids: Int32s, complete: bool = True) -> float:
     """log p of a sentence from <s> to </s>, natural; without </s> where it is not `complete`."""
     state, total = lm.begin, 0.0
     for i in range(len(ids)):

@@ -1,11 +1,12 @@
-"""What loading a table or a language model made of text, kept for the next time: one file each in a cache
+"""What loading a table or a language model made of its text, kept for the next time: one file each in a cache
 folder of the user.
 
     Cache().keep(["phrase-table.gz"], make, Table)     # make(), or what an earlier call made of the same file
 
-A file is called KEY.CHECKSUM.npz: KEY tells what it was made from (paths, sizes, times, format), CHECKSUM is
-that of its content. It gets this name when it is whole, so processes that fill the cache at once never mix,
-and a damaged file is made again. The folder has a limit; what was not used for the longest time goes first.
+A file is called KEY.CHECKSUM.npz: KEY stands for what it was made from (paths, sizes, times, format),
+CHECKSUM is that of its content. It gets this name once it is complete, so processes that fill the cache at
+the same time never mix, and a damaged file is made again. The folder has a size limit; the least recently
+used file goes first.
 """
 
 import hashlib
@@ -13,20 +14,21 @@ import json
 import logging
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt import manifest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.locks import locked
 from nmt.numbers import real
 
-log = logging.getLogger("nmt.decode")
+log = logging.getLogger(__name__)
 
 FORMAT = 2
 FOLDER, LIMIT = "NMT_CACHE", "NMT_CACHE_GB"  # environment variables
@@ -40,6 +42,9 @@ class Kept(Protocol):
     def is_sound(self) -> bool:
         """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
         ...
+
+
+K = TypeVar("K", bound=Kept)
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def default_folder() -> Path:
 
 
 def default_limit() -> int:
-    """Bytes. ConfigError for a value of $NMT_CACHE_GB that is no number."""
+    """Bytes. ConfigError where $NMT_CACHE_GB is not a number."""
     text = os.environ.get(LIMIT) or f"{DEFAULT_GB:g}"
     try:
         gigabytes = real(text)
@@ -93,12 +98,14 @@ def default_limit() -> int:
 
 
 class Cache:
+    """The cache folder. Several processes may share it."""
+
     def __init__(self, folder: str | Path = "", limit: int | None = None) -> None:
         """`folder`: instead of the user's; `limit`: bytes, instead of the user's."""
         self.folder = Path(folder) if folder else default_folder()
         self.limit = default_limit() if limit is None else limit
 
-    def keep(self, sources: Sequence[str], make: Callable[[], Any], kind: type) -> Any:
+    def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:
         """`make()`, or what an earlier call made of the same sources."""
         stamp = stamp_of(sources, kind)
         key = hashlib.sha256(stamp).hexdigest()[:24]
@@ -131,9 +138,8 @@ class Cache:
                 status = path.stat()
                 yield Entry(path, status.st_size, status.st_mtime)
 
-    def store(self, key: str, stamp: bytes, made: Any) -> None:
-        """Write beside, then rename, then make room. UserError when another process stores something right
-        now."""
+    def store(self, key: str, stamp: bytes, made: Kept) -> None:
+        """Write beside, then rename, then make room. UserError while another process stores something."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}.part"
@@ -152,11 +158,12 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove what a killed process left; the lock says that nobody is writing it."""
+        """Remove what a killed process left; the lock guarantees that nobody is writing it."""
         for left in self.folder.glob("*.part"):
             left.unlink(missing_ok=True)
 
     def trim(self) -> None:
+        """Remove the least recently used files beyond the limit."""
         total = 0
         for entry in self.entries():
             total += entry.size
@@ -175,23 +182,24 @@ class Cache:
         return found
 
 
-def stamp_of(sources: Sequence[str], kind: type) -> bytes:
-    """What a file of the cache was made from."""
+def stamp_of(sources: Sequence[str], kind: type[Kept]) -> bytes:
+    """What a file of the cache is made from, as text."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
-    told = {
+    made_from = {
         "format": FORMAT,
         "kind": kind.__name__,
         "parts": parts_of(kind),
         "sources": [[path, state.st_size, state.st_mtime_ns] for path, state in states],
     }
-    return json.dumps(told).encode()
+    return json.dumps(made_from).encode()
 
 
-def parts_of(kind: type) -> list[str]:
-    return list(getattr(kind, "_fields", ())) or [field.name for field in fields(kind)]
+def parts_of(kind: type[Kept]) -> list[str]:
+    """The names of the fields of a dataclass or NamedTuple."""
+    return list(kind.__annotations__)
 
 
-def arrays(made: Any) -> dict[str, Any]:
+def arrays(made: Kept) -> dict[str, "NDArray[np.generic] | int"]:
     """Everything as arrays; texts, in which no line ends, as the bytes of lines."""
     values = {name: getattr(made, name) for name in parts_of(type(made))}
     return {
@@ -199,17 +207,18 @@ def arrays(made: Any) -> dict[str, Any]:
     }
 
 
-def lines(texts: Any) -> Any:
+def lines(texts: Iterable[str | bytes]) -> NDArray[np.uint8]:
+    """Texts as the bytes of lines."""
     content = b"".join((text if isinstance(text, bytes) else text.encode()) + b"\n" for text in texts)
     return np.frombuffer(content, np.uint8)
 
 
-def load(path: Path, kind: type) -> Any:
-    """What was stored. DataError and others, see DAMAGED, when it is not what was written."""
+def load(path: Path, kind: type[K]) -> K:
+    """What was stored. DataError and others, see DAMAGED, for a file that was changed since."""
     if manifest.digest(path) != path.name.split(".")[1]:
         raise DataError(f"{path}: damaged")
     types = kind.__annotations__
-    content: dict[str, Any] = {}
+    content: dict[str, object] = {}
     with np.load(path, allow_pickle=False) as held:
         for name in parts_of(kind):
             value = held[name]
@@ -226,11 +235,11 @@ def load(path: Path, kind: type) -> Any:
     return found
 
 
-def are_cuts(cut: Any, total: int) -> bool:
-    """0, then never falling, up to the length of what is cut?"""
-    return len(cut) > 0 and cut[0] == 0 and cut[-1] == total and not (np.diff(cut) < 0).any()
+def are_cuts(cut: NDArray[np.integer], total: int) -> bool:
+    """0, then non-decreasing, up to the length of what is cut?"""
+    return bool(len(cut) and cut[0] == 0 and cut[-1] == total and not (np.diff(cut) < 0).any())
 
 
-def within(indices: Any, size: int) -> bool:
+def within(indices: NDArray[np.integer], size: int) -> bool:
     """0 <= every index < size?"""
     return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)

@@ -1,4 +1,4 @@
-"""numba where it is installed. Without it nothing is compiled, and the decoder takes its plain twin."""
+"""numba where it is installed. Without it nothing is compiled, and the decoder uses plain search."""
 
 import hashlib
 import os
@@ -6,20 +6,23 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from nmt import signals
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def cache_folder() -> Path:
     """Where compiled code is kept: a folder for each state of all sources that are compiled.
 
-    numba itself looks at the file of a function only, not at those it calls: after an update of one file
-    alone it would run old code.
+    numba itself looks at the file of a function only, not at those of the functions it calls: after an update
+    of one file alone it would run old code.
     """
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted([*here.glob("*.py"), *(here.parent / "extraction").glob("*.py")]):
+    for path in sorted([*here.rglob("*.py"), *(here.parent / "extraction").glob("*.py")]):
         digest.update(path.read_bytes())
     return here / "__pycache__" / f"numba-{digest.hexdigest()[:16]}"
 
@@ -47,8 +50,8 @@ class Stopped(Exception):
 
 
 def go_on(stop: threading.Event | None) -> None:
-    """Between two calls of compiled code, none of which takes long: here Python sees signals, and other
-    threads can end this one."""
+    """Called between two calls of compiled code, none of which takes long: here Python sees signals, and
+    another thread can end this one by `stop`, which raises Stopped."""
     if stop is not None and stop.is_set():
         raise Stopped
 
@@ -65,11 +68,13 @@ try:
             if old != folder:
                 shutil.rmtree(old, ignore_errors=True)
 
-    def njit(function: Callable[..., Any]) -> Any:
-        """Compiled once per machine and version, and run without the interpreter's lock."""
-        return Compiled(numba.njit(nogil=True, cache=True)(function))
 except ImportError:
     HAVE_NUMBA = False
 
-    def njit(function: Callable[..., Any]) -> Any:
+
+def njit(function: Callable[P, R]) -> Callable[P, R]:
+    """The function compiled, once per machine and version, to run without the interpreter's lock. Without
+    numba the function itself."""
+    if not HAVE_NUMBA:
         return function
+    return cast(Callable[P, R], Compiled(numba.njit(nogil=True, cache=True)(function)))

@@ -1,12 +1,13 @@
 """What a decoder does, whatever model it has. The defaults are Moses'."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from nmt import settings
 from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError
-from nmt.settings import choice, number
+from nmt.settings import HELP, choice, number, setting
 
 WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 
@@ -15,34 +16,46 @@ WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 class SearchSettings:
     """The search as a moses.ini can set it."""
 
-    stack: int = number(200, least=0)  # hypotheses kept for each number of translated words; 0: all
-    table_limit: int = number(20, least=0)  # best options of a source phrase; 0: all
-    distortion_limit: int = number(-1, least=-1)  # of a jump, in words; -1: none
+    stack: int = number(200, least=0, help="hypotheses kept for each number of translated words; 0: all")
+    table_limit: int = number(20, least=0, help="best options of a source phrase; 0: all")
+    distortion_limit: int = number(-1, least=-1, help="longest jump in words; -1: any")
     beam_threshold: float = number(
-        1e-5, least=0, most=1
-    )  # hypotheses of less than this share of the best one's probability are dropped
-    max_phrase_length: int = number(20, least=1)  # source words of an option
-    max_options: int = number(5000, least=0)  # of a source phrase, whatever the table limit; 0: any number
+        1e-5, least=0, most=1, help="drop hypotheses with less than this share of the best one's probability"
+    )
+    max_phrase_length: int = number(20, least=1, help="source words of an option")
+    max_options: int = number(
+        5000, least=0, help="options of a source phrase, whatever the table limit; 0: any number"
+    )
     nbest_factor: int = number(
-        20, least=0
-    )  # at most this many derivations looked at for each distinct one listed; 0: as Moses, 1000
-    early_distortion_cost: bool = False  # pay for a jump when it leaves a gap (Moore and Quirk 2007)
-    drop_unknown: bool = False  # leave unknown words out, but for those with digits
-    mark_unknown: bool = False  # write them between prefix and suffix
-    unknown_prefix: str = "UNK"
-    unknown_suffix: str = ""
+        20, least=0, help="derivations examined, at most, for each distinct one listed; 0: as in Moses, 1000"
+    )
+    early_distortion_cost: bool = setting(
+        False, help="charge for a jump when it leaves a gap (Moore and Quirk 2007)"
+    )
+    drop_unknown: bool = setting(False, help="leave unknown words out, except those with digits")
+    mark_unknown: bool = setting(False, help="put UNK, or what the ini has for it, before unknown words")
+    unknown_prefix: str = setting("UNK", help="written before unknown words that are marked")
+    unknown_suffix: str = setting("", help="written after them")
     xml_input: str = choice(
-        "pass-through", "exclusive", "inclusive", "constraint", "ignore"
-    )  # what tags in the input do, see xml_input.py
-    xml_brackets: tuple[str, str] = ("<", ">")  # of tags
+        "pass-through",
+        "exclusive",
+        "inclusive",
+        "constraint",
+        "ignore",
+        help="what tags in the input do, as in Moses",
+    )
+    xml_brackets: tuple[str, str] = setting(("<", ">"), help="what encloses tags")
 
 
-BY_NAME = {item.name: item for item in fields(SearchSettings)}
+BY_NAME: dict[str, "Field[object]"] = {item.name: item for item in fields(SearchSettings)}
 
 
 def given(name: str) -> Any:
-    """A value of SearchSettings that wins over the ini's; None: the ini's, or Moses' default."""
-    return field(default=None, metadata=BY_NAME[name].metadata)
+    """A value of SearchSettings that takes precedence over the ini's; None: the ini's, or Moses' default."""
+    item = BY_NAME[name]
+    words = " ".join(item.default) if isinstance(item.default, tuple) else str(item.default).lower()
+    text = f"{item.metadata[HELP]}; default: the ini's, or {words}"
+    return field(default=None, metadata={**item.metadata, HELP: text})
 
 
 @dataclass(frozen=True)
@@ -55,18 +68,20 @@ class DecoderConfig:
     beam_threshold: float | None = given("beam_threshold")
     max_phrase_length: int | None = given("max_phrase_length")
     nbest_factor: int | None = given("nbest_factor")
-    early_distortion_cost: bool | None = None
-    drop_unknown: bool | None = None
-    mark_unknown: bool | None = None
+    early_distortion_cost: bool | None = given("early_distortion_cost")
+    drop_unknown: bool | None = given("drop_unknown")
+    mark_unknown: bool | None = given("mark_unknown")
     xml_input: str | None = given("xml_input")
-    xml_brackets: tuple[str, str] | None = None
+    xml_brackets: tuple[str, str] | None = given("xml_brackets")
     max_line_words: int = number(
-        MAX_LINE_WORDS, least=1
-    )  # longer lines are translated in parts, or refused for an n-best list
-    nbest: int = number(0, least=0)  # translations listed; 0: only the best
-    distinct: bool = False  # of different texts
-    neural_beam: int = number(500, least=0)  # candidates of a stack that neural language models score; 0: all
-    buffer: int = number(8192, least=1)  # n-grams scored by them at a time
+        MAX_LINE_WORDS, least=1, help="longer lines are translated in parts, or refused for an n-best list"
+    )
+    nbest: int = number(0, least=0, help="derivations listed; 0: only the best")
+    distinct: bool = setting(False, help="list different texts only")
+    neural_beam: int = number(
+        500, least=0, help="candidates of a stack that neural features of the ini score; 0: all"
+    )
+    buffer: int = number(8192, least=1, help="n-grams that a neural LM scores at a time")
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
@@ -75,7 +90,7 @@ class DecoderConfig:
             raise ConfigError(f"--{name.replace('_', '-')}:{wrong}")
 
 
-def search_settings(config: DecoderConfig, ini: dict[str, Any]) -> SearchSettings:
+def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchSettings:
     """What is asked for, else what the ini says, else what Moses does."""
     asked = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
-    return SearchSettings(**{**ini, **asked})
+    return replace(SearchSettings(), **{**ini, **asked})

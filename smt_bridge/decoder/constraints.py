@@ -1,12 +1,11 @@
-"""Limits of reordering that an input line sets: walls, and zones that are translated to their end once they
-are entered.
+"""Limits of reordering that an input line sets: walls, and zones that must be finished once entered.
 
 The rules are those of Moses' ReorderingConstraint. They ask only which words are translated, not in which
 order.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ NO_ZONE = -1
 class Constraints(NamedTuple):
     """Of a sentence of n words with Z zones; empty arrays where nothing is constrained."""
 
-    wall: NDArray[np.bool_]  # (n,) a wall behind a word
+    wall: NDArray[np.bool_]  # (n,) a wall after a word
     local: NDArray[np.int32]  # (n,) the zone that a wall inside one belongs to
     zones: NDArray[np.int32]  # (Z, 2) first and last word
 
@@ -33,7 +32,7 @@ def none() -> Constraints:
 
 
 def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int]]) -> Constraints:
-    """A wall inside a zone, other than behind its last word, is a matter of the innermost zone alone."""
+    """A wall inside a zone, other than after its last word, concerns the innermost zone alone."""
     if not walls and not zones:
         words = 0
     wall, local = np.zeros(words, np.bool_), np.full(words, NO_ZONE, np.int32)
@@ -48,15 +47,15 @@ def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int
 
 
 @njit
-def covered(gap: int, mask: Any, word: int) -> bool:
+def covered(gap: int, mask: np.uint64, word: int) -> bool:
     """Is a word translated? `gap` is the first that is not, `mask` has a bit for each word from there on."""
     if word < gap:
         return True
-    return word - gap < 64 and (mask >> np.uint64(word - gap)) & np.uint64(1) != np.uint64(0)
+    return word - gap < 64 and bool((mask >> np.uint64(word - gap)) & np.uint64(1) != np.uint64(0))
 
 
 @njit
-def permits(C: Any, gap: int, mask: Any, begin: int, last: int, limit: int) -> bool:
+def permits(C: Constraints, gap: int, mask: np.uint64, begin: int, last: int, limit: int) -> bool:
     """May a span be translated next? `limit` is that of distortion."""
     if begin != gap:
         for word in range(gap, last):

@@ -1,19 +1,29 @@
-"""The best derivations of a searched sentence, best first: exact, since the forward scores are what
-best-first search needs to know."""
+"""The best derivations of a searched sentence, best first. They are exact: best-first search is guided by the
+forward scores."""
 
 import heapq
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from smt_bridge.decoder.arrays import Floats, Int32s, SearchParameters, State
 from smt_bridge.decoder.compiled import njit
-from smt_bridge.decoder.search import select
+from smt_bridge.decoder.stacks import select
 
 BASE = np.uint64(1099511628211)  # of the hash by which texts are told apart
+SPREAD = np.uint64(11400714819323198485)
+
+
+class Listing(NamedTuple):
+    """Which derivations an n-best list has."""
+
+    nbest: int  # 0: only the best
+    distinct: bool  # of different texts
+    factor: int  # with `distinct`: derivations looked at, at most, for each one listed
 
 
 @njit
-def best_option_path(S: Any, hypothesis: int) -> Any:
+def best_option_path(S: State, hypothesis: int) -> Int32s:
     """The options of the best way to a hypothesis, first to last."""
     length, here = 0, hypothesis
     while here > 0:
@@ -29,111 +39,103 @@ def best_option_path(S: Any, hypothesis: int) -> Any:
 
 
 @njit
-def derivations(
-    S: Any, limits: Any, count: int, distinct: bool, factor: int, start: Any, length: Any, text: Any
-) -> Any:
-    """Up to `count` derivations: their options, one after the other; where each ends; their totals.
+def sort_ways(S: State, hypothesis: int, scores: list[float], edges: list[int]) -> None:
+    """Append the ways to a hypothesis, best first: the score before the last option and its edge."""
+    count = 0
+    edge = S.edge[hypothesis]
+    while edge >= 0:
+        count += 1
+        edge = S.edge_next[edge]
+    found, numbers = np.empty(count), np.empty(count, np.int64)
+    edge = S.edge[hypothesis]
+    for i in range(count):
+        found[count - 1 - i] = S.score[S.edge_parent[edge]] + S.edge_score[edge]
+        numbers[count - 1 - i] = edge
+        edge = S.edge_next[edge]
+    order = np.argsort(-found, kind="mergesort")
+    for i in range(count):
+        scores.append(found[order[i]])
+        edges.append(numbers[order[i]])
+
+
+@njit
+def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
+    """The hash of a text of `size` words when others are put before it."""
+    power = np.uint64(1)
+    for _ in range(size):
+        power *= BASE
+    for i in range(len(words) - 1, -1, -1):
+        digest += power * (np.uint64(words[i]) + np.uint64(1)) * SPREAD
+        power *= BASE
+    return digest
+
+
+@njit
+def options_from(option: list[int], after: list[int], node: int) -> Int32s:
+    """The options of a node and of those after it."""
+    size, walk = 0, node
+    while after[walk] >= 0:
+        size += 1
+        walk = after[walk]
+    found, walk = np.empty(size, np.int32), node
+    for i in range(size):
+        found[i] = option[walk]
+        walk = after[walk]
+    return found
+
+
+@njit
+def derivations(S: State, parameters: SearchParameters, count: int, distinct: bool, factor: int,
+start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # fmt: skip
+    """Up to `count` derivations, at least one: the options of each, and their totals.
 
     `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: one for each text,
-    of the first
-    count x factor derivations.
+    out of the first count x factor derivations.
     """
-    finals = select(S, limits, limits.words)
-    # a node: a hypothesis, and the options from there to the end of the sentence
-    hypothesis, option, after = [np.int64(-1)], [np.int64(-1)], [np.int64(-1)]
-    tail, size, digest = [0.0], [np.int64(0)], [np.uint64(0)]
-    ways = [0.0]  # sorted ways into hypotheses: score before the way, edge
-    ways.clear()
-    way_edge = [np.int64(0)]
-    way_edge.clear()
-    first_way = np.full(S.counters[0], -1, np.int64)
-    last_way = np.zeros(S.counters[0], np.int64)
-    heap = [
-        (0.0, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
-    ]  # -score, age, hypothesis, its next way (-1: complete), node after it
-    heap.clear()
-    age = np.int64(0)
-    for final in finals:
-        heapq.heappush(heap, (-S.score[final], age, np.int64(final), np.int64(0), np.int64(0)))
+    # A node: an option, the node after it, and of the text from there on edge scores, words, and hash.
+    option, after = [-1], [-1]
+    tail, size, digest = [0.0], [0], [np.uint64(0)]
+    ways, way_edge = [0.0], [0]  # sorted ways into hypotheses, from first_way to last_way
+    first_way, last_way = np.full(S.counters[0], -1, np.int64), np.zeros(S.counters[0], np.int64)
+    heap = [(0.0, 0, 0, 0, 0)]
+    heap.clear()  # -score, age, hypothesis, the next of its ways, node after it
+    age = 0
+    for final in select(S, parameters, parameters.words):
+        heapq.heappush(heap, (-S.score[final], age, int(np.int64(final)), 0, 0))
         age += 1
     seen = {np.uint64(0)}
     seen.clear()
-    chosen = np.empty(64, np.int32)
-    used = 0
-    ends = np.zeros(count, np.int64)
-    totals = np.zeros(count)
-    found, looked = 0, 0
-    while len(heap) > 0 and found < count:
+    chosen, totals = [np.empty(0, np.int32)], np.zeros(count)
+    chosen.clear()
+    looked = 0
+    while len(heap) > 0 and len(chosen) < count:
         negative, _, here, way, node = heapq.heappop(heap)
         if here == 0:
             looked += 1
-            new = True
-            if distinct:
-                if looked > count * factor:
-                    break
-                new = digest[node] not in seen
+            if distinct and looked > count * factor:
+                break
+            if not distinct or digest[node] not in seen:
                 seen.add(digest[node])
-            if new:
-                walk = node
-                while after[walk] >= 0:
-                    if used == len(chosen):
-                        chosen = np.concatenate((chosen, np.empty(len(chosen), np.int32)))
-                    chosen[used] = option[walk]
-                    used += 1
-                    walk = after[walk]
-                ends[found] = used
-                totals[found] = -negative
-                found += 1
+                totals[len(chosen)] = -negative
+                chosen.append(options_from(option, after, node))
             continue
-        if first_way[here] < 0:  # sort the ways into this hypothesis
-            edges = 0
-            edge = S.edge[here]
-            while edge >= 0:
-                edges += 1
-                edge = S.edge_next[edge]
-            scores, numbers = np.empty(edges), np.empty(edges, np.int64)
-            edge = S.edge[here]
-            for i in range(edges):
-                scores[edges - 1 - i] = S.score[S.edge_parent[edge]] + S.edge_score[edge]
-                numbers[edges - 1 - i] = edge
-                edge = S.edge_next[edge]
-            order = np.argsort(-scores, kind="mergesort")
+        if first_way[here] < 0:
             first_way[here] = len(ways)
-            for i in range(edges):
-                ways.append(scores[order[i]])
-                way_edge.append(numbers[order[i]])
+            sort_ways(S, here, ways, way_edge)
             last_way[here] = len(ways)
         place = first_way[here] + way
         if place + 1 < last_way[here]:
             heapq.heappush(heap, (-(ways[place + 1] + tail[node]), age, here, way + 1, node))
             age += 1
         edge = way_edge[place]
-        chosen_option = S.edge_option[edge]
-        power, mixed = np.uint64(1), digest[node]
-        for _ in range(size[node]):
-            power *= BASE
-        for i in range(length[chosen_option] - 1, -1, -1):
-            mixed += (
-                power
-                * (np.uint64(text[start[chosen_option] + i]) + np.uint64(1))
-                * np.uint64(11400714819323198485)
-            )
-            power *= BASE
-        hypothesis.append(np.int64(here))
-        option.append(np.int64(chosen_option))
-        after.append(np.int64(node))
+        last = S.edge_option[edge]
+        words = text[start[last] : start[last] + length[last]]
+        option.append(int(np.int64(last)))
+        after.append(node)
         tail.append(tail[node] + S.edge_score[edge])
-        size.append(size[node] + np.int64(length[chosen_option]))
-        digest.append(mixed)
-        heapq.heappush(
-            heap,
-            (
-                -(ways[place] + tail[node]),
-                age,
-                np.int64(S.edge_parent[edge]),
-                np.int64(0),
-                np.int64(len(option) - 1),
-            ),
-        )
+        size.append(size[node] + len(words))
+        digest.append(digest_before(digest[node], size[node], words))
+        parent = int(np.int64(S.edge_parent[edge]))
+        heapq.heappush(heap, (-(ways[place] + tail[node]), age, parent, 0, len(option) - 1))
         age += 1
-    return chosen[:used], ends[:found], totals[:found]
+    return chosen, totals[: len(chosen)]

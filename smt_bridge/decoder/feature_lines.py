@@ -4,22 +4,22 @@ Every argument is honored as Moses does, or changes no result, or is refused wit
 """
 
 import math
+from collections.abc import Set
 
 from nmt.errors import ConfigError
 from nmt.numbers import count, real, shown
 from smt_bridge import moses_ini
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.sections import truth
 from smt_bridge.moses_ini import FALSE, FeatureLine, Ini
 from smt_bridge.weights import Weights
 
 TABLES = ("PhraseDictionaryMemory",)
 LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # whatever reads ARPA
-NEURAL = "CSLM"  # ours: CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
 REORDERING = "LexicalReordering"
 UNKNOWN = "UnknownWordPenalty"
 PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
-STATEFUL = (REORDERING, "Distortion", *LANGUAGE_MODELS, NEURAL)  # these stand first in n-best lists
-KNOWN = (*TABLES, *LANGUAGE_MODELS, NEURAL, REORDERING, *PENALTIES)
+STATEFUL = (REORDERING, "Distortion", *LANGUAGE_MODELS)  # these come first in n-best lists
 
 EVERY = {"name", "num-features"}
 COMMON = {
@@ -35,7 +35,6 @@ ARGUMENTS = {
     "PhraseDictionaryMemory": {*COMMON, "path", "input-factor", "output-factor", "table-limit", "cache-size"},
     REORDERING: {*EVERY, "path", "input-factor", "output-factor", "type", "default-scores"},
     "KENLM": {*LM, "lazyken", "load"}, "SRILM": LM, "IRSTLM": LM,
-    NEURAL: {*COMMON, "factor", "path", "normalized"},
     "PhrasePenalty": {*COMMON, "per-dictionary"},
 }  # fmt: skip
 TEXT_TABLE = "give the text table that it was made from as PhraseDictionaryMemory"
@@ -47,13 +46,28 @@ ADVICE = {
     "PhraseDictionaryGroup": COMBINED,
 }  # fmt: skip
 FACTORS = ("factor", "input-factor", "output-factor")
-ONLY = {
-    "per-dictionary": FALSE,
-    "require-sorting-after-source-context": FALSE,
-}  # values that ask for the engine's own way
+# values that ask for the engine's own way
+ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}
 # Parts of a reordering type. Moses treats word-based and phrase-based models alike, and -allff is its
 # default.
 NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
+
+
+def known() -> tuple[str, ...]:
+    """The features that the engine has, those of plugins included."""
+    return (*TABLES, *LANGUAGE_MODELS, *SEARCH_FEATURES, REORDERING, *PENALTIES)
+
+
+def stateful(kind: str) -> bool:
+    """Does a feature look at what was translated before?"""
+    return kind in STATEFUL or (kind in SEARCH_FEATURES and hasattr(SEARCH_FEATURES[kind], "start"))
+
+
+def arguments(kind: str) -> Set[str]:
+    """What a feature's line may say."""
+    if kind in SEARCH_FEATURES:
+        return COMMON | SEARCH_FEATURES[kind].arguments
+    return ARGUMENTS.get(kind, COMMON)
 
 
 def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
@@ -61,17 +75,16 @@ def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
 
 
 def check(ini: Ini) -> dict[str, list[FeatureLine]]:
-    """The features by kind. ConfigError for a feature or an argument that the engine does not have, or not
-    like this."""
+    """The features by kind. ConfigError for a feature or an argument that the engine does not have."""
     found: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
-        if line.kind not in KNOWN:
+        if line.kind not in known():
             advice = ADVICE.get(line.kind, "remove the line, or decode with Moses")
             raise refused(
                 ini,
                 line,
-                f"the embedded engine has no feature {line.kind}; it has {', '.join(KNOWN)}; {advice}",
+                f"the embedded engine has no feature {line.kind}; it has {', '.join(known())}; {advice}",
             )
         if line.name in names:
             raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")
@@ -92,8 +105,8 @@ def check(ini: Ini) -> dict[str, list[FeatureLine]]:
 
 
 def check_arguments(ini: Ini, line: FeatureLine) -> None:
-    """ConfigError for an argument that the feature does not have, and for a value that is none."""
-    allowed = ARGUMENTS.get(line.kind, COMMON)
+    """ConfigError for an argument that the feature does not have, and for a value out of range."""
+    allowed = arguments(line.kind)
     for key, value in line.options.items():
         if key not in allowed:
             hint = "sparse features are not supported; " if key.startswith("sparse-") else ""
@@ -126,14 +139,13 @@ def check_arguments(ini: Ini, line: FeatureLine) -> None:
         raise refused(
             ini,
             line,
-            (
-                f"num-features={line.options['num-features']}, "
-                f"but Moses gives this language model {scores}; 2 "
-                "go with oov-feature=1"
-            ),
+            f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; 2 "
+            "go with oov-feature=1",
         )
-    if line.kind in (*PENALTIES, NEURAL) and line.scores != 1:
-        raise refused(ini, line, f"num-features={line.scores}: {line.kind} has one score")
+    scores = SEARCH_FEATURES[line.kind].scores if line.kind in SEARCH_FEATURES else 1
+    if line.kind in (*PENALTIES, *SEARCH_FEATURES) and line.scores != scores:
+        has = "one score" if scores == 1 else f"{scores} scores"
+        raise refused(ini, line, f"num-features={line.scores}: {line.kind} has {has}")
 
 
 def number(ini: Ini, line: FeatureLine, key: str) -> int:
@@ -158,11 +170,8 @@ def check_reordering(ini: Ini, line: FeatureLine) -> None:
         raise refused(
             ini,
             line,
-            (
-                "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind "
-                "it "
-                "-allff) with num-features=6 only"
-            ),
+            "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind it "
+            "-allff) with num-features=6 only",
         )
     default_reordering(ini, line)
 
@@ -180,11 +189,8 @@ def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
         raise refused(
             ini,
             line,
-            (
-                f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, "
-                "with "
-                "commas"
-            ),
+            f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, with "
+            "commas",
         )
     return [math.log(value) for value in values]
 
@@ -201,10 +207,8 @@ def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
         raise refused(
             ini,
             line,
-            (
-                f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or "
-                "remove it"
-            ),
+            f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or "
+            "remove it",
         )
     try:
         chosen = [truth(word) for word in words]
@@ -220,7 +224,7 @@ def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
 def printed(ini: Ini) -> dict[str, list[int]]:
     """The scores of each feature that n-best lists print, in their order: stateful features first, else as in
     the ini."""
-    ordered = sorted(ini.features, key=lambda line: line.kind not in STATEFUL)  # stable
+    ordered = sorted(ini.features, key=lambda line: not stateful(line.kind))  # stable
     found = {line.name: tuneable(ini, line) for line in ordered}
     return {name: scores for name, scores in found.items() if scores}
 

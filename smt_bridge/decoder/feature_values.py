@@ -1,32 +1,35 @@
-"""Feature values of derivations from the places of their phrases; natural logarithms.
+"""Feature values of derivations, recomputed from their phrases; natural logarithms.
 
-`Phrases` are those of N derivations, one after the other: P in all.
+`Phrases` are those of N derivations, one derivation after the other: P in all.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.search import DISCONTINUOUS, MONOTONE, SWAP, Floats, early_distortion
-from smt_bridge.decoder.sentence import Sentence
-
-Int64s = NDArray[np.int64]
+from smt_bridge.decoder.arrays import DISCONTINUOUS, MONOTONE, SWAP, Floats, Int32s, Int64s
+from smt_bridge.decoder.coverage import early_distortion
+from smt_bridge.decoder.feature_lines import UNKNOWN
+from smt_bridge.decoder.features.protocol import checked, of_derivations
+from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.options import OptionBuilder
+from smt_bridge.decoder.sentence import UNKNOWN_WORD, Sentence
 
 
 class Phrases(NamedTuple):
     option: Int64s  # (P,)
     owner: Int64s  # (P,) number of the derivation
     first: NDArray[np.bool_]  # (P,) is it the first of its derivation?
-    begin: NDArray[np.int32]  # (P,) source words
-    last: NDArray[np.int32]
-    before_begin: NDArray[np.int32]  # (P,) of the phrase before; -2 and -1 where there is none
-    before_last: NDArray[np.int32]
+    begin: Int32s  # (P,) source words
+    last: Int32s
+    before_begin: Int32s  # (P,) of the previous phrase; -2 and -1 where there is none
+    before_last: Int32s
 
 
-def phrases(sentence: Sentence, paths: Sequence[Any]) -> Phrases:
-    """The phrases of derivations, which have one at least."""
+def phrases(sentence: Sentence, paths: Sequence[Int32s]) -> Phrases:
+    """The phrases of derivations, which have at least one."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
     first = np.zeros(len(option), bool)
@@ -35,11 +38,17 @@ def phrases(sentence: Sentence, paths: Sequence[Any]) -> Phrases:
     before_begin, before_last = np.roll(begin, 1), np.roll(last, 1)
     before_begin[first], before_last[first] = -2, -1
     return Phrases(
-        option, np.repeat(np.arange(len(paths)), sizes), first, begin, last, before_begin, before_last
+        option=option,
+        owner=np.repeat(np.arange(len(paths)), sizes),
+        first=first,
+        begin=begin,
+        last=last,
+        before_begin=before_begin,
+        before_last=before_last,
     )
 
 
-def sums(values: Any, owner: Any, count: int) -> Floats:
+def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
     """Rows added up by owner: (P, K) -> (count, K)"""
     total = np.zeros((count, values.shape[1]))
     np.add.at(total, owner, values)
@@ -49,9 +58,11 @@ def sums(values: Any, owner: Any, count: int) -> Floats:
 def distortions(phrases: Phrases, early: bool) -> Floats:
     """The value of Distortion for each phrase: (P, 1)"""
     if not early:
-        return -np.abs(phrases.begin - phrases.before_last - 1)[:, None].astype(np.float64)
+        jumps: Floats = -np.abs(phrases.begin - phrases.before_last - 1).astype(np.float64)
+        return jumps[:, None]
     values = np.zeros((len(phrases.option), 1))
     covered: set[int] = set()
+    gap = 0
     for place, (begin, last) in enumerate(zip(phrases.begin.tolist(), phrases.last.tolist(), strict=True)):
         if phrases.first[place]:
             covered, gap = set(), 0
@@ -62,8 +73,8 @@ def distortions(phrases: Phrases, early: bool) -> Floats:
     return values
 
 
-def reorderings(phrases: Phrases, values: Any) -> Floats:
-    """The six values of LexicalReordering for each phrase, of the options' six: (P, 6) -> (P, 6)"""
+def reorderings(phrases: Phrases, values: NDArray[np.floating]) -> Floats:
+    """The six values of LexicalReordering for each phrase, from the six of each option: (P, 6) -> (P, 6)"""
     monotone, swap = phrases.begin == phrases.before_last + 1, phrases.last + 1 == phrases.before_begin
     way = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
     six = np.zeros((len(way), 6))
@@ -72,3 +83,77 @@ def reorderings(phrases: Phrases, values: Any) -> Floats:
     later = np.flatnonzero(~phrases.first)
     six[later, 3 + way[later]] = values[later - 1, 3 + way[later]]
     return six
+
+
+def of_table(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> dict[str, Floats]:
+    """The scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
+    system = builder.system
+    rows = sentence.rows[found.option]
+    scores = np.where((rows >= 0)[:, None], system.table.scores[np.maximum(rows, 0)], 0.0)
+    unknown = np.zeros((len(rows), 1))
+    for place in np.flatnonzero(rows < 0).tolist():
+        extra = sentence.extras[-1 - rows[place]]
+        unknown[place] = UNKNOWN_WORD if extra.unknown else 0.0
+        if extra.scores is not None:
+            scores[place] = extra.scores
+    return {
+        system.table_name: sums(scores, found.owner, count),
+        system.name(UNKNOWN): sums(unknown, found.owner, count),
+    }
+
+
+def of_reordering(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> Floats:
+    """The scores of LexicalReordering: (N, 6)"""
+    pair = sentence.pairs()[found.option]
+    rows = builder.rows
+    values = np.where((pair >= 0)[:, None], rows.reordering[np.maximum(pair, 0)], rows.default_reordering)
+    return sums(reorderings(found, values), found.owner, count)
+
+
+def of_lm(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> list[float]:
+    """log p of a derivation, and with oov-feature=1 how many of its words the model does not know.
+
+    As in Moses the end of the sentence costs nothing after a phrase without words.
+    """
+    lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
+    words = [word for place in sentence.places(path) for word in ids[place].tolist()]
+    values = [lm.sentence(words, bool(sentence.length[path[-1]]))]
+    if number in builder.rows.oov_weights:
+        values.append(sum(not lm.knows(word) for word in sentence.target_of(path)))
+    return values
+
+
+def of_search_features(
+    builder: OptionBuilder, task: Task, paths: Sequence[Int32s], found: Phrases
+) -> dict[str, Floats]:
+    """The scores of the features of the registry: name -> (N, K)"""
+    columns = {}
+    for weighted in builder.features:
+        feature = weighted.feature
+        values = checked(feature, feature.of_options(task.sentence), task.sentence.size)
+        columns[feature.name] = sums(values[found.option], found.owner, len(paths))
+    for stateful, scorer in zip(task.model.stateful, task.scorers, strict=True):
+        feature = stateful.feature
+        columns[feature.name] += checked(feature, of_derivations(scorer, paths, feature.scores), len(paths))
+    return columns
+
+
+def features(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> Floats:
+    """Feature values of derivations: (N, D), those that n-best lists print, in their order."""
+    system, sentence, count = builder.system, task.sentence, len(paths)
+    found = phrases(sentence, paths)
+    early = builder.settings.early_distortion_cost
+    columns: dict[str, NDArray[np.generic]] = {
+        **of_table(builder, sentence, found, count),
+        system.name("Distortion"): sums(distortions(found, early), found.owner, count),
+        system.name("WordPenalty"): sums(-sentence.length[found.option][:, None], found.owner, count),
+        system.name("PhrasePenalty"): np.bincount(found.owner, minlength=count)[:, None],
+        **of_search_features(builder, task, paths, found),
+    }
+    if system.reordering_name:
+        columns[system.reordering_name] = of_reordering(builder, sentence, found, count)
+    for number, name in enumerate(system.lm_names):
+        columns[name] = np.array([of_lm(builder, number, task, path) for path in paths])
+    return np.hstack(
+        [columns[name][:, scores] for name, scores in system.printed.items()] or [np.zeros((count, 0))]
+    ).astype(np.float64)

@@ -1,12 +1,11 @@
-"""The sections of a moses.ini: what the engine does, what changes no result, what it refuses.
+"""The sections of a moses.ini: what the engine honors, what changes no result, what it refuses.
 
-Every parameter that Moses has (its Parameter.cpp) stands in exactly one of these tables, and a section in
-none of them is unknown to Moses too. Nothing is passed over: what is neither honored nor harmless is refused
-with its line.
+Every parameter of Moses (its Parameter.cpp) is in exactly one of these tables; a section in none of them is
+unknown to Moses too. Nothing is ignored silently: what is neither honored nor harmless is refused with its
+line.
 """
 
 from dataclasses import Field, fields
-from typing import Any
 
 from nmt import settings
 from nmt.errors import DataError
@@ -137,10 +136,10 @@ SHORT = {
 }  # fmt: skip
 
 
-def read(ini: Ini) -> dict[str, Any]:
+def read(ini: Ini) -> dict[str, object]:
     """What the ini says of the search: fields of SearchSettings. DataError, with the line, for what the
     engine does not do."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
         if name in HONORED:
@@ -164,7 +163,7 @@ def read(ini: Ini) -> dict[str, Any]:
     return found
 
 
-def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[Any]") -> Any:
+def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]") -> object:
     """The one value of a section, in the range of its field. Moses passes over an empty section and further
     lines: they are refused here."""
     if not values:
@@ -181,13 +180,13 @@ def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item
         value = brackets(text) if name == "xml-brackets" else parse(text, item.default)
         wrong = settings.problem(item, value)
     except ValueError as error:
-        wrong = str(error)
+        raise DataError(f"{path}:{row + 1}: [{name}]: {error}") from error
     if wrong:
         raise DataError(f"{path}:{row + 1}: [{name}]: {wrong}")
     return value
 
 
-def parse(text: str, default: Any) -> Any:
+def parse(text: str, default: object) -> object:
     """A value of the kind of another. ValueError where it is not of that kind."""
     if isinstance(default, bool):
         return truth(text)

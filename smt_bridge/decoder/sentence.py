@@ -1,18 +1,15 @@
 """The translation options of one sentence: rows of the table that match its spans, and options that the table
-does not have.
-
-Gathering says which options there are, span by span; scoring (decoder.py) turns them into arrays.
-"""
+does not have. `options.py` gathers and scores them."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from smt_bridge.decoder.arrays import SLICE, Floats, Int32s, Int64s
 from smt_bridge.decoder.compiled import go_on, njit
-from smt_bridge.decoder.search import SLICE, Floats, Int32s, Options
+from smt_bridge.decoder.table import Table
 
 UNKNOWN_WORD = -100.0  # Moses' value of UnknownWordPenalty for a word that the table does not have
 
@@ -33,10 +30,10 @@ class Gathered:
     """The options of a sentence, span by span. Rows below 0 stand for extras: -1 - its number."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)  # first and last word, each span once
-    rows: list[NDArray[np.int64]] = field(default_factory=list)  # of each span
+    rows: list[Int64s] = field(default_factory=list)  # of each span
     extras: list[Extra] = field(default_factory=list)
 
-    def add(self, begin: int, last: int, rows: NDArray[np.int64], extras: Sequence[Extra] = ()) -> None:
+    def add(self, begin: int, last: int, rows: Int64s, extras: Sequence[Extra] = ()) -> None:
         """The options of the next span; nothing happens without any."""
         if extras:
             first = -1 - len(self.extras)
@@ -49,33 +46,85 @@ class Gathered:
 
 @dataclass
 class Sentence:
-    """Options as arrays, and what they are."""
+    """A sentence of n words and the O translation options of its spans: what features of the search look at.
+    Options stand by span, and within a span in the order of the table's estimate."""
 
     words: list[str]
-    options: Options
-    rows: NDArray[np.int64]  # (O,) row of the table; -1 - k for extras[k]
+    table: Table
+    rows: Int64s  # (O,) row of the table; -1 - k for extras[k]
     extras: list[Extra]
-    text: Int32s  # target words, numbers of the table's vocabulary; those of `outside` follow it
     begin: Int32s  # (O,) first source word
-    last: Int32s
+    last: Int32s  # (O,) last source word
+    text: Int32s  # target words of all options: ids of the table's vocabulary, followed by `outside`
+    start: Int32s  # (O,) words of an option: text[start : start + length]
+    length: Int32s  # (O,)
     outside: list[str]  # target words that the vocabulary does not have
-    longest: int
+    longest: int  # words of a span
 
+    @property
+    def size(self) -> int:
+        """O"""
+        return len(self.rows)
 
-def pairs(rows: NDArray[np.int64], extras: Sequence[Extra]) -> NDArray[np.int64]:
-    """The row of the table whose phrases each option has; -1 for options that are in no row."""
-    found = rows.copy()
-    for place in np.flatnonzero(rows < 0):
-        pair = extras[-1 - rows[place]].pair
-        found[place] = -1 if pair is None else pair
-    return found
+    def extra(self, option: int) -> Extra | None:
+        """The option itself where it is not in the table."""
+        row = int(self.rows[option])
+        return None if row >= 0 else self.extras[-1 - row]
+
+    def source(self, option: int) -> list[str]:
+        """The source words of an option."""
+        return self.words[int(self.begin[option]) : int(self.last[option]) + 1]
+
+    def target(self, option: int) -> list[str]:
+        """The target words of an option."""
+        return self.target_of([option])
+
+    def targets(self) -> list[list[str]]:
+        """The target words of each option."""
+        return [self.target(option) for option in range(self.size)]
+
+    def points(self, option: int) -> list[tuple[int, int]]:
+        """The alignment points of an option: (source, target), counted from the beginning of each phrase."""
+        extra = self.extra(option)
+        return self.table.points(int(self.rows[option])) if extra is None else extra.points
+
+    def ids(self, number: Callable[[str], int]) -> Int32s:
+        """`text` in another vocabulary; `number` is asked once for each distinct word."""
+        distinct, where = np.unique(self.text, return_inverse=True)
+        return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[where]
+
+    def word(self, number: int) -> str:
+        """The target word of an id in `text`."""
+        known = len(self.table.vocabulary)
+        return self.table.vocabulary[number] if number < known else self.outside[number - known]
+
+    def places(self, path: Iterable[int] | Int32s) -> list[slice]:
+        """Where the words of options are in `text`."""
+        return [
+            slice(int(self.start[option]), int(self.start[option] + self.length[option])) for option in path
+        ]
+
+    def word_ids(self, path: Iterable[int] | Int32s) -> list[int]:
+        """The target words of a derivation, given by its options in target order, as ids."""
+        return [word for place in self.places(path) for word in self.text[place].tolist()]
+
+    def target_of(self, path: Iterable[int] | Int32s) -> list[str]:
+        """The target words of a derivation."""
+        return [self.word(word) for word in self.word_ids(path)]
+
+    def pairs(self) -> Int64s:
+        """The row of the table whose phrases each option has; -1 for options that are in no row: (O,)"""
+        found = self.rows.copy()
+        for place in np.flatnonzero(found < 0):
+            pair = self.extras[-1 - found[place]].pair
+            found[place] = -1 if pair is None else pair
+        return found
 
 
 def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
-    """Best score of each span by any options side by side: (n, n); the order of the span's phrases costs
-    nothing."""
+    """Best score of each span by any sequence of options, (n, n); the order of phrases costs nothing."""
     cost = np.full((n, n), -1e9)
     size, begin = 1, 0
     while size <= n:
@@ -88,8 +137,8 @@ def future_costs(
 def costs_from(
     cost: Floats, size: int, begin: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
 ) -> tuple[int, int]:
-    """The spans from one on, the shortest first, as far as a slice goes; size and first word of the next
-    span."""
+    """Costs of the spans from a given one, the shortest first, as far as a slice goes; size and first word of
+    the next span."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = begin + size - 1
@@ -108,11 +157,11 @@ def costs_from(
 
 @njit
 def target_words(
-    rows: NDArray[np.int64],
+    rows: Int64s,
     target: Int32s,
-    cut: NDArray[np.int64],
+    cut: Int64s,
     words: Int32s,
-    extra_cut: NDArray[np.int64],
+    extra_cut: Int64s,
     extra_words: Int32s,
 ) -> tuple[Int32s, Int32s, Int32s]:
     """Where the words of options start, how many they are, and the words: of rows, or
@@ -145,12 +194,10 @@ def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
     ]
 
 
-def places(gathered: Gathered, n: int, longest: int) -> tuple[Int32s, Int32s, Int32s, Int32s]:
-    """Where the options of each span are, and the span of each option: first (n * longest,), number (n *
-    longest,), begin (O,), last (O,)."""
+def places(begin: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:
+    """First option and number of options of each span: (n * longest,), (n * longest,). `begin` and `last`
+    (O,): the span of each option, those of a span side by side."""
     first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
-    sizes = np.array([len(rows) for rows in gathered.rows])
-    begin, last = np.array(gathered.spans, np.int32).T
-    span = begin * longest + last - begin
-    first[span], number[span] = np.cumsum(sizes) - sizes, sizes
-    return first, number, np.repeat(begin, sizes), np.repeat(last, sizes)
+    span, where, sizes = np.unique(begin * longest + last - begin, return_index=True, return_counts=True)
+    first[span], number[span] = where, sizes
+    return first, number

@@ -1,106 +1,56 @@
-"""A model as a moses.ini tells it: tables, language models, weights. Relative paths are tried from here, then
-beside the ini."""
+"""A phrase-based system as a moses.ini describes it: tables, language models, weights. Relative paths are
+tried from here, then beside the ini."""
 
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import cast
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.lm import arpa, count
+from nmt.lm.count import KenLM
 from nmt.numbers import shown
 from smt_bridge import moses_ini
 from smt_bridge.decoder import automaton, feature_lines, sections
-from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.cache import Cache, within
-from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, NEURAL, REORDERING
+from smt_bridge.decoder.automaton import CountLM, silent
+from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
+from smt_bridge.decoder.features.protocol import SearchFeature, SearchFeatureLine
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.table import Table
 from smt_bridge.decoder.table import read as read_table
+from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses_ini import FeatureLine, Ini, find_table
 from smt_bridge.weights import Weights
 
 
-class CountLM(NamedTuple):
-    """An n-gram model that searching understands, as it is cached: the words, then the fields of
-    Automaton."""
-
-    vocabulary: list[str]
-    words: int
-    unknown: int
-    begin: int
-    end: int
-    root: int
-    keys: Any
-    values: Any
-    log_prob: Any
-    backoff: Any
-    shorter: Any
-    state: Any
-    most: Any
-
-    def is_sound(self) -> bool:
-        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
-        nodes = self.root + 1
-        sizes = (
-            len(self.log_prob) == self.root
-            and len(self.backoff) == len(self.shorter) == len(self.state) == nodes
-        )
-        words = (
-            len(self.vocabulary) == len(self.most) == self.words
-            and 0 <= self.unknown < self.words
-            and 0 <= self.end < self.words
-        )
-        table = (
-            len(self.keys) == len(self.values)
-            and len(self.keys).bit_count() == 1
-            and bool((self.keys == -1).any())
-        )
-        return (
-            sizes
-            and words
-            and table
-            and 0 <= self.begin < nodes
-            and all(within(part, nodes) for part in (self.values, self.shorter, self.state))
-        )
-
-    @property
-    def automaton(self) -> Automaton:
-        return Automaton(*self[1:])
-
-
-@dataclass
-class NeuralLine:
-    """A neural language model of the ini; its network is loaded where it is needed."""
-
-    name: str
-    path: str
-    normalized: bool
-
-
 @dataclass
 class System:
-    """What searching needs."""
+    """What an ini names, loaded."""
 
     ini: Ini
-    printed: dict[
-        str, list[int]
-    ]  # the features of n-best lists in their order, and which of their scores stand there
+    printed: dict[str, list[int]]  # the features of n-best lists in order: which of their scores are printed
     weights: Weights  # of all features and scores
     table_name: str
     table: Table
     reordering_name: str  # empty without
+    default_reordering: list[float]  # logarithms, for pairs that the reordering table does not have
     lm_names: list[str]
-    lms: list[Any]  # CountLM, or a KenLM binary
-    neural: list[NeuralLine] = field(default_factory=list)
-    search: dict[str, Any] = field(
-        default_factory=dict
-    )  # what the ini says of the search: fields of SearchSettings
-    default_reordering: list[float] = field(
-        default_factory=lambda: [0.0] * 6
-    )  # logarithms, for pairs that the reordering table does not have
+    lms: Sequence[AnyWordLM]
+    feature_lines: list[tuple[type[SearchFeature], SearchFeatureLine]]  # of the registry's features
+    search: dict[str, object]  # what the ini says about the search: fields of SearchSettings
+
+    @property
+    def word_lms(self) -> Sequence[AnyWordLM]:
+        """The language models; a silent one where the system has none."""
+        return self.lms or [AutomatonLM(silent())]
+
+    def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
+        """The features of the registry. ConfigError for one that cannot be used."""
+        return [kind.load(line, config) for kind, line in self.feature_lines]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -141,6 +91,11 @@ class System:
         """The one feature of a kind, empty where there is none."""
         return next((feature.name for feature in self.ini.features if feature.kind == kind), "")
 
+    def weight(self, kind: str, weights: Weights) -> float:
+        """The weight of the one feature of a kind that has one score; 0 without it."""
+        name = self.name(kind)
+        return weights[name][0] if name else 0.0
+
 
 def ini_of(model: str) -> str:
     """MODEL_DIR or moses.ini -> moses.ini"""
@@ -155,46 +110,71 @@ def ini_of(model: str) -> str:
 
 
 def load(model: str, use_cache: bool | Cache = True) -> System:
-    """ConfigError or DataError, in one line, for what we cannot decode with: unknown features, tables that do
-    not fit the ini.
+    """The system of a folder or a moses.ini. ConfigError or DataError, in one line, for what we cannot decode
+    with: unknown features, tables that do not fit the ini.
 
     `use_cache`: tables and language models are kept in the user's cache, or in the given one, and load much
     faster from there.
     """
+    return load_ini(moses_ini.read(ini_of(model)), use_cache)
+
+
+def load_ini(ini: Ini, use_cache: bool | Cache = True) -> System:
+    """As `load`, from an ini that has been read."""
     cache = Cache() if use_cache is True else use_cache or None
-    ini = moses_ini.read(ini_of(model))
     search = sections.read(ini)
     by_kind = feature_lines.check(ini)
     printed, weights = feature_lines.printed(ini), feature_lines.weights(ini)
     table_line = by_kind["PhraseDictionaryMemory"][0]
     if "table-limit" in table_line.options:
         search["table_limit"] = feature_lines.number(ini, table_line, "table-limit")
-    reordering_line = by_kind.get(REORDERING, [None])[0]
+    reordering_line = by_kind[REORDERING][0] if REORDERING in by_kind else None
     places = {feature.name: place(ini, feature) for feature in ini.features if "path" in feature.options}
-    paths = [places[line.name] for line in (table_line, reordering_line) if line]
     lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
-    neural = [
-        NeuralLine(line.name, places[line.name], feature_lines.true(ini, line, "normalized"))
-        for line in by_kind.get(NEURAL, [])
-    ]
     for line in lm_lines:
         check_order(ini, line, places[line.name])
+    reordering_path = places[reordering_line.name] if reordering_line else None
+    return System(
+        ini=ini,
+        printed=printed,
+        weights=weights,
+        table_name=table_line.name,
+        table=load_table(ini, table_line, places[table_line.name], reordering_path, cache),
+        reordering_name=reordering_line.name if reordering_line else "",
+        default_reordering=(
+            feature_lines.default_reordering(ini, reordering_line) if reordering_line else [0.0] * 6
+        ),
+        lm_names=[line.name for line in lm_lines],
+        lms=[load_lm(places[line.name], cache) for line in lm_lines],
+        feature_lines=[
+            (SEARCH_FEATURES[line.kind], search_feature_line(ini, line, places))
+            for line in ini.features
+            if line.kind in SEARCH_FEATURES
+        ],
+        search=search,
+    )
 
-    def table() -> Table:
-        return read_table(paths[0], table_line.scores, paths[1] if reordering_line else None)
 
-    loaded = cache.keep(paths, table, Table) if cache else table()
-    if loaded.scores.shape[1] != table_line.scores:
+def search_feature_line(ini: Ini, line: FeatureLine, places: dict[str, str]) -> SearchFeatureLine:
+    """What a feature of the registry is told of its line."""
+    found = {"path": places[line.name]} if line.name in places else {}
+    return SearchFeatureLine(line.name, {**line.options, **found}, f"{ini.path}:{line.row + 1}")
+
+
+def load_table(ini: Ini, line: FeatureLine, path: str, reordering: str | None, cache: Cache | None) -> Table:
+    """The phrase table with its reordering table. DataError for more or fewer scores than the line says."""
+
+    def make() -> Table:
+        return read_table(path, line.scores, reordering)
+
+    sources = [path, reordering] if reordering else [path]
+    loaded = cache.keep(sources, make, Table) if cache else make()
+    if loaded.scores.shape[1] != line.scores:
         raise DataError(
-            f"{ini.path}: {table_line.name} has num-features={table_line.scores}, but {paths[0]} has "
+            f"{ini.path}: {line.name} has num-features={line.scores}, but {path} has "
             f"{loaded.scores.shape[1]} scores"
         )
-    return System(
-        ini, printed, weights, table_line.name, loaded, reordering_line.name if reordering_line else "",
-        [line.name for line in lm_lines], [load_lm(places[line.name], cache) for line in lm_lines], neural,
-        search,
-        feature_lines.default_reordering(ini, reordering_line) if reordering_line else [0.0] * 6,
-    )  # fmt: skip
+    return loaded
 
 
 def place(ini: Ini, feature: FeatureLine) -> str:
@@ -231,33 +211,13 @@ def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
         )
 
 
-def load_lm(path: str, cache: Cache | None = None) -> Any:
-    """An ARPA file as an automaton, or a binary file of KenLM, which only the plain decoder reads."""
+def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
+    """An ARPA file as an automaton, or a binary file of KenLM, which only plain search reads."""
     if not Path(path).is_file() or not arpa.is_arpa(path):
-        return count.load_count_model(path)
+        return KenLMWords(cast(KenLM, count.load_count_model(path)))
 
     def make() -> CountLM:
         model = arpa.read(path)
         return CountLM(model.words, *automaton.build(model))
 
-    return cache.keep([path], make, CountLM) if cache else make()
-
-
-def nothing() -> CountLM:
-    """A language model that says nothing, for systems without one."""
-    zero, none = np.zeros(3), np.zeros(4, np.int32)
-    return CountLM(
-        ["<unk>", "<s>", "</s>"],
-        3,
-        0,
-        3,
-        2,
-        3,
-        np.full(2, -1, np.int64),
-        np.zeros(2, np.int32),
-        zero,
-        np.zeros(4),
-        none + 3,
-        none + 3,
-        zero,
-    )
+    return AutomatonLM(cache.keep([path], make, CountLM) if cache else make())

@@ -1,15 +1,13 @@
 """A phrase table, with its lexical reordering table, in arrays: read from Moses' text files.
 
 sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
-target    row -> number of its target phrase; its words are words[cut[t] : cut[t + 1]], numbers of
-`vocabulary`
+target    row -> number t of its target phrase; its words are words[cut[t] : cut[t + 1]], ids of `vocabulary`
 """
 
 import logging
 from array import array
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +23,7 @@ from smt_bridge.decoder.table_checks import (
     sound_scores,
 )
 
-log = logging.getLogger("nmt.decode")
+log = logging.getLogger(__name__)
 
 FLOOR = -100.0  # Moses' logarithm of 0
 Ints = NDArray[np.int64]
@@ -40,9 +38,7 @@ class Table:
     target: NDArray[np.int32]  # (R,)
     scores: NDArray[np.float32]  # (R, F) natural logarithms
     reordering: NDArray[np.float32]  # (R, 6) natural logarithms; (R, 0) without a reordering table
-    forward: NDArray[
-        np.int32
-    ]  # (R,) number of its forward scores, equal for equal ones; -1 where the reordering table has no row
+    forward: NDArray[np.int32]  # (R,) a number for its forward scores, equal for equal ones; -1 without a row
     vocabulary: list[str]
     cut: Ints  # (T + 1,)
     words: NDArray[np.int32]  # (W,)
@@ -73,9 +69,8 @@ class Table:
 
     def is_sound(self) -> bool:
         """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
-        shapes = len(self.scores) == len(self.reordering) == len(
-            self.forward
-        ) == self.rows and self.reordering.shape[1] in (0, 6)
+        rows = {len(self.scores), len(self.reordering), len(self.forward)}
+        shapes = rows == {self.rows} and self.reordering.shape[1] in (0, 6)
         cuts = (
             are_cuts(self.starts, self.rows)
             and are_cuts(self.cut, len(self.words))
@@ -119,7 +114,7 @@ class Collector:
         )
 
     def sound(self) -> bool:
-        """Has surely no line anything that Moses refuses or misreads?"""
+        """Is it certain that no line has anything that Moses refuses or misreads?"""
         sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
         asked = sound_alignments(self.alignments)
         if sources is None or targets is None or asked is None or not sound_scores(self.scores):
@@ -131,7 +126,7 @@ class Collector:
         )
 
     def tidy(self) -> None:
-        """One blank between the words of a phrase, whatever stands between them in the file; no carriage
+        """Leave one blank between the words of a phrase, whatever separates them in the file, and no carriage
         return after scores."""
         self.sources, self.source_of = single_blanks(self.sources, self.source_of)
         self.targets, self.target_of = single_blanks(self.targets, self.target_of)
@@ -153,8 +148,8 @@ def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
 
 
 def read(path: str, columns: int, reordering: str | None) -> Table:
-    """The tables as text. DataError, with the line, for what Moses would refuse or misread; for other numbers
-    of scores than the ini tells."""
+    """The tables, read from text. DataError, with the line, for what Moses would refuse or misread, and for
+    more or fewer scores than the ini says."""
     found, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
     if not found.sound():
         check_lines(path, columns)
@@ -232,8 +227,7 @@ def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64
         log.warning(
             (
                 "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their "
-                "reordering "
-                "costs nothing, a bonus over all others"
+                "reordering costs nothing, a bonus over all others"
             ),
             reordering,
             f"{missing:,}",
@@ -271,7 +265,7 @@ def equal_rows(values: NDArray[np.float32]) -> Ints:
 def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> Table:
     """Rows by source, in the order of the file."""
     source_of, target_of, alignment_of = map(rows_of, (found.source_of, found.target_of, found.alignment_of))
-    order: Any = slice(None)
+    order: slice | Ints = slice(None)
     distinct = [alignment.strip(b" \t\r") for alignment in found.alignments]
     if (np.diff(source_of) < 0).any():
         order = np.argsort(source_of, kind="stable")

@@ -1,17 +1,13 @@
 """Moses' markup of input lines: translations for a span, and limits of reordering.
 
-a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    what a span becomes; without prob
-each has 1
-<zone> eins zwei drei </zone> vier                                          once entered, a zone is translated
-to its end
-eins zwei <wall/> drei                                                      before the wall first, then behind
-it
-<np translation="x" span="3-4"/>                                            words named by their numbers, from
-0
+a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    a span's; prob defaults to 1
+<zone> eins zwei drei </zone> vier                  once entered, a zone must be finished
+eins zwei <wall/> drei                              what is before the wall is translated first
+<np translation="x" span="3-4"/>                    words given by their positions, from 0
 
-Tags may be nested, and entities are words like others. Moses goes on with half a line, or without a
-translation, after some
-mistakes in the markup; here all of them are errors. ValueError says what is wrong, the caller adds where.
+Tags may be nested, and entities are ordinary words. After some mistakes in the markup Moses continues with
+half a line, or without a translation; here all of them are errors. ValueError says what is wrong, the caller
+adds where.
 """
 
 import math
@@ -41,7 +37,7 @@ class Markup(NamedTuple):
 
 
 def brackets(text: str) -> tuple[str, str]:
-    """The two of a setting such as `< >`."""
+    """Both brackets of a setting such as `< >`."""
     found = text.split()
     if len(found) != 2:
         raise ValueError(f"{shown(text)}: expected two strings with a blank between them, such as < >")
@@ -64,13 +60,13 @@ class Marked:
 
     words: list[str]
     forced: list[Forced] = field(default_factory=list)
-    walls: list[int] = field(default_factory=list)  # there is one behind each of these words
+    walls: list[int] = field(default_factory=list)  # there is one after each of these words
     zones: list[tuple[int, int]] = field(default_factory=list)  # first and last word
 
 
 @dataclass
 class Tag:
-    """One that was opened."""
+    """A tag that was opened."""
 
     name: str
     begin: int  # words before it
@@ -93,7 +89,7 @@ def surface(text: str) -> list[str]:
 
 
 def parse(line: str, markup: Markup) -> Marked:
-    """A line with its markup understood. `ignore` drops translations and keeps zones and walls;
+    """A line with its markup parsed. `ignore` drops translations and keeps zones and walls;
     `pass-through` takes tags for words."""
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
@@ -136,8 +132,7 @@ def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
         right = line.find(closing, left + len(opening) - 1)
         if right < 0:
             raise ValueError(
-                f"{shown(line[left:])}: a tag without {closing!r}; write &lt; for a literal one. Moses "
-                "drops "
+                f"{shown(line[left:])}: a tag without {closing!r}; write &lt; for a literal one. Moses drops "
                 "the rest of the line"
             )
         if left > place:
@@ -160,7 +155,7 @@ def is_tag(token: str, opening: str) -> bool:
 
 
 def apply(found: Marked, tag: Tag, markup: Markup) -> None:
-    """What a closed tag says of its span."""
+    """What a closed tag says about its span."""
     begin, end = span_of(tag, len(found.words))
     if tag.name == "wall":
         found.walls += range(max(0, begin - 1), end)
@@ -192,8 +187,8 @@ def apply(found: Marked, tag: Tag, markup: Markup) -> None:
 
 
 def span_of(tag: Tag, words: int) -> tuple[int, int]:
-    """First word of a tag, and the one behind its last. An attribute span="i-j" or "i" wins over where it
-    stands."""
+    """First word of a tag, and the one after its last. An attribute span="i-j" or "i" takes precedence over
+    the tag's position."""
     span = attribute(tag, "span")
     if not span:
         return tag.begin, words
@@ -218,6 +213,7 @@ def translations_of(tag: Tag) -> list[tuple[str, float]]:
 
 
 def parts(value: str) -> list[str]:
+    """The alternatives of an attribute."""
     return [part.strip(BLANKS) for part in value.split(SEPARATOR)] if value else []
 
 
@@ -241,8 +237,7 @@ def attribute(tag: Tag, name: str) -> str:
     if begin < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):
             raise ValueError(
-                f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without '
-                "blanks "
+                f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without blanks '
                 "and with double quotes"
             )
         return ""
@@ -263,7 +258,7 @@ def attribute(tag: Tag, name: str) -> str:
 
 
 def check_spans(found: Marked) -> None:
-    """Spans that are given by numbers lie inside the line. Walls behind its end are none."""
+    """Spans that are given by numbers must lie inside the line. Walls after its end are dropped."""
     words = len(found.words)
     for last in [*(option.last for option in found.forced), *(last for _, last in found.zones)]:
         if last >= words:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge import begun
-from smt_bridge.decoder.decoder import Translation
+from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
 from smt_bridge.tuning.config import TuneConfig
@@ -167,7 +167,7 @@ def references_of(texts: Sequence[Sequence[str]]) -> list[References]:
     return [References([files.split_words(line) for line in row]) for row in zip(*texts, strict=True)]
 
 
-Decode = Callable[[Weights], Generator[Translation]]
+Decode = Callable[[Weights], Generator[PhraseTranslation]]
 
 
 def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[References]) -> str:
@@ -209,7 +209,7 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
 
 
 def collect(
-    translations: Iterator[Translation],
+    translations: Iterator[PhraseTranslation],
     weights: Floats,
     references: Sequence[References],
     cache: list[dict[str, list[int]]],

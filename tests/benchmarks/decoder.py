@@ -10,11 +10,12 @@ import tempfile
 import time
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from nmt import files
-from smt_bridge.decoder import neural, system
+from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
@@ -23,10 +24,10 @@ LINES = 300
 
 
 def rate(made: Decoder, lines: list[str]) -> float:
-    made.translate(lines[0])  # compiled, or loaded from __pycache__, before the clock starts
+    made.translate_line(lines[0])  # compiled, or loaded from __pycache__, before the clock starts
     begin = time.perf_counter()
     for line in lines:
-        made.translate(line)
+        made.translate_line(line)
     return len(lines) / (time.perf_counter() - begin)
 
 
@@ -39,14 +40,13 @@ def main(model: str, text: str, run: str = "") -> None:
             (Path(scratch) / path.name).symlink_to(path)
         ini = Path(scratch) / ini.name
         cache = Cache(f"{scratch}/cache")
-        begin = time.perf_counter()
-        system.load(str(ini), cache)
-        print(f"load from text\t{time.perf_counter() - begin:.1f} s")
-        begin = time.perf_counter()
+        for name in ("from text", "from the cache"):
+            begin = time.perf_counter()
+            system.load(str(ini), cache)
+            print(f"load {name}\t{time.perf_counter() - begin:.1f} s")
         loaded = system.load(str(ini), cache)
-        print(f"load from the cache\t{time.perf_counter() - begin:.1f} s")
         begin = time.perf_counter()
-        Decoder(loaded, DecoderConfig(stack=5)).translate(lines[0])
+        Decoder(loaded, DecoderConfig(stack=5)).translate_line(lines[0])
         print(
             "decoder and compiled core (from __pycache__ if this is no first "
             f"run)\t{time.perf_counter() - begin:.1f} s"
@@ -63,7 +63,7 @@ def main(model: str, text: str, run: str = "") -> None:
             "sentences/s"
         )
         plain = Decoder(loaded, DecoderConfig(stack=20))
-        plain.compiled = False
+        plain.compiled = None
         slow, fast = rate(plain, lines[:10]), rate(Decoder(loaded, DecoderConfig(stack=20)), lines[:10])
         print(f"plain twin, stack 20\t{slow:.2f} sentences/s, compiled {fast / slow:.0f} times as fast")
         if run:
@@ -81,11 +81,10 @@ def with_cslm(ini: str, run: str, lines: list[str], hundred: float) -> None:
             ),
             encoding="utf-8",
         )
-        extended = system.load(str(place))
-        networks = neural.load(extended)
+        loaded: Any = system.load(str(place))
         for beam in (200, 500, 0) if normalized == "true" else (500,):
             some = lines if normalized == "true" and beam else lines[:20]
-            found = rate(Decoder(extended, DecoderConfig(stack=100, neural_beam=beam), None, networks), some)
+            found = rate(Decoder(loaded, DecoderConfig(stack=100, neural_beam=beam)), some)
             kind = "log Z taken as 0" if normalized == "true" else "with log Z"
             print(
                 f"stack 100, CSLM in the search, {kind}, beam {beam or 'unlimited'}\t{found:.1f} "

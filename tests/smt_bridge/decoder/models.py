@@ -2,8 +2,12 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 from nmt.lm import arpa, kneser_ney
+from smt_bridge.decoder import system
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
 
 SOURCE = ["a", "b", "c", "d", "e"]
 TARGET = ["p", "q", "r", "s", "t&apos;", "u"]
@@ -56,20 +60,18 @@ def write_model(
         )
         features.append(f"KENLM name=LM{number} factor=0 path=lm{number} order=3")
         weights.append(f"LM{number}= {rng.uniform(0.2, 0.6):.3f}")
-    lines = [
-        "[input-factors]",
-        "0",
-        "[mapping]",
-        "0 T 0",
-        "[distortion-limit]",
-        "3",
-        "[feature]",
-        *features,
-        "[weight]",
-        *weights,
-    ]
+    head = ["[input-factors]", "0", "[mapping]", "0 T 0", "[distortion-limit]", "3"]
+    lines = [*head, "[feature]", *features, "[weight]", *weights]
     (folder / "moses.ini").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
+
+
+def decoder(folder: Path, plain: bool = False, /, **config: Any) -> Decoder:
+    """A model's decoder; `plain`: with the search in plain Python."""
+    made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(**config))
+    if plain:
+        made.compiled = None
+    return made
 
 
 def sentence(seed: int, words: int) -> str:

@@ -3,7 +3,6 @@
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,23 +12,32 @@ from nmt.errors import ConfigError, UserError
 from nmt.locks import locked
 from smt_bridge.cli import cache as command
 from smt_bridge.decoder import cache, system
-from smt_bridge.decoder.cache import Cache, arrays
-from smt_bridge.decoder.decoder import Decoder, DecoderConfig
-from smt_bridge.decoder.system import CountLM
+from smt_bridge.decoder.automaton import CountLM
+from smt_bridge.decoder.cache import Cache, Kept, arrays, parts_of
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.table import Table
+from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM
 from tests.smt_bridge.decoder.models import sentence, write_model
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Kept, other: Kept) -> bool:
     mine, theirs = arrays(one), arrays(other)
     return list(mine) == list(theirs) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def model_of(lm: AnyWordLM) -> CountLM:
+    assert isinstance(lm, AutomatonLM)
+    return lm.model
 
 
 def test_what_was_kept_is_what_was_made(tmp_path: Path) -> None:
     folder, store = write_model(tmp_path / "model", 1, lms=2), Cache(tmp_path / "cache")
     made, kept = (system.load(str(folder), store) for _ in range(2))
     assert len(store.entries()) == 3
-    assert same(made.table, kept.table) and all(same(*pair) for pair in zip(made.lms, kept.lms, strict=True))
+    assert same(made.table, kept.table) and all(
+        same(model_of(one), model_of(other)) for one, other in zip(made.lms, kept.lms, strict=True)
+    )
     assert made.table.sources == kept.table.sources and made.table.vocabulary == kept.table.vocabulary
     os.utime(folder / "lm1", ns=(1, 1))  # changed: it is read again
     system.load(str(folder), store)
@@ -45,7 +53,7 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
 
     def outputs() -> list[tuple[list[str], float]]:
         made = Decoder(system.load(str(folder), store), DecoderConfig(stack=5))
-        return [(found.text, found.derivations[0].total) for found in map(made.translate, lines)]
+        return [(found.text, found.derivations[0].total) for found in map(made.translate_line, lines)]
 
     expected = outputs()
     for entry in store.entries():
@@ -58,7 +66,7 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
             )
             entry.path.write_bytes(damaged)
             caplog.clear()
-            with caplog.at_level(logging.WARNING, logger="nmt"):
+            with caplog.at_level(logging.WARNING, logger="smt_bridge"):
                 assert outputs() == expected
             assert [
                 record.getMessage()
@@ -68,11 +76,9 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
             assert len(caplog.records) == 1 and entry.path.read_bytes() == whole
 
 
-def wrong(made: Any, name: str, value: Any) -> Any:
-    if isinstance(made, Table):
-        setattr(made, name, value)
-        return made
-    return made._replace(**{name: value})
+def wrong(made: Table | CountLM, name: str, value: object) -> Table | CountLM:
+    """With one array replaced."""
+    return type(made)(**{part: getattr(made, part) for part in parts_of(type(made))} | {name: value})
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,8 @@ def test_no_index_leaves_a_table(name: str, tmp_path: Path) -> None:
     "name", ["keys", "values", "shorter", "state", "log_prob", "backoff", "most", "vocabulary"]
 )
 def test_no_index_leaves_a_language_model(name: str, tmp_path: Path) -> None:
-    model: CountLM = system.load(str(write_model(tmp_path, 1)), use_cache=False).lms[0]
+    (lm,) = system.load(str(write_model(tmp_path, 1)), use_cache=False).lms
+    model = model_of(lm)
     assert model.is_sound()
     value = getattr(model, name)
     if name in ("values", "shorter", "state"):
@@ -105,7 +112,7 @@ def test_no_index_leaves_a_language_model(name: str, tmp_path: Path) -> None:
             assert not wrong(model, name, broken).is_sound()
     assert not wrong(model, name, value[:-1]).is_sound()
     full = np.zeros_like(model.keys)  # a search for a missing key would never end
-    assert not model._replace(keys=full).is_sound() and not model._replace(begin=10**6).is_sound()
+    assert not wrong(model, "keys", full).is_sound() and not wrong(model, "begin", 10**6).is_sound()
 
 
 def test_wrong_indices_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +138,7 @@ def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     """Who finds another process writing goes on without the cache; what a killed one left is swept by the
     next."""
     folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
-    with locked(store.folder, "another"), caplog.at_level(logging.INFO, logger="nmt"):
+    with locked(store.folder, "another"), caplog.at_level(logging.INFO, logger="smt_bridge"):
         assert system.load(str(folder), store).table.is_sound()
         assert (
             not store.entries()

@@ -4,17 +4,13 @@ nothing; what cannot be used is refused."""
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from smt_bridge.decoder import neural, system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.decoder import Decoder
 from tests.conftest import Command
-from tests.smt_bridge.decoder.models import sentence, write_model
+from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 from tests.smt_bridge.decoder.test_decoder import same_lists
 
 pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
@@ -58,14 +54,6 @@ def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: 
     return folder
 
 
-def decoder(folder: Path, plain: bool = False, **config: Any) -> Decoder:
-    loaded = system.load(str(folder), use_cache=False)
-    made = Decoder(loaded, DecoderConfig(**config), None, neural.load(loaded))
-    if plain:
-        made.compiled = False
-    return made
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("seed", "buffer", "normalized"), [(0, 8192, False), (1, 1, False), (2, 7, True), (3, 64, True)]
@@ -75,10 +63,10 @@ def test_nothing_pruned_is_immediate(
 ) -> None:
     folder = model(tmp_path, cslm, seed, normalized)
     one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
-    other = decoder(folder, plain=True, stack=6, nbest=5)
+    other = decoder(folder, True, stack=6, nbest=5)
     for number in range(12):
         line = sentence(number, 1 + number % 5)
-        ours, theirs = one.translate(line), other.translate(line)
+        ours, theirs = one.translate_line(line), other.translate_line(line)
         same_lists(ours, theirs, line, 1e-5)
 
 
@@ -90,7 +78,7 @@ def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> No
     )
     weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
     for number in range(6):
-        translation = made.translate(sentence(number, 4))
+        translation = made.translate_line(sentence(number, 4))
         assert translation.sentence
         totals = [derivation.total for derivation in translation.derivations]
         assert totals == sorted(totals, reverse=True)
@@ -105,7 +93,7 @@ def test_a_wider_beam_is_no_worse_in_the_end(cslm: Path, tmp_path: Path) -> None
     totals = []
     for beam in (3, 30, 0):
         made = decoder(folder, stack=30, neural_beam=beam)
-        totals.append(sum(made.translate(line).derivations[0].total for line in lines))
+        totals.append(sum(made.translate_line(line).derivations[0].total for line in lines))
     assert totals[0] < totals[2] and totals[1] <= totals[2] + 1e-6
 
 

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +16,10 @@ from smt_bridge import moses_ini
 from smt_bridge.decoder import sections, system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.decoder import Decoder, Derivation, Translation
-from tests.smt_bridge.decoder.models import TARGET, sentence, write_model
-from tests.smt_bridge.decoder.test_decoder import UNLIMITED, all_weights, decoder, same_lists
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from tests.smt_bridge.decoder.models import TARGET, decoder, sentence, write_model
+from tests.smt_bridge.decoder.test_decoder import UNLIMITED, all_weights, same_lists
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,12 +42,12 @@ def marked(seed: int, words: int) -> str:
     return " ".join(line)
 
 
-def spans(made: Translation, derivation: Derivation) -> Iterator[tuple[int, int, list[str]]]:
+def spans(made: PhraseTranslation, derivation: Derivation) -> Iterator[tuple[int, int, list[str]]]:
     """First and last source word and the target words of each phrase, in target order."""
     part, at = made.sentence, 0
     assert part
     for option in derivation.options:
-        length = int(part.options.length[option])
+        length = int(part.length[option])
         yield int(part.begin[option]), int(part.last[option]), derivation.text[at : at + length]
         at += length
 
@@ -57,11 +57,11 @@ def test_compiled_is_plain(policy: str, tmp_path: Path) -> None:
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
     folder = write_model(tmp_path, 3)
-    settings: dict[str, Any] = {"stack": 6, "nbest": 5, "xml_input": policy}
-    one, other = decoder(folder, **settings), decoder(folder, plain=True, **settings)
+    settings: dict[str, object] = {"stack": 6, "nbest": 5, "xml_input": policy}
+    one, other = decoder(folder, **settings), decoder(folder, True, **settings)
     for number in range(40):
         line = marked(number, 3 + number % 6)
-        same_lists(one.translate(line), other.translate(line), line)
+        same_lists(one.translate_line(line), other.translate_line(line), line)
 
 
 def test_forced_translations(tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_forced_translations(tmp_path: Path) -> None:
     found = {}
     for policy in ("exclusive", "inclusive", "constraint", "ignore"):
         made = decoder(folder, nbest=100_000, distortion_limit=2, xml_input=policy, **UNLIMITED)
-        translation = made.translate('a b <np translation="new||p" prob="0.5||0.125">c</np> d')
+        translation = made.translate_line('a b <np translation="new||p" prob="0.5||0.125">c</np> d')
         found[policy] = {
-            tuple((begin, last, *words) for begin, last, words in spans(translation, each))
+            tuple((begin, last, tuple(words)) for begin, last, words in spans(translation, each))
             for each in translation.derivations
         }
         assert translation.sentence
@@ -89,13 +89,15 @@ def test_forced_translations(tmp_path: Path) -> None:
             assert np.isclose(
                 derivation.features @ all_weights(made) - 100 * unknown, derivation.total, atol=1e-9
             )
-    assert all(any(phrase in ((2, 2, "new"), (2, 2, "p")) for phrase in path) for path in found["exclusive"])
     assert all(
-        any(begin <= 2 <= last and ("new" in words or "p" in words) for begin, last, *words in path)
+        any(phrase in ((2, 2, ("new",)), (2, 2, ("p",))) for phrase in path) for path in found["exclusive"]
+    )
+    assert all(
+        any(begin <= 2 <= last and ("new" in words or "p" in words) for begin, last, words in path)
         for path in found["constraint"]
     )
     assert found["exclusive"] <= found["inclusive"] and found["ignore"] < found["inclusive"]
-    assert not any("new" in words for path in found["ignore"] for _, _, *words in path)
+    assert not any("new" in words for path in found["ignore"] for _, _, words in path)
 
 
 def test_price_of_a_forced_translation(tmp_path: Path) -> None:
@@ -103,7 +105,8 @@ def test_price_of_a_forced_translation(tmp_path: Path) -> None:
     reordering of the same pair."""
     made = decoder(write_model(tmp_path, 1, reordering=False), nbest=1, xml_input="exclusive")
     dear, cheap = (
-        made.translate(f'<x translation="new" prob="{prob}">zz</x>').derivations[0] for prob in ("0.25", "1")
+        made.translate_line(f'<x translation="new" prob="{prob}">zz</x>').derivations[0]
+        for prob in ("0.25", "1")
     )
     weights = made.weights["TranslationModel0"]
     assert (
@@ -111,7 +114,7 @@ def test_price_of_a_forced_translation(tmp_path: Path) -> None:
         and np.isclose(dear.total - cheap.total, np.log(0.25) / 4 * sum(weights))
         and cheap.total > -50
     )
-    translation = made.translate('<x translation="new thing">zz</x>')
+    translation = made.translate_line('<x translation="new thing">zz</x>')
     assert made.entry(0, translation, translation.derivations[0]).endswith(" ||| 0=0-1 ||| ")
 
 
@@ -121,15 +124,16 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
     made = decoder(folder, nbest=1, xml_input="inclusive", **UNLIMITED)
     table = made.system.table
     row = table.of(b"a")[0]
-    part = made.options(made.marked(f'<x translation="{" ".join(table.text(row))}">a</x> b'))
+    task = made.task(made.marked(f'<x translation="{" ".join(table.text(row))}">a</x> b'), made.listing)
+    part = task.sentence
     known = next(option for option in range(len(part.rows)) if part.rows[option] == row)
     new = next(
         option for option in range(len(part.rows)) if part.rows[option] < 0 and part.begin[option] == 0
     )
-    assert (part.options.backward[known] == part.options.backward[new]).all() and part.options.backward[
+    assert (task.options.backward[known] == task.options.backward[new]).all() and task.options.backward[
         known
     ].any()
-    assert part.options.forward_id[known] == part.options.forward_id[new] >= 0
+    assert task.options.forward_id[known] == task.options.forward_id[new] >= 0
 
 
 def test_walls_and_zones(tmp_path: Path) -> None:
@@ -143,7 +147,7 @@ def test_walls_and_zones(tmp_path: Path) -> None:
     )
 
     def orders(line: str) -> set[tuple[tuple[int, int], ...]]:
-        translation = made.translate(line)
+        translation = made.translate_line(line)
         return {
             tuple((begin, last) for begin, last, _ in spans(translation, each))
             for each in translation.derivations
@@ -171,8 +175,8 @@ def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     for number in range(200):
         line = sentence(number, 7) + ' <zone span="0-3"/> <zone span="2-5"/>'
         caplog.clear()
-        with caplog.at_level("WARNING", logger="nmt"):
-            translation = made.translate(line)
+        with caplog.at_level("WARNING", logger="smt_bridge"):
+            translation = made.translate_line(line)
         told += "translated in order" in caplog.text
         assert sorted(
             word

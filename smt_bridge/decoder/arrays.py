@@ -1,0 +1,145 @@
+"""The arrays that compiled search works on: what it is given for a sentence, and its memory."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smt_bridge.decoder.constraints import Constraints
+
+Floats = NDArray[np.float64]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+
+# places in State.counters
+HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK = range(7)
+SLICE = 2_000_000  # options a single call looks at: a fifth of a second, so that signals are obeyed
+NOTHING = -1e300  # below every score
+MONOTONE, SWAP, DISCONTINUOUS = range(3)
+
+
+class Options(NamedTuple):
+    """The O translation options of a sentence of n words, by span; a span has at most M words."""
+
+    score: Floats  # (O,) weighted: table, penalties, and what features say of the option itself
+    bound: Floats  # (O,) weighted: the most that language models can add in any context
+    backward: Floats  # (O, 3) weighted reordering of this phrase after the previous one
+    forward: Floats  # (O, 3) of the phrase after this one
+    forward_id: Int32s  # (O,)
+    start: Int32s  # (O,) words of the option: words[start : start + length]
+    length: Int32s  # (O,)
+    words: Int32s  # (L, W) word ids in each of L language models
+    first: Int32s  # (n * M,) first option of a span, at word * M + its words - 1
+    number: Int32s  # (n * M,)
+    future: Floats  # (n, n) best score of each span, at any distortion
+    constraints: Constraints  # of reordering
+
+
+class SearchParameters(NamedTuple):
+    """Settings of the search for one sentence, and the weights that belong to no option."""
+
+    words: int  # n
+    longest: int  # M
+    stack: int
+    beam: float  # natural logarithm
+    distortion: int  # limit; -1: none
+    distortion_weight: float
+    early: bool  # early distortion cost
+    reordering: bool
+    edges: bool  # keep what n-best lists need
+    deferred: bool  # candidates wait until stateful features have scored them, see deferred.py
+    stand_in: float  # additional weight of the first language model while candidates wait
+
+
+class State(NamedTuple):
+    """Everything a search knows: H hypotheses, E edges, C coverages, M moves, Q candidates; L language
+    models, F stateful features."""
+
+    counters: Int64s
+    # hypotheses, (H,)
+    coverage: Int32s
+    begin: Int32s  # first source word of the last phrase
+    end: Int32s
+    option: Int32s
+    parent: Int32s
+    score: Floats
+    total: Floats  # with future cost
+    context: Int32s  # (H, L) language model states
+    key: Int64s  # what stateful features must agree on, hashed
+    memory: Int64s  # (H, F) states of the stateful features
+    following: Int32s  # next in the stack
+    listed: Int32s
+    edge: Int32s  # first way to reach it
+    table: Int32s  # hash table of hypotheses
+    # edges, (E,): ways to reach a hypothesis
+    edge_parent: Int32s
+    edge_option: Int32s
+    edge_score: Floats
+    edge_next: Int32s
+    # coverages, (C,)
+    gap: Int32s  # first untranslated word
+    mask: NDArray[np.uint64]
+    covered: Int32s  # number of translated words
+    future: Floats
+    first_move: Int32s
+    moves: Int32s
+    coverage_table: Int32s
+    # moves, (M,): spans that a coverage allows to translate next
+    move_start: Int32s
+    move_end: Int32s
+    move_coverage: Int32s
+    # stacks, (n + 1,)
+    head: Int32s
+    size: Int32s
+    worst: Floats  # whatever is below cannot survive
+    best: Floats
+    # candidates, (Q,)
+    c_stack: Int32s
+    c_coverage: Int32s
+    c_parent: Int32s
+    c_option: Int32s
+    c_begin: Int32s
+    c_end: Int32s
+    c_score: Floats
+    c_total: Floats
+    c_context: Int32s  # (Q, L)
+
+
+class Sizes(NamedTuple):
+    """What a State has room for."""
+
+    hypotheses: int
+    edges: int
+    coverages: int
+    moves: int
+    candidates: int
+    words: int
+    models: int  # language models
+    features: int  # stateful ones
+
+
+def allocate(sizes: Sizes) -> State:
+    """Memory for searches, empty."""
+
+    def ints(size: int) -> Int32s:
+        return np.zeros(size, np.int32)
+
+    def hash_table(size: int) -> Int32s:
+        return ints(1 << int(2 * size - 1).bit_length())
+
+    H, E, C, M, Q, n = sizes[:6]
+    return State(
+        counters=np.zeros(7, np.int64),
+        coverage=ints(H), begin=ints(H), end=ints(H), option=ints(H), parent=ints(H),
+        score=np.zeros(H), total=np.zeros(H), context=np.zeros((H, sizes.models), np.int32),
+        key=np.zeros(H, np.int64), memory=np.zeros((H, sizes.features), np.int64),
+        following=ints(H), listed=ints(H), edge=ints(H), table=hash_table(H),
+        edge_parent=ints(E), edge_option=ints(E), edge_score=np.zeros(E), edge_next=ints(E),
+        gap=ints(C), mask=np.zeros(C, np.uint64), covered=ints(C), future=np.zeros(C),
+        first_move=ints(C), moves=ints(C), coverage_table=hash_table(C),
+        move_start=ints(M), move_end=ints(M), move_coverage=ints(M),
+        head=ints(n + 1), size=ints(n + 1), worst=np.zeros(n + 1), best=np.zeros(n + 1),
+        c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_begin=ints(Q),
+        c_end=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
+        c_context=np.zeros((Q, sizes.models), np.int32),
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""Compiled search from Python: the stacks of a sentence are filled in slices, in memory that a thread keeps.
+
+Without stateful features one call of compiled code after the other goes through all stacks. With them a stack
+takes two stages. First every candidate is scored without these features, the first language model standing in
+where a feature says so, and the best `neural_beam` survive. Then the features score the survivors together;
+these recombine, the features' states now among what must agree, and are ranked again. With an unlimited beam
+this equals immediate scoring.
+"""
+
+import threading
+
+import numpy as np
+
+from smt_bridge.decoder.arrays import (
+    CANDIDATES,
+    FULL,
+    SLICE,
+    Int32s,
+    Int64s,
+    Sizes,
+    State,
+    allocate,
+)
+from smt_bridge.decoder.automaton import MIX, Automaton
+from smt_bridge.decoder.compiled import go_on
+from smt_bridge.decoder.derivations import Listing, best_option_path, derivations
+from smt_bridge.decoder.features.protocol import Candidates, Gains, checked
+from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.search import begin, expand_from, search
+from smt_bridge.decoder.stacks import add_candidates, select
+
+Paths = tuple[list[Int32s], list[float]]  # options of derivations in target order, and totals; best first
+
+
+class Memory(threading.local):
+    """A thread's arrays, and how many times their first size they have."""
+
+    factor = 1
+    state: State | None = None
+
+
+class CompiledSearch:
+    """Compiled search over language models that are automata. Several threads may share it."""
+
+    def __init__(self, automata: tuple[Automaton, ...], piece: int = SLICE) -> None:
+        """`piece`: options that one call of compiled code looks at."""
+        self.automata, self.piece = automata, piece
+        self.memory = Memory()
+
+    def search(self, task: Task, listing: Listing, stop: threading.Event | None = None) -> Paths:
+        """The best derivations; none where walls and zones let no hypothesis come to the end. Repeated with
+        more memory where a sentence needs it."""
+        state = self.room(task)
+        while True:
+            if task.scorers:
+                self.fill_deferred(state, task, stop)
+            else:
+                self.fill(state, task, stop)
+            if not state.counters[FULL]:
+                return found(state, task, listing)
+            self.memory.factor *= 2
+            state = self.room(task, True)
+
+    def room(self, task: Task, new: bool = False) -> State:
+        """This thread's arrays, large enough for a sentence of this length."""
+        words, held, factor = task.parameters.words, self.memory.state, self.memory.factor
+        needed = [(task.parameters.edges, "edge_parent"), (task.parameters.deferred, "c_stack")]
+        if (
+            new
+            or held is None
+            or len(held.head) <= words
+            or any(wanted and not len(getattr(held, name)) for wanted, name in needed)
+        ):
+            held = self.memory.state = allocate(
+                Sizes(
+                    hypotheses=30_000 * factor,
+                    edges=60_000 * factor if task.parameters.edges else 0,
+                    coverages=6_000 * factor,
+                    moves=60_000 * factor,
+                    candidates=60_000 * factor if task.parameters.deferred else 0,
+                    words=max(words, 100),
+                    models=len(self.automata),
+                    features=len(task.scorers),
+                )
+            )
+        return held
+
+    def fill(self, state: State, task: Task, stop: threading.Event | None) -> None:
+        """All stacks. `state.counters[FULL]` says when memory was too small."""
+        stack = rank = 0
+        while stack < task.parameters.words and not (stack and state.counters[FULL]):
+            go_on(stop)
+            stack, rank = search(
+                state,
+                task.options,
+                self.automata,
+                task.model.lm_weights,
+                task.parameters,
+                stack,
+                rank,
+                self.piece,
+            )
+
+    def fill_deferred(self, state: State, task: Task, stop: threading.Event | None) -> None:
+        """All stacks, each settled by the stateful features before it is extended."""
+        begin(state, task.options, self.automata, task.parameters)
+        state.memory[0] = [scorer.begin for scorer in task.scorers]
+        room = np.zeros(len(self.automata), np.int32)
+        for stack in range(task.parameters.words + 1):
+            if stack:
+                self.settle(state, task, stack)
+            if stack == task.parameters.words:
+                return
+            rank = 0
+            while rank >= 0 and not state.counters[FULL]:
+                go_on(stop)
+                rank = expand_from(
+                    state, task.options, self.automata, task.model.lm_weights, task.parameters,
+                    stack, rank, room, self.piece,
+                )  # fmt: skip
+            if state.counters[FULL]:
+                return
+
+    def settle(self, state: State, task: Task, stack: int) -> None:
+        """The best candidates of a stack are scored by the stateful features and become hypotheses."""
+        chosen = best_candidates(state, stack, task.model.beam)
+        if not len(chosen):
+            return
+        gains, keys = np.zeros(len(chosen)), np.zeros(len(chosen), np.int64)
+        states = np.empty((len(chosen), len(task.scorers)), np.int64)
+        before = state.memory[state.c_parent[chosen]]
+        options = state.c_option[chosen].astype(np.int64)
+        for number, (weighted, scorer) in enumerate(zip(task.model.stateful, task.scorers, strict=True)):
+            candidates = Candidates(options, before[:, number], stack == task.parameters.words)
+            made: Gains = scorer.gains(candidates)
+            gains += checked(weighted.feature, made.values, len(chosen)) @ weighted.weights
+            keys = (keys ^ (keys >> 31)) * MIX + made.recombined + 1
+            states[:, number] = made.states
+        add_candidates(
+            state, self.automata, task.parameters, task.options.forward_id, chosen, gains, keys, states
+        )
+
+
+def best_candidates(state: State, stack: int, beam: int) -> Int64s:
+    """The candidates of a stack, oldest first; with a beam the best ones only."""
+    stacks = state.c_stack[: int(state.counters[CANDIDATES])]
+    chosen = np.flatnonzero(stacks == stack).astype(np.int64)
+    if 0 < beam < len(chosen):
+        best = np.argpartition(-state.c_total[chosen], beam)[:beam]
+        chosen = np.sort(chosen[best])
+    return chosen
+
+
+def found(state: State, task: Task, listing: Listing) -> Paths:
+    """The derivations of filled stacks: the best, or an n-best list."""
+    parameters, options = task.parameters, task.options
+    if not listing.nbest:
+        finals = select(state, parameters, parameters.words)
+        if not len(finals):
+            return [], []
+        return [best_option_path(state, finals[0])], [float(state.score[finals[0]])]
+    paths, totals = derivations(
+        state, parameters, listing.nbest, listing.distinct, listing.factor,
+        options.start, options.length, task.sentence.text,
+    )  # fmt: skip
+    return paths, totals.tolist()

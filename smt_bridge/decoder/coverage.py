@@ -1,0 +1,120 @@
+"""Coverages of the compiled search, and which spans may be translated after each.
+
+A coverage is the first untranslated word and 64 bits for the words from there on, so sentences may have any
+length. Coverages are numbered; what may be translated next, and the future cost, is worked out once for each.
+"""
+
+import numpy as np
+
+from smt_bridge.decoder.arrays import COVERAGES, FULL, MOVES, Floats, Options, SearchParameters, State
+from smt_bridge.decoder.automaton import MIX
+from smt_bridge.decoder.compiled import njit
+from smt_bridge.decoder.constraints import permits
+
+
+@njit
+def find_coverage(S: State, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
+    """The number of a coverage, with its future cost; -1 when there is no room for a new one."""
+    size = len(S.coverage_table) - 1
+    place = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
+    while S.coverage_table[place] != -1:
+        number = S.coverage_table[place]
+        if S.gap[number] == gap and S.mask[number] == mask:
+            return int(number)
+        place = (place + 1) & size
+    number = S.counters[COVERAGES]
+    if number >= len(S.gap):
+        S.counters[FULL] = 1
+        return -1
+    S.counters[COVERAGES] = number + 1
+    S.coverage_table[place] = number
+    S.gap[number], S.mask[number], S.first_move[number] = gap, mask, -1
+    S.covered[number], S.future[number] = covered_and_future(gap, mask, future, n)
+    return int(number)
+
+
+@njit
+def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tuple[int, float]:
+    """How many words a coverage has translated, and the best score of the others."""
+    covered, cost = gap, 0.0
+    word, rest = gap, mask
+    one = np.uint64(1)
+    while word < n:  # gaps between translated words, then the rest
+        if rest == 0:
+            cost += future[word, n - 1]
+            break
+        if rest & one:
+            covered += 1
+            word += 1
+            rest >>= one
+            continue
+        last = word
+        while not rest & one:
+            last += 1
+            rest >>= one
+        cost += future[word, last - 1]
+        word = last
+    return covered, cost
+
+
+@njit
+def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
+    """The coverage that translating a span leads to."""
+    one = np.uint64(1)
+    if start != gap:
+        return gap, mask | (((one << np.uint64(last - start + 1)) - one) << np.uint64(start - gap))
+    shift = last - gap + 1
+    new_gap = last + 1
+    new_mask = mask >> np.uint64(shift) if shift < 64 else np.uint64(0)
+    while new_mask & one:
+        new_mask >>= one
+        new_gap += 1
+    return new_gap, new_mask
+
+
+@njit
+def find_moves(S: State, options: Options, parameters: SearchParameters, coverage: int) -> None:
+    """The spans that may be translated after a coverage, whatever the last phrase was."""
+    n, longest, limit = parameters.words, parameters.longest, parameters.distortion
+    gap, mask = S.gap[coverage], S.mask[coverage]
+    S.first_move[coverage] = S.counters[MOVES]
+    constrained = len(options.constraints.wall) > 0
+    one = np.uint64(1)
+    far = n if limit < 0 else min(n, gap + limit + 1)
+    for start in range(gap, far):
+        if (mask >> np.uint64(start - gap)) & one:
+            continue
+        for last in range(start, min(n, start + longest)):
+            if last - gap < 64 and (mask >> np.uint64(last - gap)) & one:
+                break
+            if start != gap and ((limit >= 0 and last + 1 - gap > limit) or last - gap >= 64):
+                break  # the first gap could not be reached from there
+            span = start * longest + last - start
+            if options.number[span] == 0 or (
+                constrained and not permits(options.constraints, gap, mask, start, last, limit)
+            ):
+                continue
+            new_gap, new_mask = after(gap, mask, start, last)
+            number = find_coverage(S, new_gap, new_mask, options.future, n)
+            move = S.counters[MOVES]
+            if number < 0 or move >= len(S.move_start):
+                S.counters[FULL] = 1
+                return
+            S.move_start[move], S.move_end[move], S.move_coverage[move] = start, last, number
+            S.counters[MOVES] = move + 1
+    S.moves[coverage] = S.counters[MOVES] - S.first_move[coverage]
+
+
+@njit
+def early_distortion(start: int, last: int, before: int, gap: int) -> int:
+    """The early distortion cost of a phrase (Moore and Quirk 2007): continuing at the first gap is free,
+    leaving it costs the way there and back.
+
+    `before`: last word of the previous phrase, -1 for none; `gap`: first untranslated word.
+    """
+    length = last - start + 1
+    if start == gap:
+        return 0
+    if last < before:
+        return 2 * length
+    return 2 * (start - max(before + 1, gap) + length)

@@ -1,0 +1,53 @@
+"""What hypotheses are scored by: the value that compiled and plain search both get."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from smt_bridge.decoder.arrays import Floats, Options, SearchParameters
+from smt_bridge.decoder.automaton import Automaton
+from smt_bridge.decoder.features.protocol import Scorer, SearchFeature, StatefulFeature
+from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.decoder.word_lm import AnyWordLM
+
+F = TypeVar("F", bound=SearchFeature)
+
+
+@dataclass(frozen=True)
+class Weighted(Generic[F]):
+    """A feature and its weights (K,)."""
+
+    feature: F
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class SearchModel:
+    """What depends on the words before: language models and stateful features, with their weights."""
+
+    word_lms: Sequence[AnyWordLM]
+    lm_weights: Floats  # (L,)
+    stateful: Sequence[Weighted[StatefulFeature]]
+    beam: int  # candidates of a stack that stateful features score; 0: all
+
+    @property
+    def automata(self) -> tuple[Automaton, ...] | None:
+        """The language models as compiled search reads them; None where one of them cannot be."""
+        found = tuple(lm.automaton for lm in self.word_lms if lm.automaton is not None)
+        return found if len(found) == len(self.word_lms) else None
+
+    @property
+    def stand_in(self) -> float:
+        """The additional weight of the first language model where stateful features have not scored yet."""
+        return float(sum(one.feature.stand_in * one.weights[0] for one in self.stateful))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A sentence to be searched."""
+
+    sentence: Sentence
+    options: Options
+    parameters: SearchParameters
+    model: SearchModel
+    scorers: Sequence[Scorer]  # of the stateful features, for this sentence

@@ -1,0 +1,97 @@
+"""What became of a sentence, and how n-best lists tell it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from nmt import nbest
+from nmt.nbest import Hypothesis
+from smt_bridge.decoder.arrays import Floats, Int32s
+from smt_bridge.decoder.config import SearchSettings
+from smt_bridge.decoder.sentence import Sentence
+
+
+@dataclass
+class Derivation:
+    """One way to translate a sentence."""
+
+    options: Int32s  # of the sentence, in target order
+    text: list[str]
+    features: Floats  # (D,) in the order of System.sizes
+    total: float
+
+
+@dataclass
+class PhraseTranslation:
+    """The derivations of a sentence, best first. An empty sentence has one, without words."""
+
+    sentence: Sentence | None
+    derivations: list[Derivation]
+
+    @property
+    def text(self) -> list[str]:
+        """The words of the best derivation."""
+        return self.derivations[0].text
+
+
+def empty(features: int) -> PhraseTranslation:
+    """The translation of a sentence without words."""
+    return PhraseTranslation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(features), 0.0)])
+
+
+def joined(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
+    """The best translations of the parts of a line as one: texts joined, features and totals added up."""
+    best = [part.derivations[0] for part in parts]
+    whole = Derivation(
+        options=np.zeros(0, np.int32),
+        text=[word for derivation in best for word in derivation.text],
+        features=np.sum([one.features for one in best], 0),
+        total=sum(one.total for one in best),
+    )
+    return PhraseTranslation(None, [whole])
+
+
+def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSettings) -> list[str]:
+    """The target words of a derivation as they are written: unknown ones marked, where that is asked for."""
+    if not settings.mark_unknown:
+        return sentence.target_of(path)
+    words = []
+    for option in path:
+        phrase, extra = sentence.target(option), sentence.extra(option)
+        if extra is not None and extra.unknown:
+            phrase = [f"{settings.unknown_prefix}{word}{settings.unknown_suffix}" for word in phrase]
+        words += phrase
+    return words
+
+
+def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes: dict[str, int]) -> str:
+    """A line of an n-best list, as Moses writes it with segmentation and alignment. `sizes`: of the
+    features."""
+    values = iter(derivation.features.tolist())
+    segments, points = [], []
+    at = 0
+    for option in derivation.options if sentence else ():
+        assert sentence
+        length, begin = int(sentence.length[option]), int(sentence.begin[option])
+        segments.append(f"{span(begin, int(sentence.last[option]))}={span(at, at + max(1, length) - 1)}")
+        found = sentence.points(option)
+        if sentence.extra(option) is None:
+            found = sorted(found)
+        points += [f"{begin + source}-{at + target}" for source, target in found]
+        at += length
+    return nbest.write(
+        Hypothesis(
+            number,
+            derivation.text,
+            {name: list(islice(values, size)) for name, size in sizes.items()},
+            derivation.total,
+            [" ".join(segments), " ".join(points)],
+        )
+    )
+
+
+def span(first: int, last: int) -> str:
+    """3, or 3-5"""
+    return str(first) if first == last else f"{first}-{last}"

@@ -1,0 +1,217 @@
+"""Features of the registry, static and stateful: a part of every total in both searches, and columns of
+lists."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Set
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import pytest
+
+from nmt import nbest
+from nmt.errors import ConfigError
+from smt_bridge.decoder import system
+from smt_bridge.decoder.arrays import Floats
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
+from smt_bridge.decoder.sentence import Sentence
+from tests.smt_bridge.decoder.models import decoder, sentence, write_model
+from tests.smt_bridge.decoder.test_decoder import same_lists
+
+UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0, "neural_beam": 0}
+
+
+class Letters:
+    """Static, two scores: how often p and q stand in the target."""
+
+    arguments: ClassVar[Set[str]] = frozenset({"times"})
+    scores: ClassVar[int] = 2
+
+    def __init__(self, name: str, times: float) -> None:
+        self.name, self.times = name, times
+
+    @classmethod
+    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+        return cls(line.name, float(line.options.get("times", "1")))
+
+    def of_options(self, sentence: Sentence) -> Floats:
+        return np.array([[self.times * target.count(word) for word in "pq"] for target in sentence.targets()])
+
+
+class Aligned:
+    """Stateful: the source word aligned with a target word follows, or repeats, the one before. Its states
+    are rows of its own memory, its keys the last source word; the end of the sentence scores too."""
+
+    arguments: ClassVar[Set[str]] = frozenset()
+    scores: ClassVar[int] = 1
+    stand_in: ClassVar[float] = 0.0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.batches: list[int] = []
+
+    @classmethod
+    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+        return cls(line.name)
+
+    def of_options(self, sentence: Sentence) -> Floats:
+        return np.zeros((sentence.size, 1))
+
+    def start(self, sentence: Sentence) -> "AlignedScorer":
+        return AlignedScorer(self, sentence)
+
+
+class AlignedScorer:
+    begin = 0
+
+    def __init__(self, feature: Aligned, sentence: Sentence) -> None:
+        self.feature, self.sentence = feature, sentence
+        self.memory = ["<s>"]
+
+    def gains(self, candidates: Candidates) -> Gains:
+        values, states = [], []
+        self.feature.batches.append(len(candidates.option))
+        for option, state in zip(candidates.option.tolist(), candidates.state.tolist(), strict=True):
+            before, total = self.memory[state], 0.0
+            for source, _ in sorted(self.sentence.points(option)):
+                word = self.sentence.source(option)[source]
+                total += 0.5 if word == before else 0.1 if word > before else -0.3
+                before = word
+            values.append([total + (ord(before[0]) / 100 if candidates.complete else 0.0)])
+            states.append(len(self.memory))
+            self.memory.append(before)
+        keys = [hash(self.memory[state]) % 1000 for state in states]
+        return Gains(np.array(values), np.array(states), np.array(keys))
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    SEARCH_FEATURES.update(Letters=Letters, Aligned=Aligned)
+    yield
+    del SEARCH_FEATURES["Letters"], SEARCH_FEATURES["Aligned"]
+
+
+def model(folder: Path, seed: int, features: str, weights: str) -> Path:
+    write_model(folder, seed)
+    ini = (folder / "moses.ini").read_text(encoding="utf-8")
+    ini = ini.replace("[feature]\n", f"[feature]\n{features}\n").replace(
+        "[weight]\n", f"[weight]\n{weights}\n"
+    )
+    (folder / "moses.ini").write_text(ini, encoding="utf-8")
+    return folder
+
+
+LETTERS = "Letters name=Letters0 num-features=2", "Letters0= 0.3 -0.2"
+ALIGNED = "Aligned name=Aligned0", "Aligned0= 0.6"
+BOTH = "\n".join([LETTERS[0], ALIGNED[0]]), "\n".join([LETTERS[1], ALIGNED[1]])
+
+
+@pytest.mark.parametrize("lines", [LETTERS, ALIGNED, BOTH])
+def test_compiled_is_plain(lines: tuple[str, str], tmp_path: Path) -> None:
+    """Nothing pruned before the batch is scored: the same lists of ten."""
+    folder = model(tmp_path, 3, *lines)
+    one, other = (decoder(folder, plain, stack=6, neural_beam=0, nbest=10) for plain in (False, True))
+    for number in range(20):
+        line = sentence(number, 1 + number % 6)
+        same_lists(one.translate_line(line), other.translate_line(line), line)
+
+
+@pytest.mark.parametrize("lines", [LETTERS, BOTH])
+def test_a_feature_is_a_part_of_the_total(lines: tuple[str, str], tmp_path: Path) -> None:
+    """Values x weights of all columns are the totals; the values are those that the text has."""
+    made = decoder(model(tmp_path, 1, *lines), nbest=100, **UNLIMITED)
+    weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
+    places = list(made.system.sizes)
+    assert (places[0] == "Aligned0") == (lines is BOTH)  # stateful features come first
+    for number in range(6):
+        found = made.translate_line(sentence(number, 4))
+        for derivation in found.derivations:
+            assert found.sentence
+            unknown = sum(found.sentence.extra(option) is not None for option in derivation.options)
+            assert math.isclose(derivation.features @ weights - 100 * unknown, derivation.total, abs_tol=1e-9)
+            written = nbest.parse(made.entry(number, found, derivation), "list").features
+            assert written["Letters0"] == [derivation.text.count("p"), derivation.text.count("q")]
+
+
+def test_one_batch_a_stack(tmp_path: Path) -> None:
+    """A stateful feature is asked once for each stack, and then for the derivations of the list."""
+    made = decoder(model(tmp_path, 2, *ALIGNED), stack=50)
+    (feature,) = made.features
+    assert isinstance(feature, Aligned)
+    found = made.translate_line(sentence(3, 5))
+    assert len(feature.batches) == 5 + len(found.derivations[0].options)
+    assert max(feature.batches) > 10
+
+
+def test_a_static_feature_leaves_the_search_alone(tmp_path: Path) -> None:
+    made = decoder(model(tmp_path, 2, *LETTERS), stack=50)
+    task = made.task(made.marked("a b c"), made.listing)
+    assert not task.parameters.deferred and not task.scorers
+    before = decoder(write_model(tmp_path, 2), stack=50)
+    without = before.task(before.marked("a b c"), before.listing)
+    for option, target in enumerate(task.sentence.targets()):
+        assert math.isclose(
+            task.options.score[option] - without.options.score[option],
+            0.3 * target.count("p") - 0.2 * target.count("q"),
+            abs_tol=1e-9,
+        )
+
+
+def test_options_know_their_words(tmp_path: Path) -> None:
+    """Source words, target words and alignment points of options in and outside the table."""
+    made = decoder(write_model(tmp_path, 2))
+    found = made.task(made.marked("a zz b"), made.listing).sentence
+    spans = [(int(begin), int(last)) for begin, last in zip(found.begin, found.last, strict=True)]
+    assert [found.source(option) for option in range(found.size)] == [
+        ["a", "zz", "b"][begin : last + 1] for begin, last in spans
+    ]
+    unknown = spans.index((1, 1))
+    assert found.target(unknown) == ["zz"] and found.points(unknown) == [(0, 0)]
+    row = next(option for option in range(found.size) if found.extra(option) is None)
+    assert found.target(row) == made.system.table.text(int(found.rows[row])) and found.points(row) == [(0, 0)]
+    lengths = {word: len(word) for word in itertools.chain(*found.targets())}
+    assert found.ids(lengths.__getitem__).tolist() == [
+        len(word) for target in found.targets() for word in target
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "weights", "wrong"),
+    [
+        ("Letters name=Letters0", "Letters0= 1", "Letters has 2 scores"),
+        ("Letters name=Letters0 num-features=2 size=3", "Letters0= 1 1", "no argument 'size' here"),
+        ("Lettres name=Letters0", "Letters0= 1", "it has .*, CSLM, Letters, Aligned, "),
+    ],
+)
+def test_refused(line: str, weights: str, wrong: str, tmp_path: Path) -> None:
+    folder = model(tmp_path, 1, line, weights)
+    with pytest.raises(ConfigError, match=wrong):
+        system.load(str(folder), use_cache=False)
+
+
+@pytest.mark.parametrize(
+    ("made", "wrong"),
+    [
+        (lambda sentence: np.zeros(sentence.size), "gives scores of shape"),
+        (lambda sentence: np.full((sentence.size, 2), np.nan), "not a finite number"),
+    ],
+)
+def test_wrong_scores(
+    made: Callable[[Sentence], Floats], wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Letters, "of_options", lambda self, sentence: made(sentence))
+    with pytest.raises(ConfigError, match=wrong):
+        decoder(model(tmp_path, 1, *LETTERS)).translate(["a"])
+
+
+def test_other_weights_need_no_loading(tmp_path: Path) -> None:
+    """As tuning does it: the same features under other weights."""
+    made = decoder(model(tmp_path, 1, *BOTH))
+    other = Decoder(made.system, made.config, {**made.weights, "Aligned0": [-0.6]}, made.features)
+    assert other.features is made.features
+    lines = [sentence(number, 6) for number in range(10)]
+    assert made.translate(lines) != other.translate(lines)
