@@ -1,13 +1,13 @@
-"""A trained run, or several as an ensemble, from Python:
+"""A trained translator, or several as an ensemble, from Python; nmt-translate and nmt-score are made of these
+calls.
 
-    from nmt.run import Run
-
-    run = Run.load("runs/first")                      # or Run.load("runs/a", "runs/b"): an ensemble
-    run.translate(["A man sleeps .", "Two dogs run ."])  # -> one text a line
-    run.score([("A man sleeps .", "Un homme dort .")])   # -> natural log p of each pair, the end of the
-    sentence included
-
-The commands nmt-translate and nmt-score are made of these calls.
+>>> import nmt
+>>> run = nmt.Run.load("runs/en-fr")                 # Run.load("runs/a", "runs/b") is an ensemble
+>>> run.translate(["A boy does not follow the man."])
+["Un garçon ne suit pas l'homme."]
+>>> [score] = run.score([("A boy does not follow the man.", "Un garçon ne suit pas l'homme.")])
+>>> round(score, 2)                                  # natural log p, the end of the sentence included
+-6.43
 """
 
 import math

@@ -1,0 +1,20 @@
+"""The examples in the docstrings of the Python API are true: each is run in a folder of small runs and tables."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+# Modules of the public API; each has at least one example. The fixture `examples` says what they work on.
+MODULES = [
+    "nmt.run",
+]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(examples)
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert found.attempted and not found.failed
