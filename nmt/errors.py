@@ -1,15 +1,15 @@
-"""What a user can cause. Everything here ends as one line on stderr and exit status 2.
+"""Errors that a user can cause; commands turn them into one line on stderr and exit status 2.
 
 UserError
-├── ConfigError       a wrong key, type or value in a configuration, or options that exclude each other
-├── DataError         text that cannot be used: encoding, line counts, a malformed file
-└── CheckpointError   a run directory that is missing, truncated, foreign or of another version
+├── ConfigError
+├── DataError
+└── CheckpointError
 """
 
 import re
 
 LONGEST = 1500  # characters of a message; a file may have tokens of megabytes
-WIDEST = 400  # of a word in it: a path keeps both ends
+WIDEST = 400  # characters of a word in it; of a longer one, such as a path, both ends are kept
 
 
 class UserError(Exception):
@@ -20,26 +20,23 @@ class UserError(Exception):
 
 
 class ConfigError(UserError):
-    pass
+    """A wrong key, type or value in a configuration, or options that exclude each other."""
 
 
 class DataError(UserError):
-    pass
+    """Text that cannot be used: its encoding, its number of lines, a malformed file."""
 
 
 class CheckpointError(UserError):
-    pass
+    """A run directory that is missing, truncated, foreign or of another version."""
 
 
 def one_line(message: str) -> str:
     """A message as one line that a terminal can show: cut where it is too long, control characters
     escaped."""
     line = re.sub(r"[^\S ]+", " ", message).strip()
-    line = (
-        line
-        if line.isprintable()
-        else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line[: 4 * LONGEST])
-    )
+    if not line.isprintable():
+        line = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line[: 4 * LONGEST])
     line = re.sub(
         rf"\S{{{WIDEST + 1},}}", lambda word: f"{word[0][: WIDEST // 2]}...{word[0][-WIDEST // 2 :]}", line
     )

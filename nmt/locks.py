@@ -1,10 +1,10 @@
-"""One command at a time in a folder: a run, a job, a tuning, a model, a cache.
+"""Locks of folders, so that only one command at a time works in a run, a job, a tuning, a model, a cache.
 
     with locked(folder, "nmt-train"):
         ...
 
-The system lets go of the lock when its process ends, however that happens. The file `.lock` stays: its
-content is the last holder.
+The system releases the lock when its process ends, however that happens. The file `.lock` stays: it names
+the last holder.
 """
 
 import logging
@@ -28,12 +28,10 @@ FILE = ".lock"
 
 @contextmanager
 def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[None]:
-    """Hold a folder, which is made if need be, for a command. UserError, with the holder's process, when
-    another has it.
+    """Hold the lock of a folder for a command; the folder is made if need be, and removed again if nothing
+    was put into it. UserError, which names the holder, when another process has it.
 
-    `wait`: until the other has done, for a folder that is held for a short work only. A folder that was made
-    here, and that
-    nothing was put into, goes again.
+    `wait`: wait for the other process instead; for folders that are held for a moment only.
     """
     folder = Path(folder)
     place = folder / FILE
@@ -41,12 +39,9 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
     lock = acquire(folder, wait)
     try:
         with suppress(OSError):  # a full disk: the lock holds without its text
+            began = time.strftime("%Y-%m-%d %H:%M:%S")
             place.write_text(
-                (
-                    f"{command}, process {os.getpid()} on {platform.node()}, since "
-                    f"{time.strftime('%Y-%m-%d %H:%M:%S')}"
-                ),
-                encoding="utf-8",
+                f"{command}, process {os.getpid()} on {platform.node()}, since {began}", encoding="utf-8"
             )
         yield
     finally:
@@ -58,7 +53,7 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
 
 def acquire(folder: Path, wait: bool) -> FileLock:
     """The lock of a folder, held."""
-    told, gone = False, 0
+    reported, gone = False, 0
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -66,8 +61,7 @@ def acquire(folder: Path, wait: bool) -> FileLock:
             lock.acquire()
             return lock
         except FileNotFoundError as error:
-            # whoever had made the folder has just removed it; or it is in a place where none can be made,
-            # such as /proc
+            # whoever made the folder has just removed it; or none can be made there, as in /proc
             gone += 1
             if gone > 20:
                 raise files.cannot_write(folder, error) from error
@@ -75,16 +69,16 @@ def acquire(folder: Path, wait: bool) -> FileLock:
             who = holder(folder) or "another process"
             if not wait:
                 raise UserError(f"{folder}: in use by {who}; wait for it to end, or stop it") from error
-            if not told:
+            if not reported:
                 log.info("%s: in use by %s, waiting for it", folder, who)
-            told = True
+            reported = True
             time.sleep(0.1)
         except OSError as error:
             raise files.cannot_write(folder, error) from error
 
 
 def clear(folder: str | Path) -> None:
-    """Remove a folder that this process holds, its lock last: whoever comes meanwhile finds it locked, or new
+    """Remove a folder whose lock this process holds, the lock last: another process finds it locked, or new
     and empty."""
     for inside in Path(folder).iterdir():
         if inside.name != FILE:
@@ -96,7 +90,7 @@ def clear(folder: str | Path) -> None:
 
 
 def holder(folder: str | Path) -> str:
-    """Who holds, or held last, a folder: command, process, machine, time. Empty when nobody has."""
+    """Who holds a folder, or held it last: command, process, machine, time. Empty when nobody has."""
     try:
         return (Path(folder) / FILE).read_text(encoding="utf-8", errors="replace")[:200]
     except OSError:
@@ -104,6 +98,6 @@ def holder(folder: str | Path) -> str:
 
 
 def is_empty(folder: str | Path) -> bool:
-    """Is nothing but a lock in a folder, or no folder there?"""
+    """Is the folder missing, or is nothing but a lock in it?"""
     path = Path(folder)
     return not path.exists() or (path.is_dir() and all(inside.name == FILE for inside in path.iterdir()))

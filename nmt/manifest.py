@@ -1,12 +1,11 @@
-"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a cut file is seen
-before it does harm.
+"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a truncated file is
+noticed before it does harm.
 
     {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
 
-A file that is replaced stands in the manifest with its old and its new checksum until it has its name, so
-that the folder is
-sound at every moment, whenever a process is killed. Stamps tell in the same way whether an input is still
-what it was.
+A file that is being replaced is listed with its old and its new checksum until it is renamed, so that the
+folder is valid at every moment, whenever a process is killed. Stamps say in the same way whether an input is
+unchanged.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from nmt import files
 from nmt.errors import DataError
@@ -26,11 +25,14 @@ FORMAT = "nmt-manifest 1"
 
 @dataclass(frozen=True)
 class Entry:
+    """One content of a file: its size in bytes and its checksum."""
+
     size: int
     sha256: str
 
 
-Entries = dict[str, list[Entry]]  # the content a file has, and while it is replaced the one it had before
+Entries = dict[str, list[Entry]]  # the content of a file, and while it is replaced its former content too
+Stamp = dict[str, int | str]  # what an input was: size, time of change (ns), sha256; it can be stored as JSON
 
 
 def digest(path: str | Path) -> str:
@@ -43,6 +45,7 @@ def digest(path: str | Path) -> str:
 
 
 def entry(path: Path) -> Entry:
+    """The present content of a file."""
     found = digest(path)
     return Entry(path.stat().st_size, found)
 
@@ -75,17 +78,17 @@ def write(folder: str | Path, names: Iterable[str]) -> None:
 
 
 def save(folder: str | Path, entries: Entries) -> None:
+    """Write the manifest of a folder."""
     content = {name: [asdict(one) for one in found] for name, found in sorted(entries.items())}
     files.write_text(Path(folder) / FILE, [json.dumps({"format": FORMAT, "files": content}, indent=1)])
 
 
 def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
-    """Give finished files, written under other names on the same disk, their own names, in this order; forget
-    and remove `drop`.
+    """Rename finished files, written under other names on the same disk, to their own names, in this order;
+    forget and remove `drop`.
 
-    At every moment each file of the folder has a checksum in the manifest: until all have their names it
-    lists the old ones too.
-    """
+    At every moment the manifest has a checksum for each file of the folder: until all are renamed it lists
+    the old contents too."""
     folder, before = Path(folder), read(folder) or {}
     for part in parts.values():
         sync(part)
@@ -103,7 +106,7 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
 
 
 def sync(path: Path) -> None:
-    """See to it that a file is on the disk, not only on its way."""
+    """Wait until a file is on the disk, not only on its way there."""
     try:
         with open(path, "rb") as stream:
             os.fsync(stream.fileno())
@@ -112,8 +115,8 @@ def sync(path: Path) -> None:
 
 
 def verify(folder: str | Path, names: Iterable[str]) -> bool:
-    """Are these files what was written? DataError names the first that is not; False when the folder has no
-    manifest."""
+    """Are these files as they were written? DataError names the first that is not; False when the folder has
+    no manifest."""
     entries = read(folder)
     if entries is None:
         return False
@@ -124,8 +127,8 @@ def verify(folder: str | Path, names: Iterable[str]) -> bool:
 
 
 def opened(folder: str | Path, name: str, entries: Entries | None) -> BinaryIO:
-    """A file, open to be read, its content checked: what the caller reads is what was checked, even if
-    another file gets the name."""
+    """A file opened for reading, its content checked: the caller reads what was checked, even if another file
+    gets the name meanwhile."""
     path = Path(folder) / name
     listed = entries is not None and name in entries
     try:
@@ -160,8 +163,8 @@ def opened(folder: str | Path, name: str, entries: Entries | None) -> BinaryIO:
     return stream
 
 
-def stamp(path: str | Path) -> dict[str, Any]:
-    """What an input is now: size, time of change, checksum. As JSON it can be stored."""
+def stamp(path: str | Path) -> Stamp:
+    """What an input is now."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -169,9 +172,9 @@ def stamp(path: str | Path) -> dict[str, Any]:
     return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": digest(path)}
 
 
-def unchanged(path: str | Path, before: Mapping[str, Any]) -> bool:
-    """Has an input the content that its stamp tells of? Read only when its time of change differs. DataError
-    when it is gone."""
+def unchanged(path: str | Path, before: Mapping[str, object]) -> bool:
+    """Does an input still have the content of its stamp? It is read only when its time of change differs.
+    DataError when it is gone."""
     try:
         status = os.stat(path)
     except OSError as error:

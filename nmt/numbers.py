@@ -1,8 +1,8 @@
-"""Numbers from text, strictly: ASCII digits, finite, and no longer than a number can be.
+"""Strict parsing of numbers: ASCII digits, finite, and no longer than a number can be.
 
-Python's int() and float() also take `1_000`, digits of other scripts, nan and inf, and int() takes minutes
-over a million digits. Everything that a user or a file gives is read here. ValueError says what is wrong; the
-caller adds where.
+Python's int() and float() also accept `1_000`, digits of other scripts, nan and inf, and int() takes minutes
+for a million digits. Every number that a user or a file gives is parsed here. ValueError says what is wrong;
+the caller adds where.
 """
 
 import math
@@ -14,11 +14,11 @@ LONGEST = 40  # characters; more digits than a double or 64 bits can hold
 INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 LARGEST = 2**63 - 1
-TAKEN = "_\t\n\v\f\r\x1c\x1d\x1e\x1f"  # of ASCII, what float() takes in or around a number besides blanks
+ACCEPTED = "_\t\n\v\f\r\x1c\x1d\x1e\x1f"  # ASCII that float() accepts in or around a number, besides blanks
 
 
 def shown(text: str | bytes, most: int = LONGEST) -> str:
-    """A piece of input for a message, in quotes and never longer than a message can bear."""
+    """A piece of input for a message: in quotes, and cut to `most` characters."""
     text = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
     return repr(text if len(text) <= most else f"{text[:most]}...")
 
@@ -51,11 +51,11 @@ def real(text: str) -> float:
 
 
 def plain(text: str) -> bool:
-    """May float() read the words of a line? It takes no more than `real` does of ASCII without `_` and odd
-    spaces; but for nan and inf."""
+    """May float() parse the words of a line? For ASCII without `_` and odd spaces it accepts what `real`
+    does, and nan and inf."""
     if not text.isascii():
         return False
-    for character in TAKEN:  # noqa: SIM110  (twice as fast as all() or isprintable())
+    for character in ACCEPTED:  # noqa: SIM110  (twice as fast as all() or isprintable())
         if character in text:
             return False
     return True

@@ -1,4 +1,4 @@
-"""Modules of the user's own, imported before a command starts: NMT_PLUGINS="my_model,my_feature".
+"""The user's own modules, imported before a command starts: NMT_PLUGINS="my_model,my_feature".
 
 Each adds its classes to the registries (plain dicts, see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker
 processes inherit the variable, so they know the same classes.

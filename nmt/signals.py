@@ -1,6 +1,6 @@
-"""SIGTERM and Ctrl-C: the first one lets a command clean up or save, the second one ends it at once.
+"""SIGTERM and Ctrl-C: the first lets a command clean up or save, the second ends it at once.
 
-Files are written beside their names, so neither leaves half of one under its name.
+Files are written under temporary names and renamed, so neither leaves half a file behind.
 """
 
 import os
@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-# seconds to clean up in; a library may have swallowed the exception, or compute on, and then the kernel ends
-# the process
+# Seconds for cleaning up. A library may swallow the exception, or go on computing; then the kernel ends the
+# process.
 GRACE = 10.0
-SAME = 0.5  # seconds: `timeout` and torchrun send a signal twice, to a process and to its group; that is one
+# Seconds: `timeout` and torchrun send a signal twice, to a process and to its group; the two count as one.
+SAME = 0.5
 
 
 class Held:
-    """`with held:` in the main thread: a signal is noted, and what it leads to happens at the end of the
-    block.
+    """`with held:` in the main thread delays the reaction to a signal to the end of the block.
 
-    Compiled code needs this: an exception out of a signal handler, raised while its arguments are unpacked,
-    is a segmentation fault.
+    Compiled code needs this: an exception that a signal handler raises while the arguments of such code are
+    unpacked is a segmentation fault.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ held = Held()
 
 
 def listen(first: Callable[[int], object]) -> None:
-    """Call `first` with the number of the first signal. One that this process was told to ignore (nohup, say)
-    stays ignored."""
+    """Call `first` with the number of the first signal. Signals that this process was started to ignore (by
+    nohup, say) stay ignored."""
     came: list[float] = []
 
     def handle(number: int, frame: object) -> None:
@@ -62,7 +62,7 @@ def listen(first: Callable[[int], object]) -> None:
 
 
 def leave(number: int) -> NoReturn:
-    """Files that are being written beside their names are removed on the way out."""
+    """End the process by an exception, so that files which are being written are removed on the way out."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, GRACE)
     if number == signal.SIGINT:
@@ -71,5 +71,6 @@ def leave(number: int) -> NoReturn:
 
 
 def end(number: int) -> None:
+    """End the process at once."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

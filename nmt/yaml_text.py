@@ -1,10 +1,8 @@
-"""YAML from outside, made safe: nothing nested without end, no few lines that stand for more than any memory
+"""Safe parsing of YAML from outside: no endless nesting, no few lines that expand to more than any memory
 holds."""
 
-from typing import Any
-
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -12,32 +10,29 @@ MOST_NODES = 100_000  # values, those of an alias counted each time
 
 
 class NotYaml(ValueError):
-    """`line` counts from 1; 0: not known."""
+    """A text that is not YAML. `line` counts from 1; 0: unknown."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
         self.line = line
 
 
-def parse(text: str) -> Any:
-    """A text as OmegaConf has it. NotYaml says in one line what is wrong, and where."""
+def parse(text: str) -> "DictConfig | ListConfig":
+    """A text as an OmegaConf configuration. NotYaml says in one line what is wrong, and where."""
     try:
         if (size := nodes(yaml.compose(text, yaml.SafeLoader), {})) > MOST_NODES:
             raise NotYaml(f"{size:,} values, aliases followed, expected at most {MOST_NODES:,}")
         return OmegaConf.create(text) if text.strip() else OmegaConf.create({})
     except NotYaml:
         raise
-    except (
-        YAMLError,
-        OmegaConfBaseException,
-        ValueError,
-        RecursionError,
-    ) as error:  # ValueError: a number of 5,000 digits
+    except (YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
+        # ValueError: a number of 5,000 digits
         mark = getattr(error, "problem_mark", None)
         raise NotYaml(reason(error), mark.line + 1 if mark else 0) from error
 
 
-def nodes(node: Any, known: dict[int, int]) -> int:
+def nodes(node: object, known: dict[int, int]) -> int:
+    """The number of values in a tree, those of an alias counted each time."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in known:
@@ -47,7 +42,7 @@ def nodes(node: Any, known: dict[int, int]) -> int:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error, as short as a message can bear."""
+    """The first line of an error, shortened for a message."""
     if isinstance(error, RecursionError):
         return "nested too deep, or in a circle"
     return (getattr(error, "problem", None) or str(error) or type(error).__name__).splitlines()[0][:200]

@@ -37,11 +37,12 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(autouse=True)
 def own_log() -> Iterator[None]:
     """A command that a test calls in process sets up the log; the next test finds it as it was."""
-    log = logging.getLogger("nmt")
-    before = log.handlers, log.level, log.propagate
+    logs = [logging.getLogger(package) for package in ("nmt", "smt_bridge")]
+    before = [(log, log.handlers, log.level, log.propagate) for log in logs]
     yield
-    log.handlers, log.propagate = before[0], before[2]
-    log.setLevel(before[1])
+    for log, handlers, level, propagate in before:
+        log.handlers, log.propagate = handlers, propagate
+        log.setLevel(level)
 
 
 def load_recipe(name: str) -> ModuleType:

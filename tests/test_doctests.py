@@ -1,4 +1,5 @@
-"""The examples in the docstrings of the Python API are true: each is run in a folder of small runs and tables."""
+"""The examples in the docstrings of the Python API are true: each is run in a folder of small runs and
+tables."""
 
 import doctest
 import importlib

@@ -1,17 +1,24 @@
 """Types of arguments: numbers with their range, files that are read, files that are written; and the check
-that keeps those apart."""
+that keeps the two apart."""
 
 import argparse
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nmt import manifest, numbers, settings
 from nmt.errors import ConfigError, DataError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Container = argparse.ArgumentParser | argparse._ArgumentGroup
+
 T = TypeVar("T")
+Config = TypeVar("Config", bound="DataclassInstance")
+Number = TypeVar("Number", int, float)
 
 # ---- numbers -----------------------------------------------------------------------------------------------
 
@@ -31,14 +38,18 @@ def real(
     return in_range(numbers.real, settings.Range(least, most, above, below))
 
 
-def in_range(parse: Callable[[str], Any], allowed: settings.Range) -> Callable[[str], Any]:
-    def convert(text: str) -> Any:
+def in_range(parse: Callable[[str], Number], allowed: settings.Range) -> Callable[[str], Number]:
+    """An argument type: what `parse` makes of a text, within bounds."""
+
+    def convert(text: str) -> Number:
         try:
             value = parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{error}, expected {allowed}") from error
         if value not in allowed:
-            raise argparse.ArgumentTypeError(f"{settings.plain(value)} is out of range, expected {allowed}")
+            raise argparse.ArgumentTypeError(
+                f"{settings.in_digits(value)} is out of range, expected {allowed}"
+            )
         return value
 
     return convert
@@ -59,40 +70,38 @@ def checkpoint(text: str) -> str:
     return text
 
 
+# ---- settings ----------------------------------------------------------------------------------------------
+
+
 def add_setting(
-    parser: "argparse.ArgumentParser | argparse._ArgumentGroup",
-    config: type,
-    name: str,
-    *flags: str,
-    **kwargs: Any,
+    parser: "Container", config: "type[DataclassInstance]", name: str, *flags: str, **given: Any
 ) -> None:
     """An option for a field of a configuration's dataclass: `--name`, with the default, type, range and help
-    text that stand there."""
+    text of the field. `given`: what argparse is to have instead."""
     item = next(item for item in fields(config) if item.name == name)
     allowed = item.metadata.get(settings.ALLOWED)
-    kwargs.setdefault("help", item.metadata.get(settings.HELP))
-    default = (
-        item.default
-        if item.default is not MISSING
-        else item.default_factory()
-        if item.default_factory is not MISSING
-        else None
-    )
-    if isinstance(allowed, tuple | Mapping):
-        kwargs["choices"] = tuple(allowed)
+    default = item.default if item.default_factory is MISSING else item.default_factory()
+    made: dict[str, Any] = {
+        "default": default,
+        "help": item.metadata.get(settings.HELP, "").replace("%", "%%"),
+    }
+    if isinstance(allowed, tuple):
+        made["choices"] = allowed
     elif isinstance(default, bool):
-        kwargs["action"] = argparse.BooleanOptionalAction if default else "store_true"
+        made["action"] = argparse.BooleanOptionalAction if default else "store_true"
+    elif allowed is None and isinstance(default, str):
+        made["type"] = str
     else:
         whole = "float" not in str(item.type)
         bounds = allowed or settings.Range()
-        kwargs.setdefault("type", in_range(numbers.integer if whole else numbers.real, bounds))
-        kwargs.setdefault("metavar", "N" if whole else "X")
-    parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, default=default, **kwargs)
+        made["type"] = in_range(numbers.integer, bounds) if whole else in_range(numbers.real, bounds)
+        made["metavar"] = "N" if whole else "X"
+    parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, **made | given)
 
 
-def settings_of(config: type[T], found: argparse.Namespace, **given: Any) -> T:
+def settings_of(config: type[Config], found: argparse.Namespace, **given: object) -> Config:
     """A configuration from the options that have the names of its fields, and from `given`."""
-    named = {item.name: getattr(found, item.name) for item in fields(config) if hasattr(found, item.name)}  # type: ignore[arg-type]
+    named = {item.name: getattr(found, item.name) for item in fields(config) if hasattr(found, item.name)}
     return config(**named | given)
 
 
@@ -127,10 +136,10 @@ def files_of(found: argparse.Namespace, names: Mapping[str, str], kind: type[str
 def check_separate(
     inputs: Iterable[tuple[str, str | None]], outputs: Iterable[tuple[str, str | None]]
 ) -> None:
-    """No output is an input, a part of a run that is read, or another output. ConfigError before any work.
+    """No output is an input, a part of a run that is read, or another output. ConfigError otherwise.
 
-    Each is (option, path); without a path it is passed over. Commands call it for names that they derive from
-    their options; the parser does for the rest.
+    Each is (option, path); those without a path are ignored. The parser calls it for the options themselves,
+    commands for the names that they derive from their options.
     """
     given = [(option, path) for option, path in inputs if path]
     if len(standard := [option for option, path in given if path == "-"]) > 1:
@@ -169,7 +178,7 @@ def same_file(path: str, standard: int) -> tuple[object, ...] | None:
     except OSError:
         return None
     if path == "-" and standard == 1 and not stat.S_ISREG(status.st_mode):
-        return ("-",)  # twice the standard output is one text mixed with another
+        return ("-",)  # two texts on one standard output would be mixed
     return (
         (status.st_dev, status.st_ino)
         if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
@@ -178,11 +187,10 @@ def same_file(path: str, standard: int) -> tuple[object, ...] | None:
 
 
 def listed(folder: str) -> Iterable[str]:
-    """The files that a run, or another folder with a manifest, is made of; of a run of version 0.5, whatever
-    it holds."""
+    """The files of a run, or of another folder with a manifest; of a run without one, whatever it holds."""
     try:
         found = manifest.read(folder)
-    except DataError:  # damaged: whoever reads the folder tells
+    except DataError:  # damaged: whoever reads the folder reports it
         found = None
     if found is not None:
         return {*found, manifest.FILE}

@@ -1,4 +1,4 @@
-"""What all commands share: one-line errors, flags with the same names everywhere, thread settings before
+"""What all commands share: one-line errors, options of the same names everywhere, thread settings before
 torch loads."""
 
 import argparse
@@ -9,17 +9,26 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from nmt import __version__, plugins, signals
 from nmt.cli import streams
-from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of, positive
+from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of
+from nmt.cli.arguments import positive as positive
+from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError, UserError, one_line
 
-log = logging.getLogger("nmt.cli")
+if TYPE_CHECKING:
+    from torch import nn
+
+    from nmt.cli.arguments import Container
+
+log = logging.getLogger(__name__)
+
+PACKAGES = ("nmt", "smt_bridge")  # their loggers write the messages of a command
 
 
-class BarHandler(logging.StreamHandler):  # type: ignore[type-arg]
+class BarHandler(logging.StreamHandler[TextIO]):
     """Messages above a progress bar, not through it."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -38,28 +47,28 @@ class OneLine(logging.Formatter):
 class Parser(argparse.ArgumentParser):
     """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
 
-    def __init__(self, command: str, description: str, **kwargs: Any) -> None:
+    def __init__(self, command: str, description: str, epilog: str | None = None) -> None:
         super().__init__(
             prog=command,
             description=description,
+            epilog=epilog,
             formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-            **kwargs,
         )
-        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = (
-            lambda found: []
-        )  # (option, file): outputs named by the command itself
-        self.renamed: dict[str, str] = {}  # older spellings of options, accepted with a warning
+        # (option, file): outputs whose names the command derives from others
+        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []
+        self.renamed: dict[str, str] = {}  # old option -> new one; the old one is accepted for one version
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # also called by parse_args
+    def parse_known_args(  # type: ignore[override]  # parse_args calls it too
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         given = list(sys.argv[1:] if args is None else args)
         end = given.index("--") if "--" in given else len(given)
-        found, rest = super().parse_known_args(
-            [self.today(dashes(word)) for word in given[:end]] + given[end:], namespace
-        )
+        words = [self.current(dashes(word)) for word in given[:end]] + given[end:]
+        found, rest = super().parse_known_args(words, namespace)
         names = {
             action.dest: action.option_strings[0]
             if action.option_strings
@@ -73,32 +82,31 @@ class Parser(argparse.ArgumentParser):
         check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
         return found, rest
 
-    def today(self, word: str) -> str:
-        """An option by its name of today."""
+    def current(self, word: str) -> str:
+        """An option by its present name; one line says that it was renamed."""
         name, equals, value = word.partition("=")
         if name not in self.renamed:
             return word
-        streams.say(f"{self.prog}: {name} is now {self.renamed[name]}; the old name goes in the next version")
+        streams.say(f"{self.prog}: {name} is now {self.renamed[name]}; the next version drops the old name")
         return self.renamed[name] + equals + value
 
 
 class Action(Parser):
-    """The parser of a sub-command; argparse makes it and gives its whole name."""
+    """The parser of a sub-command; argparse makes it and passes its full name."""
 
-    def __init__(self, prog: str, description: str = "", **kwargs: Any) -> None:
+    def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(prog, description)
 
 
-PER_PROCESSOR, ALWAYS = (
-    4,
-    16,
-)  # threads or processes: that many work, if slowly, so a run of a larger machine goes on as it was
+# Threads or processes that always start, if slowly, so that a run of a larger machine can be resumed
+# unchanged.
+PER_PROCESSOR, ALWAYS = 4, 16
 TOO_MANY = "{:,}: more than this machine can use; taking {}"
 
 
 def bounded(count: int) -> int:
-    """How many of the threads or processes that are asked for are started. 100,000 of them end in a
-    segmentation fault."""
+    """How many of the requested threads or processes are started. 100,000 of them end in a segmentation
+    fault."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, max(ALWAYS, PER_PROCESSOR * processors))
 
@@ -110,7 +118,7 @@ def dashes(word: str) -> str:
     return name.replace("_", "-") + equals + value
 
 
-def add_input_output(parser: argparse.ArgumentParser, what: str = "text") -> None:
+def add_input_output(parser: "Container", what: str = "text") -> None:
     parser.add_argument(
         "--input",
         "-i",
@@ -122,7 +130,7 @@ def add_input_output(parser: argparse.ArgumentParser, what: str = "text") -> Non
     add_output(parser)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
+def add_output(parser: "Container") -> None:
     parser.add_argument(
         "--output",
         "-o",
@@ -133,17 +141,17 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_quiet(parser: argparse.ArgumentParser) -> None:
+def add_quiet(parser: "Container") -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The run directory and how to compute with it."""
+def add_model(parser: "Container") -> None:
+    """The argument RUN_DIR and the options of how to compute with it."""
     parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run directory made by nmt-train")
     add_compute(parser)
 
 
-def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides unless given") -> None:
+def add_compute(parser: "Container", threads: str = "torch decides unless given") -> None:
     parser.add_argument(
         "--checkpoint",
         type=checkpoint,
@@ -161,8 +169,8 @@ def add_compute(parser: argparse.ArgumentParser, threads: str = "torch decides u
     )
 
 
-def add_language_model(parser: argparse.ArgumentParser) -> None:
-    """A language model of any kind, and how to compute with a network."""
+def add_language_model(parser: "Container") -> None:
+    """The argument of a language model of any kind, and the options of how to compute with a network."""
     parser.add_argument(
         "model",
         type=Input,
@@ -184,10 +192,8 @@ def add_language_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_max_line_words(parser: argparse.ArgumentParser, what: str, default: str = "") -> None:
-    """`what` happens to longer lines."""
-    from nmt.data.long_lines import MAX_LINE_WORDS
-
+def add_max_line_words(parser: "Container", what: str, default: str = "") -> None:
+    """The option for the longest line. `what`: what happens to longer ones."""
     parser.add_argument(
         "--max-line-words",
         type=positive,
@@ -197,17 +203,17 @@ def add_max_line_words(parser: argparse.ArgumentParser, what: str, default: str 
     )
 
 
-def add_precision(parser: argparse.ArgumentParser) -> None:
+def add_precision(parser: "Container") -> None:
     parser.add_argument(
         "--precision",
         choices=("fp32", "bf16", "int8"),
         default="fp32",
-        help="of matrix products; bf16 and int8 are faster and give other numbers",
+        help="of matrix products; bf16 and int8 are faster, but results change",
     )
 
 
-def products(precision: str, models: Sequence[Any], device: str) -> ExitStack:
-    """A context in which the products of some models are computed in a precision. ConfigError where the
+def products(precision: str, models: "Sequence[nn.Module]", device: str) -> ExitStack:
+    """A context in which the matrix products of models are computed in a precision. ConfigError where the
     processor lacks it."""
     from nmt import fastmath
 
@@ -220,9 +226,13 @@ def products(precision: str, models: Sequence[Any], device: str) -> ExitStack:
     return stack
 
 
-def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> int:
-    """Call a command; what a user can cause becomes one line on stderr and exit status 2, an interrupt
-    130."""
+Command = Callable[[Sequence[str] | None], None]
+OUT_OF_MEMORY = "out of memory; use a smaller batch or model"
+
+
+def run(command: Command, argv: Sequence[str] | None) -> int:
+    """Call a command and return its exit status: 2, with one line on stderr, for what a user can cause, 130
+    for an interrupt."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
         streams.set_up()
@@ -230,36 +240,36 @@ def run(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | N
     try:
         whole(command, argv)
         return 0
-    except UserError as error:
-        tell(name, str(error))
-        streams.drop()
-        return 2
     except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
         streams.drop()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        tell(name, "interrupted")
+        streams.say(f"{name}: interrupted")
         return 128 + signal.SIGINT
-    except MemoryError:
-        tell(name, "out of memory; use a smaller batch or model")
-        return 2
-    except RuntimeError as error:
-        if "start new thread" in str(error):
-            tell(name, "the system starts no more threads; see ulimit -u, or stop other programs")
-            return 2
-        if "allocate memory" not in str(error) and "out of memory" not in str(
-            error
-        ):  # torch has no class of its own for it
+    except (UserError, MemoryError, RuntimeError, OSError) as error:
+        if not (message := message_of(error)):
             raise
-        tell(name, "out of memory; use a smaller batch or model")
-        return 2
-    except OSError as error:
-        tell(name, f"{error.filename or '<stdout>'}: {error.strerror or error}")
-        streams.drop()
+        streams.say(f"{name}: {one_line(message)}")
+        if isinstance(error, UserError | OSError):
+            streams.drop()
         return 2
 
 
-def whole(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None) -> None:
+def message_of(error: UserError | MemoryError | RuntimeError | OSError) -> str:
+    """What to tell the user; empty for an error of ours."""
+    if isinstance(error, OSError):
+        return f"{error.filename or '<stdout>'}: {error.strerror or error}"
+    if isinstance(error, UserError):
+        return str(error)
+    if "start new thread" in str(error):
+        return "the system starts no more threads; see ulimit -u, or stop other programs"
+    # torch has no class of its own for it
+    if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+        return OUT_OF_MEMORY
+    return ""
+
+
+def whole(command: Command, argv: Sequence[str] | None) -> None:
     """A command, and all that it has printed, be it --help."""
     try:
         plugins.load()
@@ -270,25 +280,27 @@ def whole(command: Callable[[Sequence[str] | None], None], argv: Sequence[str] |
     streams.flush()
 
 
-def tell(name: str, message: str) -> None:
-    streams.say(f"{name}: {one_line(message)}")
-
-
 def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
     """Messages go to stderr, results to stdout."""
     handler = BarHandler() if times and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
     form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
     handler.setFormatter(OneLine(form, "%Y-%m-%d %H:%M:%S"))
-    for package in ("nmt", "smt_bridge"):
+    for package in PACKAGES:
         root = logging.getLogger(package)
         root.handlers = [handler]
-        root.setLevel(logging.WARNING if quiet else logging.INFO)
         root.propagate = False
+    set_level(logging.WARNING if quiet else logging.INFO)
+
+
+def set_level(level: int) -> None:
+    """The least important messages that are written."""
+    for package in PACKAGES:
+        logging.getLogger(package).setLevel(level)
 
 
 def before_torch() -> None:
-    """Threads that wait must sleep: spinning ones cost up to a factor of four on a busy machine. The user's
-    own settings win."""
+    """Waiting threads must sleep: spinning ones cost up to a factor of four on a busy machine. The user's own
+    settings win."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
@@ -296,7 +308,7 @@ def before_torch() -> None:
 def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None = None) -> str:
     """Import torch, check the device, choose threads and matrix back end; returns a line for the log.
 
-    `run`: a run directory, whose choice of back end on this processor is reused.
+    `run`: a run directory, whose choice of back end for this processor is reused.
     """
     before_torch()
     import torch
@@ -314,7 +326,7 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
     if kind not in ("cpu", "cuda"):
         raise ConfigError(f"device: {device!r} is not supported, expected cpu, cuda or cuda:N")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device: {device!r} asked for, but this torch finds no GPU; use --device cpu")
+        raise ConfigError(f"device: {device!r} was asked for, but this torch finds no GPU; use --device cpu")
     if kind == "cuda":
         return f"device {device}"
     memory = Path(run) / "matmul.tsv" if run and (Path(run) / "version").exists() else None

@@ -1,5 +1,6 @@
 """What all commands share: bounds of threads and workers."""
 
+import logging
 import subprocess
 import sys
 
@@ -24,6 +25,24 @@ def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert (
         capsys.readouterr().err == "a-command: --threads 100,000: more than this machine can use; taking 16\n"
     )
+
+
+def test_a_renamed_option_is_accepted_with_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = options.Parser("a-command", "")
+    parser.add_argument("--n-best", type=options.positive, default=None)
+    parser.renamed = {"--nbest": "--n-best"}
+    assert parser.parse_args(["--nbest", "3"]).n_best == parser.parse_args(["--nbest=3"]).n_best == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["a-command: --nbest is now --n-best; the next version drops the old name"] * 2
+    assert parser.parse_args(["--n_best", "4"]).n_best == 4 and not capsys.readouterr().err
+
+
+def test_both_packages_write_to_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    options.start_log("a-command", quiet=True)
+    for package in options.PACKAGES:
+        logging.getLogger(f"{package}.x").info("not shown")
+        logging.getLogger(f"{package}.x").warning("two\nlines")
+    assert capsys.readouterr().err == "a-command: two lines\n" * 2
 
 
 def test_threads_of_a_configuration() -> None:

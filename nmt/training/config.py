@@ -1,0 +1,81 @@
+"""The settings of a training: optimizer, schedule, limits, validation. Without torch."""
+
+from dataclasses import dataclass
+
+from nmt import settings
+from nmt.errors import ConfigError
+from nmt.settings import choice, number, setting
+
+
+@dataclass
+class TrainingConfig:
+    """The section `training` of a configuration."""
+
+    optimizer: str = choice("adadelta", "adam", "sgd", help="adadelta is that of the papers")
+    learning_rate: float = number(1.0, least=0, help="1 for adadelta; about 0.001 for adam")
+    warmup: int = number(0, least=0, help="updates over which the rate grows linearly to learning_rate")
+    schedule: str = choice(
+        "constant",
+        "inverse_sqrt",
+        help="after the warm-up; inverse_sqrt: learning_rate √(warmup / updates). See also decay",
+    )
+    rho: float = number(0.95, least=0, below=1, help="adadelta only")
+    eps: float = number(1e-6, above=0, help="adadelta only")
+    clip: float = number(1.0, least=0, help="largest total norm of a gradient; 0: no clipping")
+    cost: str = choice(
+        "sentence",
+        "word",
+        "sum",
+        help="what the gradient is of: the mean over sentences (eq. 4.4), the mean over words, the sum "
+        "(authors' code)",
+    )
+    label_smoothing: float = number(
+        0.0,
+        least=0,
+        below=1,
+        help="share of each word's probability mass spread over the vocabulary; 0.1 helps small corpora. "
+        "Development costs are without it",
+    )
+    batch_size: int = number(64, least=1, help="sentences")
+    accumulate: int = number(
+        1, least=1, help="batches whose gradients are added for one update, for batches larger than memory"
+    )
+    pool: int = number(20, least=1, help="batches sorted by length together")
+    max_steps: int = number(
+        0, least=0, help="updates; 0: no limit. One of the limits or `patience` has to end the training"
+    )
+    max_epochs: int = number(0, least=0, help="0: no limit")
+    max_minutes: float = number(0.0, least=0, help="wall time over all starts of the run; 0: no limit")
+    log_every: int = number(100, least=1, help="updates")
+    validate_every: int = number(
+        1000, least=0, help="updates; 0: at the end of each epoch. Validation also saves"
+    )
+    save_every: int = number(
+        0, least=0, help="updates; 0: only when validating. Saving more often loses less when a machine dies"
+    )
+    dev_beam: int = number(
+        4, least=0, most=10_000, help="beam size for BLEU on the development set; 0: no BLEU"
+    )
+    metric: str = choice("bleu", "cost", help="the development score that decides which weights are best")
+    patience: int = number(
+        10, least=0, help="stop after this many validations without a better score; 0: never"
+    )
+    decay: float = number(
+        1.0,
+        above=0,
+        most=1,
+        help="factor of the rate after `decay_patience` validations without a better score; 0.5 halves it "
+        "on a plateau",
+    )
+    decay_patience: int = number(1, least=1, help="validations")
+    keep: int = number(1, least=1, help="newest checkpoints kept, besides the best")
+    # The last key: a config.yaml without it was cut off.
+    tensorboard: bool = setting(True, help="write curves for TensorBoard, where it is installed")
+
+    def check(self) -> None:
+        """ConfigError for a value out of range, and for values that do not go together."""
+        settings.check(self, "training.")
+        if self.schedule == "inverse_sqrt" and not self.warmup:
+            raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
+        if self.metric == "bleu" and not self.dev_beam:
+            raise ConfigError("training.metric: bleu needs dev_beam of 1 or more")
