@@ -1,58 +1,68 @@
 """The configuration of a run: a YAML file and `section.key=value` overrides, checked against the dataclasses.
 
-Defaults and ranges stand in the dataclasses, above the classes they configure; here they are only put
-together.
+Defaults, ranges and explanations are in the dataclasses; here they are only put together. Sections `model` and
+`lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`.
 """
 
 import difflib
+import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from nmt import checkpoint, files, settings, yaml_text
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.registry import AllKeys
-from nmt.models.config import RNNConfig
+from nmt.lm.config import LMConfig
+from nmt.models.config import ModelConfig
 from nmt.numbers import LONGEST, shown
 from nmt.run_directory import CONFIG
-from nmt.settings import choice, number
-from nmt.training.loop import TrainingConfig
+from nmt.runs import migrations
+from nmt.runs.sections import REGISTRIES, config_class
+from nmt.settings import choice, number, setting
+from nmt.training.config import TrainingConfig
 from nmt.yaml_text import NotYaml, reason
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
 class RunConfig:
-    run: str = ""  # the run directory that training makes or continues
-    seed: int = number(1, least=0)  # parameters, order of sentences, dropout
-    device: str = "cpu"  # cpu | cuda | cuda:1 ...
-    threads: int = number(0, least=0)  # 0: as many as torch chooses
-    init_from: str = (
-        ""  # a run whose weights are the start, as far as they fit; words are matched by their spelling
+    """The configuration of a training, which makes or resumes a run. Either `model` or `lm` is given."""
+
+    run: str = setting("", help="the run directory that training makes or resumes")
+    seed: int = number(1, least=0, help="of the parameters, the order of sentences, dropout")
+    device: str = setting("cpu", help="cpu, cuda, cuda:1 ...")
+    threads: int = number(0, least=0, help="CPU threads; 0: torch decides")
+    init_from: str = setting(
+        "", help="a run whose weights are the start, as far as they fit; words are matched by their spelling"
     )
     precision: str = choice(
-        "fp32", "bf16"
-    )  # of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16
-    matmul: str = choice("auto", "mkl", "onednn")  # back end of matrix products on the CPU
+        "fp32",
+        "bf16",
+        help="of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16",
+    )
+    matmul: str = choice("auto", "mkl", "onednn", help="back end of matrix products on the CPU")
     data: DataConfig = field(default_factory=DataConfig)
-    model: RNNConfig = field(default_factory=RNNConfig)
-    lm: AllKeys = field(
-        default_factory=AllKeys
-    )  # with a type: the run is a language model and `model` is not read
+    model: ModelConfig | None = None  # of a translator
+    lm: LMConfig | None = None  # of a language model
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
 PRESETS = Path(__file__).parent / "presets"
 
-# What may differ when a run goes on: limits, and what has no part in the result.
+# What may differ when a run is resumed: limits, and what does not affect the result.
 FREE = {"run", "threads", "data.cache"} | {
     f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")
 }
@@ -61,78 +71,239 @@ FREE = {"run", "threads", "data.cache"} | {
 Where = Callable[[str], str]  # where a key got its value: file:line, or the override
 
 
-def load(path: str, overrides: list[str], preset: str | None = None) -> RunConfig:
-    """Defaults, a preset, the file, the overrides: what comes later wins.
+@dataclass
+class Part:
+    """What a preset, a file or an override gives."""
+
+    content: migrations.Section
+    where: Where
+
+
+# ---- the keys ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Schema:
+    """The keys of a run's configuration, given what it trains."""
+
+    section: str  # model | lm
+    config: type[ModelConfig] | type[LMConfig]  # the keys of that section
+
+    def keys(self) -> list[str]:
+        """Every key, sections included: `data`, `data.source`, `data.source.language`, ..."""
+        return [*keys_of(RunConfig), self.section, *keys_of(self.config, f"{self.section}.")]
+
+    def is_section(self, key: str) -> bool:
+        return any(name.startswith(f"{key}.") for name in self.keys())
+
+    def defaults(self, kind: str) -> DictConfig:
+        """The configuration before anything is given."""
+        config = OmegaConf.structured(RunConfig)
+        config[self.section] = OmegaConf.structured(self.config)
+        config[self.section].type = kind
+        return cast(DictConfig, config)
+
+    def did_you_mean(self, key: str) -> str:
+        """The nearest known key: in the same section, else of the same name elsewhere."""
+        known = self.keys()
+        section, _, leaf = key.rpartition(".")
+        beside = [name for name in known if name.rpartition(".")[0] == section]
+        near = difflib.get_close_matches(key, beside, 1, 0.6) or [
+            name for name in known if name.rpartition(".")[2] == leaf
+        ][:2]
+        near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
+        if near:
+            return f", did you mean {' or '.join(map(repr, near))}?"
+        return f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+
+
+def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
+    """Every key of a dataclass and of the dataclasses in it; not `model` and `lm`, whose class depends on their
+    type."""
+    keys: list[str] = []
+    for item in fields(kind):
+        if prefix or item.name not in REGISTRIES:
+            keys.append(prefix + item.name)
+        if isinstance(item.type, type) and is_dataclass(item.type):
+            keys += keys_of(item.type, f"{prefix}{item.name}.")
+    return keys
+
+
+def schema_of(parts: Sequence[Part]) -> tuple[Schema, str]:
+    """What the parts of a configuration train, and the name of its type. ConfigError for both sections, or an
+    unknown type."""
+    given = {
+        section: [part for part in parts if part.content.get(section) is not None] for section in REGISTRIES
+    }
+    if given["lm"] and given["model"]:
+        raise ConfigError(
+            f"{given['model'][0].where('model')}: model: a run has either section model or section lm "
+            f"({given['lm'][0].where('lm')}); leave one of them out"
+        )
+    section = "lm" if given["lm"] else "model"
+    kinds = [
+        (str(content["type"] or ""), part.where)
+        for part in given[section]
+        if isinstance(content := part.content[section], dict) and "type" in content
+    ]
+    kind, where = kinds[-1] if kinds else (ModelConfig().type if section == "model" else "", None)
+    try:
+        return Schema(section, config_class(section, kind)), kind
+    except ConfigError as error:
+        where = where or given[section][-1].where
+        raise ConfigError(f"{where(f'{section}.type')}: {error}") from error
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
+    """Defaults, a preset, the file, the overrides: later ones win.
 
     ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong
     type or out of its range.
     """
-    config = OmegaConf.structured(RunConfig)
-    if preset:
-        found = PRESETS / f"{preset}.yaml"
-        if not found.exists():
-            raise ConfigError(
-                f"--preset {preset}: unknown, expected one of "
-                f"{', '.join(sorted(file.stem for file in PRESETS.glob('*.yaml')))}"
-            )
-        config = OmegaConf.merge(config, read(str(found))[0])
-    given, text = read(path)
-    config = merge(config, given, lambda key: where_is(path, text, key))
-    for override in overrides:
-        config = merge(config, change_of(override), partial(place_of, override))
+    content, text = read(path)
+    parts = [
+        Part(content, partial(where_is, path, text)),
+        *(Part(change_of(override), partial(place_of, override)) for override in overrides),
+    ]
+    return assembled(parts, path, preset)
+
+
+def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
+    """A configuration from nested dictionaries, checked as a file is."""
+    try:
+        plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"configuration: {reason(error)}") from error
+    return assembled([Part(cast(migrations.Section, plain), lambda key: "configuration")], "configuration", preset)
+
+
+def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
+    """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
+    for part in parts:
+        for warning in migrations.of_user(part.content):
+            log.warning("%s: %s", part.where(warning.partition(" ")[0]), warning)
+    schema, kind = schema_of(parts)
+    config = schema.defaults(kind)
+    for part in [*preset_parts(preset, schema), *parts]:
+        config = merge(config, part, schema)
 
     def where(key: str) -> str:
-        """The last override of a key or of its section, else its line of the file."""
-        over = [override for override in overrides if f"{key}.".startswith(f"{override.partition('=')[0]}.")]
-        return short(over[-1]) if over else where_is(path, text, key)
+        """The last part that gives a key, or its section, or the whole."""
+        givers = [part for part in parts if gives(part.content, key)]
+        return (givers or parts)[-1 if givers else 0].where(key)
 
     result = resolve(config, where)
     if not result.run:
-        raise ConfigError(f"{path}: run is missing; name the run directory, e.g. run: runs/first")
+        raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
     with located(where):
-        settings.check(result)
-        if result.lm.type:
-            result.lm.check()
-            result.training.metric, result.training.dev_beam = (
-                "cost",
-                0,
-            )  # a language model translates nothing
-        else:
-            result.model.check()
-        result.training.check()
+        check(result)
     return result
 
 
-def change_of(override: str) -> Any:
+def check(config: RunConfig) -> None:
+    """ConfigError for a value out of range, and for values that do not go together. A language model has neither
+    BLEU nor a beam, which is set here."""
+    settings.check(config)
+    if config.lm is not None:
+        config.lm.check()
+        config.training.metric, config.training.dev_beam = "cost", 0
+    elif config.model is not None:
+        config.model.check()
+    config.training.check()
+
+
+def preset_parts(preset: str | None, schema: Schema) -> list[Part]:
+    """A preset, without the section of what is not trained."""
+    if not preset:
+        return []
+    found = PRESETS / f"{preset}.yaml"
+    if not found.exists():
+        names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
+        raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
+    content = read(str(found))[0]
+    own = {key: value for key, value in content.items() if key == schema.section or key not in REGISTRIES}
+    return [Part(own, lambda key: str(found))]
+
+
+def change_of(override: str) -> migrations.Section:
     """`section.key=value` as a configuration of that key alone."""
     key, equals, value = override.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
         raise ConfigError(f"{short(override)}: expected section.key=value")
-    if key not in all_keys():
-        raise ConfigError(f"{short(override)}: unknown key {shown(key)}{did_you_mean(key)}")
     try:
         yaml_text.parse(f"x: {value}")
-        return OmegaConf.from_dotlist([override if value else f"{key}=''"])  # YAML takes nothing for null
+        change = OmegaConf.from_dotlist([override if value else f"{key}=''"])  # YAML takes nothing for null
+        return cast(migrations.Section, OmegaConf.to_container(change))
     except (NotYaml, YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
         raise ConfigError(f"{short(override)}: not a valid value: {reason(error)}") from error
 
 
-def resolve(config: Any, where: Where) -> RunConfig:
+def read(path: str) -> tuple[migrations.Section, str]:
+    """A YAML file as sections and keys, and its text."""
+    text = "\n".join(files.read_lines(path))
+    try:
+        given = yaml_text.parse(text)
+        content = OmegaConf.to_container(given)
+    except NotYaml as error:
+        place = f"{path}:{error.line}" if error.line else path
+        raise ConfigError(f"{place}: not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: {reason(error)}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"{path}: expected sections and keys, such as 'model:', found {type(content).__name__}"
+        )
+    return cast(migrations.Section, content), text
+
+
+def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
+    """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong type."""
+    known = set(schema.keys())
+    try:
+        for key, value in given_keys(part.content):
+            if key not in known:
+                raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(key)}")
+            if schema.is_section(key) and value is not None and not isinstance(value, dict):
+                raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
+        given = {key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES}
+        return cast(DictConfig, OmegaConf.merge(config, given))
+    except OmegaConfBaseException as error:
+        key = str(error.full_key)
+        raise ConfigError(f"{part.where(key)}: {key}: {reason(error)}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{part.where('run')}: {reason(error)}") from error
+
+
+def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every dotted key of nested sections, with its value."""
+    for key, value in content.items():
+        yield f"{prefix}{key}", value
+        if isinstance(value, dict):
+            yield from given_keys(value, f"{prefix}{key}.")
+
+
+def gives(content: Mapping[str, object], key: str) -> bool:
+    """Does a part of a configuration have a value for a key, or for one of its sections as a whole?"""
+    names = {name for name, _ in given_keys(content)}
+    return key in names
+
+
+def resolve(config: DictConfig, where: Where) -> RunConfig:
     """As dataclasses, every ${...} filled in."""
     try:
-        result: RunConfig = OmegaConf.to_object(config)  # type: ignore[assignment]
-    except (
-        OmegaConfBaseException,
-        RecursionError,
-    ) as error:  # a ${...} that leads nowhere, or round in a circle
+        return cast(RunConfig, OmegaConf.to_object(config))
+    except (OmegaConfBaseException, RecursionError) as error:
+        # a ${...} that leads nowhere, or in a circle
         key = str(getattr(error, "full_key", None) or "run")
         raise ConfigError(f"{where(key)}: {key}: {reason(error)}") from error
-    return result
 
 
 @contextmanager
 def located(where: Where) -> Iterator[None]:
-    """Messages of the dataclasses, which begin with a key, get the place of that key put before them."""
+    """Messages of the dataclasses begin with a key: put the place of that key before them."""
     try:
         yield
     except ConfigError as error:
@@ -145,84 +316,6 @@ def place_of(override: str, key: str) -> str:
 
 def short(override: str) -> str:
     return override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
-
-
-def read(path: str) -> tuple[Any, str]:
-    """A YAML file as sections and keys, and its text"""
-    text = "\n".join(files.read_lines(path))
-    try:
-        given = yaml_text.parse(text)
-    except NotYaml as error:
-        raise ConfigError(
-            f"{f'{path}:{error.line}' if error.line else path}: not valid YAML: {error}"
-        ) from error
-    if not OmegaConf.is_dict(given):
-        raise ConfigError(
-            f"{path}: expected sections and keys, such as 'model:', found "
-            f"{type(OmegaConf.to_object(given)).__name__}"
-        )
-    return given, text
-
-
-def merge(config: Any, change: Any, where: Where) -> Any:
-    known = all_keys()
-    try:
-        for key, value in given_keys(OmegaConf.to_container(change)):
-            if key not in known:
-                raise ConfigError(f"{where(key)}: unknown key {shown(key)}{did_you_mean(key)}")
-            if is_section(key) and value is not None and not isinstance(value, dict):
-                raise ConfigError(f"{where(key)}: {key} is a section, expected keys and values below it")
-        return OmegaConf.merge(config, change)
-    except OmegaConfBaseException as error:
-        key = str(error.full_key)
-        raise ConfigError(f"{where(key)}: {key}: {reason(error)}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{where('run')}: {reason(error)}") from error
-
-
-def given_keys(content: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every dotted key of nested sections, with its value."""
-    for key, value in content.items():
-        yield f"{prefix}{key}", value
-        if isinstance(value, dict):
-            yield from given_keys(value, f"{prefix}{key}.")
-
-
-def all_keys(kind: Any = RunConfig, prefix: str = "") -> list[str]:
-    """Every key of the configuration, sections included: `data`, `data.source`, `data.source.language`,
-    ..."""
-    keys: list[str] = []
-    for item in fields(kind):
-        keys.append(prefix + item.name)
-        if is_dataclass(item.type):
-            keys += all_keys(item.type, f"{prefix}{item.name}.")
-    return keys
-
-
-def value_of(config: RunConfig, key: str) -> Any:
-    """What a dotted key has."""
-    found: Any = config
-    for part in key.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def did_you_mean(key: str) -> str:
-    """The nearest known key: in the same section, else of the same name elsewhere."""
-    known = all_keys()
-    section = key.rpartition(".")[0]
-    beside = [name for name in known if name.rpartition(".")[0] == section]
-    leaf = key.rpartition(".")[2]
-    near = (
-        difflib.get_close_matches(key, beside, 1, 0.6)
-        or [name for name in known if name.rpartition(".")[2] == leaf][:2]
-    )
-    near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
-    return (
-        f", did you mean {' or '.join(map(repr, near))}?"
-        if near
-        else f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
-    )
 
 
 def where_is(path: str, text: str, key: str) -> str:
@@ -242,28 +335,52 @@ def where_is(path: str, text: str, key: str) -> str:
     return f"{path}:{number + 1}"
 
 
+# ---- runs --------------------------------------------------------------------------------------------------
+
+
 def to_yaml(config: RunConfig) -> str:
-    return str(OmegaConf.to_yaml(OmegaConf.structured(config)))
+    """A configuration as the text of a file, without the section of what is not trained."""
+    structured = OmegaConf.structured(config)
+    given = {key: structured[key] for key in structured if structured[key] is not None}
+    return str(OmegaConf.to_yaml(OmegaConf.create(given)))
+
+
+def of_run(directory: Path) -> RunConfig:
+    """The configuration that a run was started with; keys newer than the run have their defaults."""
+    content = checkpoint.read_yaml(directory)
+    part = Part(content, lambda key: str(directory / CONFIG))
+    try:
+        schema, kind = schema_of([part])
+        return resolve(merge(schema.defaults(kind), part, schema), part.where)
+    except ConfigError as error:
+        raise CheckpointError(f"{error}; damaged configuration, copy it again") from error
 
 
 def differences(config: RunConfig, directory: Path) -> list[str]:
-    """Keys in which a configuration differs from the one a run was started with, less those that may."""
-    try:
-        before: Any = OmegaConf.merge(
-            OmegaConf.structured(RunConfig), checkpoint.read_yaml(directory)
-        )  # a newer key had its default
-    except OmegaConfBaseException as error:
-        raise CheckpointError(
-            f"{directory / CONFIG}: damaged configuration ({reason(error)}); copy it again"
-        ) from error
-    now = OmegaConf.structured(config)
-    names = [key for key in all_keys() if not is_section(key)]
+    """Keys in which a configuration differs from the one a run was started with, except those that may."""
+    now, before = dict(flat(config)), dict(flat(of_run(directory)))
+    kinds = [key for key in ("model.type", "lm.type") if now.get(key) != before.get(key)]
+    keys: Iterable[str] = kinds or {**before, **now}
     return [
-        f"{key}={OmegaConf.select(now, key)} (was {OmegaConf.select(before, key)})"
-        for key in names
-        if key not in FREE and OmegaConf.select(now, key) != OmegaConf.select(before, key)
+        f"{key}={now.get(key)} (was {before.get(key)})"
+        for key in keys
+        if key not in FREE and now.get(key) != before.get(key)
     ]
 
 
-def is_section(key: str) -> bool:
-    return any(name.startswith(f"{key}.") for name in all_keys())
+def flat(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every dotted key that is not a section, with its value."""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            yield from flat(value, f"{prefix}{item.name}.")
+        elif value is not None:
+            yield f"{prefix}{item.name}", value
+
+
+def value_of(config: RunConfig, key: str) -> object:
+    """The value of a dotted key."""
+    found: object = config
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found

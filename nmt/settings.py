@@ -5,13 +5,14 @@ for files, options and Python.
 class SearchConfig:
     beam: int = number(10, least=1, help="hypotheses kept")
     normalize: str = choice("length", "none", "gnmt", help="how lengths are compared")  # first: the default
+    model: str = name_in(MODELS, help="which model")  # whatever the dictionary holds when it is checked
     keep: bool = setting(False, help="keep the list")
 
 check(SearchConfig(beam=0), "search.")    # ConfigError: search.beam: 0 is out of range, expected 1 or more
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -85,6 +86,12 @@ def choice(default: str, *others: str, help: str = "") -> str:
     return field(default=default, metadata={ALLOWED: (default, *others), HELP: help})
 
 
+def name_in(registry: Mapping[str, object], help: str = "") -> str:
+    """A field of a dataclass: a name in a registry, the first by default. The registry is read whenever a value
+    is checked, so that plugins may add to it."""
+    return field(default=next(iter(registry)), metadata={ALLOWED: registry, HELP: help})
+
+
 def setting(default: T, help: str = "") -> T:
     """A field of a dataclass without a range: a flag, a text."""
     return field(default=default, metadata={HELP: help})
@@ -96,7 +103,7 @@ def problem(item: "Field[object]", value: object) -> str:
     allowed = item.metadata.get(ALLOWED)
     if value is None and item.default is None:
         return ""
-    if isinstance(allowed, tuple):
+    if isinstance(allowed, tuple | Mapping):
         if value in allowed:
             return ""
         return f"{shown(str(value))} is unknown, expected one of {', '.join(map(repr, allowed))}"

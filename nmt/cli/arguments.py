@@ -85,8 +85,8 @@ def add_setting(
         "default": default,
         "help": item.metadata.get(settings.HELP, "").replace("%", "%%"),
     }
-    if isinstance(allowed, tuple):
-        made["choices"] = allowed
+    if isinstance(allowed, tuple | Mapping):
+        made["choices"] = tuple(allowed)
     elif isinstance(default, bool):
         made["action"] = argparse.BooleanOptionalAction if default else "store_true"
     elif allowed is None and isinstance(default, str):

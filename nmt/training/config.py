@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from nmt import settings
 from nmt.errors import ConfigError
-from nmt.settings import choice, number, setting
+from nmt.settings import choice, name_in, number, setting
+from nmt.training.schedules import SCHEDULES
 
 
 @dataclass
@@ -14,10 +15,10 @@ class TrainingConfig:
     optimizer: str = choice("adadelta", "adam", "sgd", help="adadelta is that of the papers")
     learning_rate: float = number(1.0, least=0, help="1 for adadelta; about 0.001 for adam")
     warmup: int = number(0, least=0, help="updates over which the rate grows linearly to learning_rate")
-    schedule: str = choice(
-        "constant",
-        "inverse_sqrt",
-        help="after the warm-up; inverse_sqrt: learning_rate √(warmup / updates). See also decay",
+    schedule: str = name_in(
+        SCHEDULES,
+        help="after the warm-up; inverse_sqrt: learning_rate √(warmup / updates); linear: down to 0 at "
+        "max_steps. See also decay",
     )
     rho: float = number(0.95, least=0, below=1, help="adadelta only")
     eps: float = number(1e-6, above=0, help="adadelta only")
@@ -77,5 +78,9 @@ class TrainingConfig:
         settings.check(self, "training.")
         if self.schedule == "inverse_sqrt" and not self.warmup:
             raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
+        if self.schedule == "linear" and self.max_steps <= self.warmup:
+            raise ConfigError(
+                "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup"
+            )
         if self.metric == "bleu" and not self.dev_beam:
             raise ConfigError("training.metric: bleu needs dev_beam of 1 or more")

@@ -1,5 +1,4 @@
-"""What the training and development files of a run were when it was started: a run goes on with these or not
-at all."""
+"""Stamps of the training and development files of a run: it is resumed with the same ones or not at all."""
 
 import json
 import os
@@ -7,8 +6,6 @@ import stat
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
-
 from nmt import files, manifest
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, DataError
@@ -18,7 +15,7 @@ KEYS = ("train_source", "train_target", "phrase_table", "dev_source", "dev_targe
 
 
 def named(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Key and path of the regular files that a configuration names; of pipes nothing can be told."""
+    """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
     for item in fields(config):
         path = getattr(config, item.name)
         if (
@@ -30,18 +27,18 @@ def named(config: DataConfig) -> Iterator[tuple[str, str]]:
             yield item.name, path
 
 
-def take(config: DataConfig) -> dict[str, Any]:
+def take(config: DataConfig) -> dict[str, manifest.Stamp]:
     """Stamps of all of them, by key."""
     return {key: manifest.stamp(path) for key, path in named(config)}
 
 
-def save(stamps: dict[str, Any], new: Path) -> None:
+def save(stamps: dict[str, manifest.Stamp], new: Path) -> None:
+    """Write them into a folder."""
     files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
 
 
 def check(config: DataConfig, directory: Path) -> None:
-    """DataError for a file that is not what it was when the run was started. Of runs of version 0.5 nothing
-    is known."""
+    """DataError for a file that has changed since the run was started. Version 0.5 kept no stamps."""
     place = directory / INPUTS
     if not place.exists():
         return

@@ -1,9 +1,7 @@
-"""Adadelta in cache-sized blocks, Adam and SGD by torch, learning-rate schedules, and clipping of the total
-gradient norm."""
+"""Adadelta in cache-sized blocks, Adam and SGD by torch, and clipping of the total gradient norm."""
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +23,8 @@ class Adadelta(Optimizer):
         super().__init__(parameters, {"lr": lr, "rho": rho, "eps": eps})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One update; gradients that are None are skipped."""
         for group in self.param_groups:
             lr, rho, eps = group["lr"], group["rho"], group["eps"]
             for parameter in group["params"]:
@@ -48,12 +47,10 @@ class Adadelta(Optimizer):
                     p.sub_(move, alpha=lr)
 
 
-OPTIMIZERS = ("adadelta", "adam", "sgd")
-
-
 def make_optimizer(
     name: str, parameters: Iterable[Parameter], rate: float, rho: float, eps: float
 ) -> Optimizer:
+    """The optimizer of `training.optimizer`; `rho` and `eps` are Adadelta's. ConfigError for an unknown name."""
     parameters = list(parameters)
     if name == "adadelta":
         return Adadelta(parameters, rate, rho, eps)
@@ -61,49 +58,27 @@ def make_optimizer(
         return torch.optim.Adam(parameters, rate, fused=True)
     if name == "sgd":
         return torch.optim.SGD(parameters, rate)
-    raise ConfigError(f"training.optimizer: {name!r} is unknown, expected one of {', '.join(OPTIMIZERS)}")
-
-
-Schedule = Callable[[int, int, int], float]  # warmup, update from 1, last update -> factor of the rate
-
-
-def constant(warmup: int, step: int, last: int) -> float:
-    return 1.0
-
-
-def inverse_sqrt(warmup: int, step: int, last: int) -> float:
-    """√(warmup / step) (Vaswani et al. 2017)."""
-    return math.sqrt(warmup / step)
-
-
-def linear(warmup: int, step: int, last: int) -> float:
-    """A straight line from 1 after the warm-up to 0 after update `last`: the last update has still a rate."""
-    return max(0.0, (last + 1 - step) / (last + 1 - warmup))
-
-
-SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_sqrt, "linear": linear}
-
-
-def scheduled(schedule: str, warmup: int, step: int, last: int = 0) -> float:
-    """Factor of the learning rate at update `step`, from 1: step / warmup until `warmup`, then that of the
-    schedule. `last`: training.max_steps."""
-    return step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)
+    raise ConfigError(f"training.optimizer: {name!r} is unknown, expected one of adadelta, adam, sgd")
 
 
 def rate_of(optimizer: Optimizer) -> float:
+    """The present learning rate."""
     return float(optimizer.param_groups[0]["lr"])
 
 
 def set_rate(optimizer: Optimizer, rate: float) -> None:
+    """Set the learning rate of all parameters."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
 
+@torch.no_grad()
 def clip(parameters: Iterable[Parameter], threshold: float) -> float:
     """Scale all gradients so that their total norm is at most `threshold` (0: leave them); returns the norm
-    before."""
+    before. The sum over parameters is in double precision, unlike torch.nn.utils.clip_grad_norm_."""
     grads: list[Tensor] = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = math.sqrt(sum(float(value) ** 2 for value in torch._foreach_norm(grads)))
+    norm = math.sqrt(sum(float(torch.linalg.vector_norm(grad)) ** 2 for grad in grads))
     if threshold > 0 and norm > threshold:
-        torch._foreach_mul_(grads, threshold / norm)
+        for grad in grads:
+            grad.mul_(threshold / norm)
     return norm

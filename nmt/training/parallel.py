@@ -3,34 +3,46 @@
     torchrun --nproc-per-node 4 --no-python nmt-train train.yaml
 
 An update is made of `accumulate` batches of each process. DistributedDataParallel takes the mean of the
-gradients, so costs are multiplied by the number of processes: the result is that of one process with so many
-times `accumulate`. The first process logs, validates and saves; the others follow its decisions.
+gradients, so costs are multiplied by the number of processes: the result is that of one process with
+`accumulate` multiplied by their number. The first process logs, validates and saves; the others follow its
+decisions.
 """
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Generic, Protocol, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import ConfigError
 
 Item = TypeVar("Item")
+Given = TypeVar("Given", contravariant=True)
 
 
-class Costs(nn.Module):
-    """A model whose call is its cost: what DistributedDataParallel wants."""
+class CostModel(Protocol[Given]):
+    """A model with a cost for a batch: Σ -log p, and the state to carry on, which is none here."""
 
-    def __init__(self, model: Any) -> None:
+    @property
+    def device(self) -> torch.device: ...
+
+    def cost(self, batch: Given, smoothing: float, carried: None) -> tuple[Tensor, object]: ...
+
+
+class Costs(nn.Module, Generic[Item]):
+    """A model whose call is its cost, as DistributedDataParallel wants it."""
+
+    def __init__(self, model: CostModel[Item]) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Any, smoothing: float) -> Tensor:
-        cost: Tensor = self.model.cost(batch, smoothing, None)[0]
-        return cost
+    def forward(self, batch: Item, smoothing: float) -> Tensor:
+        """The cost of a batch: ()"""
+        return self.model.cost(batch, smoothing, None)[0]
 
 
 class Team:
@@ -38,13 +50,14 @@ class Team:
 
     def __init__(self, rank: int = 0, size: int = 1, seed: int = 0) -> None:
         self.rank, self.size, self.seed = rank, size, seed
-        self.costs: Any = None
+        self.costs: DistributedDataParallel | None = None
 
     @property
     def first(self) -> bool:
+        """Is this the process that logs, validates and saves?"""
         return self.rank == 0
 
-    def wrap(self, model: Any) -> None:
+    def wrap(self, model: CostModel[Item]) -> None:
         """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
         state through the text."""
         if self.size == 1:
@@ -54,7 +67,7 @@ class Team:
                 "lm.carry: a model that carries its state trains in one process; start it without torchrun"
             )
         device = model.device
-        self.costs = nn.parallel.DistributedDataParallel(
+        self.costs = DistributedDataParallel(
             Costs(model), device_ids=[device.index] if device.type == "cuda" else None
         )
 
@@ -65,16 +78,18 @@ class Team:
         rounds = -(-len(batches) // self.size)
         return mine + [(batches[0], 0.0)] * (rounds - len(mine))
 
-    def exchange(self, last: bool) -> Any:
-        """The context of a batch forward and backward: gradients travel with the last batch of an update."""
-        return nullcontext() if last else self.costs.no_sync()
+    def exchange(self, last: bool) -> AbstractContextManager[None]:
+        """The context of a batch forward and backward: gradients are exchanged with the last batch of an
+        update."""
+        return nullcontext() if last or self.costs is None else self.costs.no_sync()
 
-    def cost(self, batch: Any, smoothing: float) -> Tensor:
-        cost: Tensor = self.costs(batch, smoothing)
-        return cost
+    def cost(self, batch: object, smoothing: float) -> Tensor:
+        """The cost of a batch of this process, after `wrap`: ()"""
+        assert self.costs is not None
+        return cast(Tensor, self.costs(batch, smoothing))
 
     def begin_update(self, step: int) -> None:
-        """Random numbers of an update: other ones in each process, the same ones after a resume."""
+        """Seed the random numbers of an update: others in each process, the same after a resume."""
         if self.size > 1:
             torch.manual_seed(((self.seed * 1_000_003 + step) * 1_009 + self.rank) % (1 << 63))
 
@@ -95,13 +110,14 @@ class Team:
         return (reason if self.first else "the first process stops") if tensor[0] else "", float(tensor[1])
 
     def tensor(self, values: list[float]) -> Tensor:
+        """Values where the processes can exchange them."""
         return torch.tensor(
             values, dtype=torch.float64, device="cuda" if dist.get_backend() == "nccl" else "cpu"
         )
 
     @contextmanager
     def first_then_others(self) -> Iterator[None]:
-        """What one process writes and the others find there."""
+        """The first process runs the block before the others, which find what it wrote."""
         if self.size > 1 and not self.first:
             dist.barrier()
         yield
@@ -109,16 +125,17 @@ class Team:
             dist.barrier()
 
     def leave(self) -> None:
-        """All together: a process that goes while another still validates or saves would break its
+        """End all together: a process that ends while another still validates or saves would break its
         connections."""
         if self.size > 1:
             dist.barrier()
-            self.costs = None  # what watches the gradients goes before the connections
+            self.costs = None  # its hooks on the gradients go before the connections
             dist.destroy_process_group()
 
 
 def join(device: str, seed: int) -> tuple[Team, str]:
-    """The team that torchrun's environment variables tell of, and this process' device."""
+    """The team that torchrun's environment variables describe, and this process' device. ConfigError when there
+    are fewer GPUs than processes."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return Team(), device

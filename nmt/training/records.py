@@ -1,14 +1,16 @@
-"""What a training writes down beside its checkpoints: log tables, curves for TensorBoard, and the clock
-behind both."""
+"""Records of a training beside its checkpoints: log tables, curves for TensorBoard, and the clock of both."""
 
 import logging
 import math
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nmt import files
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +27,9 @@ class Table:
             self.file = open(path, "a", encoding="utf-8", newline="\n")
             if (there := os.fstat(self.file.fileno()).st_size) < (size or 0):
                 log.warning(
-                    "%s: %d bytes, but %d when it was saved; its lines before this start are not all there",
-                    path,
-                    there,
-                    size,
-                )
+                    "%s: %d bytes, but %d when it was saved; some lines of earlier starts are missing",
+                    path, there, size,
+                )  # fmt: skip
             self.file.truncate(min(there, size or 0))
         except OSError as error:
             raise files.cannot_write(path, error) from error
@@ -37,6 +37,7 @@ class Table:
             self.add(columns)
 
     def add(self, values: list[str]) -> None:
+        """Write a line."""
         try:
             self.file.write("\t".join(values) + "\n")
             self.file.flush()
@@ -44,12 +45,13 @@ class Table:
             raise files.cannot_write(self.path, error) from error
 
     def size(self) -> int:
+        """Bytes so far, all of them on the disk."""
         os.fsync(self.file.fileno())
         return os.fstat(self.file.fileno()).st_size
 
 
 class NoTable(Table):
-    """The log of a process that writes none."""
+    """A log that is not written: that of all processes but the first."""
 
     def __init__(self) -> None:
         pass
@@ -62,20 +64,21 @@ class NoTable(Table):
 
 
 class Clock:
-    """Seconds of work over all starts of a run, and words a second since the last question, or since this
+    """Seconds of work over all starts of a run, and words per second since it was last asked, or since this
     start."""
 
     def __init__(self, before: float, words: int = 0) -> None:
-        """`before`: seconds of earlier starts; `words`: those of them since the last question."""
+        """`before`: seconds of earlier starts; `words`: words that they read since the rate was last asked."""
         self.before = words
         self.start = time.monotonic() - before
         self.mark = time.monotonic()
 
     def seconds(self) -> float:
+        """Seconds of all starts."""
         return time.monotonic() - self.start
 
     def rate(self, words: int) -> float:
-        """`words` since the last question, those of an earlier start among them."""
+        """Words per second; `words`: read since the last call, those of an earlier start included."""
         now = time.monotonic()
         rate = (words - self.before) / max(1e-9, now - self.mark)
         self.mark, self.before = now, 0
@@ -83,17 +86,18 @@ class Clock:
 
 
 class Board:
-    """Curves for TensorBoard when it is installed; imported at the first value, so that it delays no first
-    step."""
+    """Curves for TensorBoard where it is installed; imported at the first value, so that it does not delay the
+    first update."""
 
     def __init__(self, directory: Path, wanted: bool, step: int) -> None:
-        """`step`: where the run goes on; what was written after it is dropped."""
+        """`step`: where the run is resumed; what was written after it is dropped."""
         self.wanted = wanted
         self.directory = directory
         self.step = step
-        self.writer: Any = None
+        self.writer: SummaryWriter | None = None
 
     def add(self, kind: str, step: int, values: dict[str, float]) -> None:
+        """Values of one kind of curve (train, dev) at an update; those that are not finite are left out."""
         if not self.wanted:
             return
         if self.writer is None:
@@ -108,5 +112,6 @@ class Board:
                 self.writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
+        """Write what is pending."""
         if self.writer is not None:
             self.writer.close()

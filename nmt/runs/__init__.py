@@ -1,0 +1,1 @@
+"""Run directories: what earlier versions wrote, in today's terms."""

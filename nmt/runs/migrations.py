@@ -1,0 +1,86 @@
+"""What earlier versions wrote, in today's terms: run directories for ever, keys of users' own files for one
+version.
+
+    0.1.0 - 0.5.0   `nmt-run 1`   config.yaml has the section `model` and since 0.4.0 also `lm`, whose `type` says
+                                  whether the run is a language model; then `model` means nothing, and of `lm` only
+                                  some keys. Until 0.5.0 there was no manifest.
+    0.6.0           `nmt-run 2`   config.yaml has one of the two sections, and only the keys of its `type`.
+"""
+
+from collections.abc import Iterator
+
+Section = dict[str, object]  # a section of a configuration by key; its values may be sections too
+
+FORMATS = ("nmt-run 1", "nmt-run 2")  # the content of the file `version`; the last is today's
+
+# The keys of section `lm` that a type had beside those of all types. Format 1 wrote all of them for each type.
+LM_KEYS = {
+    "cslm": {"order", "layers", "activation", "normalizer"},
+    "recurrent": {"cell", "hidden", "depth", "layer_norm", "carry", "bptt", "tied", "normalizer"},
+    "multiscale": {"hidden", "carry", "bptt", "dictionary", "removals"},
+}
+
+RENAMED: dict[str, str] = {}  # former key -> present key, both dotted
+
+
+def of_run(config: Section, version: str) -> Section:
+    """The content of a run's config.yaml, of any format, as today's."""
+    config = dict(config)
+    for old, new in renamed_keys(config):
+        move(config, old, new)
+    if version == FORMATS[0]:
+        lm = config.pop("lm", None)  # there was none before version 0.4.0
+        if isinstance(lm, dict) and lm.get("type"):
+            config.pop("model", None)
+            config["lm"] = {key: value for key, value in lm.items() if key not in foreign(lm["type"])}
+    return config
+
+
+def of_user(config: Section) -> list[str]:
+    """Bring a user's own file or override up to date, in place; a line of warning for each change."""
+    warnings = []
+    for old, new in renamed_keys(config):
+        move(config, old, new)
+        warnings.append(f"{old} is now {new}; the next version drops the old name")
+    lm = config.get("lm")
+    if isinstance(lm, dict) and "type" in lm and not lm["type"] and config.get("model"):
+        del config["lm"]  # as version 0.5.0 wrote the configuration of a translator
+        warnings.append("lm: a translator has no such section; the next version refuses it")
+    return warnings
+
+
+def foreign(kind: object) -> set[str]:
+    """The keys of section `lm` that do not belong to a type, but were written for it."""
+    return set().union(*LM_KEYS.values()) - LM_KEYS[kind] if isinstance(kind, str) and kind in LM_KEYS else set()
+
+
+def renamed_keys(config: Section) -> Iterator[tuple[str, str]]:
+    """Former and present name of each key of a configuration that was renamed."""
+    for old, new in RENAMED.items():
+        section, _, key = old.rpartition(".")
+        found = find(config, section)
+        if found is not None and key in found:
+            yield old, new
+
+
+def move(config: Section, old: str, new: str) -> None:
+    """Give a value its present key."""
+    section, _, key = old.rpartition(".")
+    found, (target, _, name) = find(config, section), new.rpartition(".")
+    there = config
+    for part in filter(None, target.split(".")):
+        below = there.setdefault(part, {})
+        assert isinstance(below, dict)
+        there = below
+    if found is not None:
+        there[name] = found.pop(key)
+
+
+def find(config: Section, section: str) -> Section | None:
+    """A section by its dotted name; None where it is missing."""
+    for part in filter(None, section.split(".")):
+        below = config.get(part)
+        if not isinstance(below, dict):
+            return None
+        config = below
+    return config

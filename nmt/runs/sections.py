@@ -1,0 +1,36 @@
+"""The section of a configuration that says what a run trains: `model` for a translator, `lm` for a language
+model. Its `type` names a class, whose `Config` has its keys."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from nmt.errors import ConfigError
+from nmt.lm.config import LMConfig
+from nmt.lm.registry import LANGUAGE_MODELS
+from nmt.models.config import ModelConfig
+from nmt.models.registry import MODELS
+from nmt.numbers import shown
+
+
+class Configured(Protocol):
+    """A class of models."""
+
+    @property
+    def Config(self) -> type[ModelConfig] | type[LMConfig]: ...
+
+
+# Read whenever a configuration is, so that plugins may add to them.
+REGISTRIES: dict[str, Mapping[str, Configured]] = {"model": MODELS, "lm": LANGUAGE_MODELS}
+
+
+def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
+    """The dataclass of section `model` or `lm` for a type. ConfigError for an unknown type."""
+    registry = REGISTRIES[section]
+    if kind not in registry:
+        expected = f"expected one of {', '.join(map(repr, registry))}"
+        if not kind:
+            raise ConfigError(f"{section}.type: missing; set {section}.type, {expected}")
+        raise ConfigError(
+            f"{section}.type: {shown(kind)} is unknown, {expected}; of your own types NMT_PLUGINS names the module"
+        )
+    return registry[kind].Config

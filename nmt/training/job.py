@@ -1,0 +1,105 @@
+"""What a training holds: its model, data and optimizer, and where it stands."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nmt.training.config import TrainingConfig
+from nmt.training.parallel import Team
+from nmt.training.validation import DevScore
+
+Carried = Any  # the state after a batch of running text, as the language model that made it has it; else None
+
+
+class AnyBatch(Protocol):
+    """A batch of sentence pairs, or a chunk of running text."""
+
+    @property
+    def sentences(self) -> int: ...
+
+    @property
+    def target_tokens(self) -> int: ...
+
+    def to(self, device: torch.device | str) -> Self: ...
+
+
+Work = TypeVar("Work", bound=AnyBatch)
+Given = TypeVar("Given", contravariant=True)
+Made = TypeVar("Made", covariant=True)
+
+
+class Trainable(Protocol[Given]):
+    """What the training loop asks of a model: an nn.Module with a cost for a batch of its kind."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def cost(self, batch: Given, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+        """Σ -log p of the target tokens, (), with label smoothing; and the state after running text."""
+        ...
+
+    def train(self, mode: bool = True) -> Self: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
+
+    def state_dict(self) -> Mapping[str, Tensor]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+class Stream(Protocol[Made]):
+    """The batches of each epoch."""
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        ...
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[Made]:
+        """The batches of an epoch, from number `start` on."""
+        ...
+
+
+@dataclass
+class Progress:
+    """Where a run stands; saved with every checkpoint. Costs are sums since the last log line."""
+
+    step: int = 0  # updates
+    epoch: int = 0
+    batch: int = 0  # batches done in this epoch
+    sentences: int = 0
+    seconds: float = 0.0
+    log_cost: float = 0.0
+    log_words: int = 0
+    best: float | None = None  # best development score: BLEU, or the negative cost
+    best_step: int = 0
+    bad: int = 0  # validations without a better score
+    decayed: float = 1.0  # product of the decays so far
+    validated: int = -1  # last validated step
+    saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
+
+
+@dataclass
+class Job(Generic[Work]):
+    """Everything a training holds. `stop` is asked after each update; true ends the training with a save."""
+
+    directory: Path
+    config: TrainingConfig
+    model: Trainable[Work]
+    optimizer: Optimizer
+    stream: Stream[Work]
+    validate: Callable[[], DevScore] | None  # None: no development set
+    stop: Callable[[], bool]
+    extra: dict[str, str] = field(default_factory=dict)  # choices made once a run: the matrix back end
+    progress: Progress = field(default_factory=Progress)
+    carried: Carried = None  # after the last batch
+    log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
+    precision: str = "fp32"  # of matrix products in training: fp32 | bf16
+    show_bar: bool = False
+    team: Team = field(default_factory=Team)  # the processes that train together

@@ -1,0 +1,31 @@
+"""Schedules of the learning rate after the warm-up, as factors of `learning_rate`."""
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[int, int, int], float]  # warmup, update from 1, last update -> factor of the rate
+
+
+def constant(warmup: int, step: int, last: int) -> float:
+    """Always 1."""
+    return 1.0
+
+
+def inverse_sqrt(warmup: int, step: int, last: int) -> float:
+    """√(warmup / step) (Vaswani et al. 2017)."""
+    return math.sqrt(warmup / step)
+
+
+def linear(warmup: int, step: int, last: int) -> float:
+    """A straight line from 1 at the end of the warm-up to 0 after update `last`, which still has a rate above
+    0."""
+    return max(0.0, (last + 1 - step) / (last + 1 - warmup))
+
+
+SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_sqrt, "linear": linear}
+
+
+def scheduled(schedule: str, warmup: int, step: int, last: int = 0) -> float:
+    """Factor of the learning rate at update `step`, from 1: step / warmup during the warm-up, then that of the
+    schedule. `last`: training.max_steps."""
+    return step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)

@@ -1,0 +1,121 @@
+"""Saving and restoring a training. Resume is exact: what happens after update N depends on nothing but the
+files saved at update N."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypedDict, cast
+
+import torch
+from torch import Tensor
+
+from nmt import checkpoint, run_directory
+from nmt.errors import CheckpointError, UserError
+from nmt.run_directory import INDEX, STATE, weights_path
+from nmt.training.job import Carried, Job, Progress, Work
+from nmt.training.optimizers import rate_of
+from nmt.training.records import Table
+
+
+class State(TypedDict):
+    """What training.pt holds."""
+
+    progress: dict[str, object]
+    optimizer: dict[str, object]
+    random: Tensor
+    random_cuda: list[Tensor]
+    sizes: list[int]
+    extra: dict[str, str]
+    carried: Carried
+
+
+def save(job: Job[Work], tables: tuple[Table, Table]) -> None:
+    """Weights, then training.pt that names them, then the index; only then are older weights removed."""
+    progress = job.progress
+    if not job.team.first:
+        return
+    check_finite(job)
+    keep = job.config.keep
+    recent = [step for step in progress.saved if step != progress.step][-(keep - 1) :] if keep > 1 else []
+    kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
+    old = tuple(weights_path(job.directory, step).name for step in progress.saved if step not in kept)
+    state: State = {
+        "progress": {**asdict(progress), "saved": kept},
+        "optimizer": job.optimizer.state_dict(),
+        "random": torch.get_rng_state(),
+        "random_cuda": torch.cuda.get_rng_state_all() if job.model.device.type == "cuda" else [],
+        "sizes": [table.size() for table in tables],
+        "extra": job.extra,
+        "carried": job.carried,
+    }
+    with run_directory.writing(job.directory, drop=old) as new:
+        checkpoint.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
+        checkpoint.save_tensors(state, new / STATE)
+        run_directory.write_index(new, progress.best_step or progress.step, progress.step)
+    progress.saved = kept
+
+
+def check_finite(job: Job[Work]) -> None:
+    """UserError for weights that are not finite numbers: they are never saved. One update with too high a
+    learning rate can cause them."""
+    for name, parameter in job.model.named_parameters():
+        if not math.isfinite(float(parameter.detach().sum())) and not bool(parameter.isfinite().all()):
+            raise UserError(
+                f"{job.directory}: weights are not finite numbers at step {job.progress.step} ({name}); they "
+                "are not saved. Lower training.learning_rate and start a new run with it"
+            )
+
+
+def load_state(directory: Path) -> State | None:
+    """The last saved training state, or None when nothing was saved yet."""
+    if not (directory / STATE).exists():
+        return None
+    run_directory.verify(directory, INDEX)
+    state = checkpoint.load_tensors(directory / STATE)
+    if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
+        raise CheckpointError(f"{directory / STATE}: not a training state of this toolkit")
+    return cast(State, state)
+
+
+def restore(job: Job[Work], state: State) -> None:
+    """Bring model, optimizer and random numbers to where they were saved."""
+    try:
+        job.progress = Progress(**state["progress"])  # type: ignore[arg-type]
+        train_size, dev_size = map(int, state["sizes"])
+        job.log_sizes = train_size, dev_size
+        job.optimizer.load_state_dict(state["optimizer"])
+        job.carried = on_device(state.get("carried"), job.model.device)
+        if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
+            job.progress.decayed = rate_of(job.optimizer) / job.config.learning_rate
+        random, random_cuda = state["random"], state["random_cuda"]
+        torch.set_rng_state(random)
+    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{job.directory / STATE}: does not fit this configuration ({error})"
+        ) from error
+    checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
+    torch.set_rng_state(random)
+    if random_cuda and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(random_cuda)
+    if job.team.first:
+        tidy(job)
+
+
+def tidy(job: Job[Work]) -> None:
+    """After a kill: write the index that training.pt implies, and remove weights that it does not name."""
+    progress = job.progress
+    stale = tuple(
+        weights_path(job.directory, step).name
+        for step in run_directory.steps(job.directory)
+        if step not in progress.saved
+    )
+    run_directory.adopt(job.directory)
+    with run_directory.writing(job.directory, drop=stale) as new:
+        run_directory.write_index(new, progress.best_step or progress.step, progress.step)
+
+
+def on_device(carried: Carried, device: torch.device) -> Carried:
+    """A tensor, or a tuple of tensors, or nothing."""
+    if isinstance(carried, tuple):
+        return tuple(part.to(device) for part in carried)
+    return None if carried is None else carried.to(device)
