@@ -1,38 +1,42 @@
-"""Trained models from their run directories, and weights as files; which files there are stands in
-nmt/run_directory.py."""
+"""Trained models from their run directories, and weights as files; nmt/run_directory.py lists the files."""
 
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
 
 from nmt import manifest, run_directory, settings, yaml_text
 from nmt.data.corpus import DataConfig
 from nmt.data.text import TextPipeline
 from nmt.data.vocab import Vocab
-from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.lm.config import LMConfig
 from nmt.lm.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel
-from nmt.lm.registry import AllKeys, language_model_class
-from nmt.models import registry
-from nmt.models.config import RNNConfig
-from nmt.models.registry import AnyModel
+from nmt.lm.registry import language_model_class
+from nmt.models.config import ModelConfig
+from nmt.models.registry import AnyModel, make
 from nmt.run_directory import CONFIG, DICTIONARY, weights_path
+from nmt.runs import migrations
+from nmt.runs.sections import config_class
 from nmt.yaml_text import reason
 
-LAST_KEY = "training.tensorboard"  # every version has written it as the last line of config.yaml
+LAST_KEY = "training.tensorboard"  # the last line of every complete config.yaml
+
+Config = TypeVar("Config")
 
 
 @dataclass
 class SavedRun:
-    """A trained model with its text pipeline. nmt.run.Run translates and scores with one or more of them."""
+    """A trained translator with its text pipeline. nmt.run.Run translates and scores with one or more of
+    them."""
 
     directory: Path
     model: AnyModel
@@ -62,11 +66,29 @@ class SavedLM:
 
     @property
     def name(self) -> str:
+        """How results name the model that made them."""
         return f"{self.directory.name}@{self.step}"
 
 
+@dataclass
+class SavedConfig:
+    """What a run's config.yaml says of its model, in the section `model` or `lm`."""
+
+    data: DataConfig
+    model: ModelConfig | LMConfig
+
+
+class Loadable(Protocol):
+    """A model that takes weights."""
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+# ---- weights -----------------------------------------------------------------------------------------------
+
+
 def save_tensors(value: object, path: Path) -> None:
-    """torch.save, beside and renamed. CheckpointError when the disk is full."""
+    """torch.save under a temporary name, then rename. CheckpointError when the disk is full."""
     beside = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
         with open(beside, "wb") as stream:
@@ -102,49 +124,91 @@ def load_tensors(path: Path) -> Any:
 
 
 def check_sums(stream: BinaryIO) -> None:
-    """torch writes a zip file, whose own checksums it does not look at: of a run without a manifest they are
-    all there is."""
+    """torch writes a zip file but ignores its checksums; for a run without a manifest there are no others."""
     with zipfile.ZipFile(stream) as parts:
         if parts.testzip():
             raise zipfile.BadZipFile
     stream.seek(0)
 
 
-def read_yaml(directory: Path) -> Any:
-    """The sections of a run's config.yaml. CheckpointError when it is damaged or cut off: a key that is not
-    there would get its default."""
+def load_weights(model: Loadable, path: Path) -> None:
+    """Weights from a file into a model. CheckpointError where they do not fit."""
+    weights = load_tensors(path)
+    try:
+        model.load_state_dict(weights)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
+        ) from error
+
+
+def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
+    one model."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = load_tensors(path)
+        if not isinstance(weights, dict) or (
+            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
+        ):
+            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
+        for name, value in weights.items():
+            total[name] = value.double() + total[name] if name in total else value.double()
+    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
+
+
+# ---- configuration -----------------------------------------------------------------------------------------
+
+
+def read_yaml(directory: Path) -> migrations.Section:
+    """The sections of a run's config.yaml, in today's terms. CheckpointError when it is damaged or cut off: a
+    missing key would get its default."""
     path = directory / CONFIG
     try:
         entries = manifest.read(directory)
         with manifest.opened(directory, CONFIG, entries) as stream:
             text = stream.read().decode("utf-8")
-        if entries is None and not text.endswith("\n"):
-            raise ValueError("its end is missing")
         config = yaml_text.parse(text)
-        if entries is None and OmegaConf.select(config, LAST_KEY) is None:
+        if entries is None and (not text.endswith("\n") or OmegaConf.select(config, LAST_KEY) is None):
             raise ValueError("its end is missing")
+        content = OmegaConf.to_container(config, resolve=True)
+        if not isinstance(content, dict):
+            raise ValueError("sections are missing")
     except DataError as error:
         raise CheckpointError(str(error)) from error
     except (ValueError, AttributeError, OmegaConfBaseException) as error:
         raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
-    return config
+    return migrations.of_run(cast(migrations.Section, content), run_directory.version(directory))
 
 
-def read_config(directory: Path) -> tuple[DataConfig, RNNConfig, LMConfig]:
-    """The data, model and lm sections of a run's config.yaml."""
-    config, path = read_yaml(directory), directory / CONFIG
+def read_config(directory: Path) -> SavedConfig:
+    """The sections of a run's config.yaml that its model needs. CheckpointError when it is damaged."""
+    sections, path = read_yaml(directory), directory / CONFIG
+    section = "lm" if sections.get("lm") else "model"
     try:
-        data = OmegaConf.merge(OmegaConf.structured(DataConfig), config["data"])
-        model = OmegaConf.merge(OmegaConf.structured(RNNConfig), config["model"])
-        lm = OmegaConf.merge(
-            OmegaConf.structured(AllKeys), config.get("lm", {})
-        )  # before version 0.4 there was none
-        result: Any = OmegaConf.to_object(data), OmegaConf.to_object(model), OmegaConf.to_object(lm)
-        settings.check(result[0], "data.")
-        result[2].check() if result[2].type else result[1].check()
-    except Exception as error:  # OmegaConf has a family of errors
+        kind = str(cast(migrations.Section, sections[section]).get("type", ModelConfig.type))
+        data = filled(DataConfig, sections["data"])
+        settings.check(data, "data.")
+    except (UserError, OmegaConfBaseException, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
-    return result  # type: ignore[no-any-return]
+    try:
+        of_model = config_class(section, kind)
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    try:
+        config = filled(of_model, sections[section])
+        config.check()
+    except (UserError, OmegaConfBaseException, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    return SavedConfig(data, config)
+
+
+def filled(kind: type[Config], content: object) -> Config:
+    """A dataclass from the keys and values of a section."""
+    return cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), content)))
+
+
+# ---- runs --------------------------------------------------------------------------------------------------
 
 
 def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
@@ -161,7 +225,7 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
 
 
 def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
-    """That of a model which needs one."""
+    """The dictionary of a model that needs one."""
     if not language_model_class(config.type).needs_dictionary:
         return None
     try:
@@ -173,81 +237,66 @@ def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
     """A run ready to translate or score. CheckpointError says in one line what is wrong with the
     directory."""
-    directory = Path(directory)
-    return run_directory.settled(directory, lambda: load_once(directory, which, device))
-
-
-def load_once(directory: Path, which: str, device: str) -> SavedRun:
-    run_directory.check_version(directory)
-    run_directory.verify(directory)
-    data, model_config, lm = read_config(directory)
-    if lm.type:
-        raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
-    source, source_words = load_side(directory, "source", data)
-    target, target_words = load_side(directory, "target", data)
-    step = run_directory.find_step(directory, which)
-    model = registry.make(
-        model_config, len(source_words), len(target_words), fill=False, spelling=source_words.words
-    )
-    load_weights(model, weights_path(directory, step))
-    model.eval()
-    return SavedRun(directory, model.to(device), source, target, source_words, target_words, data, step)
+    return settled(load_once, Path(directory), which, device)
 
 
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
     """A language model ready to score. CheckpointError says in one line what is wrong with the directory,
     ConfigError what it cannot do."""
-    directory = Path(directory)
-    return run_directory.settled(directory, lambda: load_lm_once(directory, which, device))
+    return settled(load_lm_once, Path(directory), which, device)
+
+
+def settled(read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str) -> Config:
+    """What `read` makes of a run, which a training may be changing meanwhile."""
+    return run_directory.settled(directory, lambda: read(directory, which, device))
+
+
+def load_once(directory: Path, which: str, device: str) -> SavedRun:
+    """As `load`, for a run that nobody changes."""
+    config = checked_config(directory)
+    if isinstance(config.model, LMConfig):
+        raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
+    source, source_words = load_side(directory, "source", config.data)
+    target, target_words = load_side(directory, "target", config.data)
+    step = run_directory.find_step(directory, which)
+    model = make(config.model, len(source_words), len(target_words), fill=False, spelling=source_words.words)
+    load_weights(model, weights_path(directory, step))
+    model.eval()
+    return SavedRun(
+        directory=directory,
+        model=model.to(device),
+        source=source,
+        target=target,
+        source_words=source_words,
+        target_words=target_words,
+        data=config.data,
+        step=step,
+    )
 
 
 def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
-    run_directory.check_version(directory)
-    run_directory.verify(directory)
-    data, _, config = read_config(directory)
-    if not config.type:
+    """As `load_lm`, for a run that nobody changes."""
+    config = checked_config(directory)
+    lm = config.model
+    if not isinstance(lm, LMConfig):
         raise CheckpointError(
             f"{directory}: is a translator, expected a language model's run directory (lm.type)"
         )
-    kind = language_model_class(config.type)
+    kind = language_model_class(lm.type)
     if kind.cpu_only and device != "cpu":
-        raise ConfigError(f"{directory}: {config.type} models compute on the CPU only; use --device cpu")
-    text, words = load_side(directory, "target", data)
+        raise ConfigError(
+            f"{directory}: {config.model.type} models compute on the CPU only; use --device cpu"
+        )
+    text, words = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, which)
-    config = config.typed()  # type: ignore[attr-defined]
-    model = kind.build(config, words.words, load_dictionary(directory, config), fill=False)
+    model = kind.build(lm, words.words, load_dictionary(directory, lm), fill=False)
     load_weights(model, weights_path(directory, step))
     model.eval()
-    return SavedLM(directory, model.to(device), text, words, config, step)
+    return SavedLM(directory=directory, model=model.to(device), text=text, words=words, config=lm, step=step)
 
 
-def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of the weights of several checkpoints, added in float64. CheckpointError when they are not of
-    one model."""
-    total: dict[str, torch.Tensor] = {}
-    for path in paths:
-        weights = load_tensors(path)
-        if not isinstance(weights, dict) or (
-            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
-        ):
-            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
-        for name, value in weights.items():
-            total[name] = value.double() + total[name] if name in total else value.double()
-    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
-
-
-class Loadable(Protocol):
-    """What weights are loaded into: an nn.Module."""
-
-    def load_state_dict(self, state_dict: Mapping[str, torch.Tensor]) -> object: ...
-
-
-def load_weights(model: Loadable, path: Path) -> None:
-    """Weights into a model. CheckpointError where they do not fit."""
-    weights = load_tensors(path)
-    try:
-        model.load_state_dict(weights)
-    except (RuntimeError, TypeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
-        ) from error
+def checked_config(directory: Path) -> SavedConfig:
+    """The configuration of a run whose files are as they were written."""
+    run_directory.check_version(directory)
+    run_directory.verify(directory)
+    return read_config(directory)

@@ -4,12 +4,11 @@ Defaults, ranges and explanations are in the dataclasses; here they are only put
 `lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`.
 """
 
-import difflib
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -19,16 +18,13 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from nmt import checkpoint, files, settings, yaml_text
-from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.config import LMConfig
-from nmt.models.config import ModelConfig
 from nmt.numbers import LONGEST, shown
 from nmt.run_directory import CONFIG
 from nmt.runs import migrations
-from nmt.runs.sections import REGISTRIES, config_class
-from nmt.settings import choice, number, setting
-from nmt.training.config import TrainingConfig
+from nmt.runs.sections import REGISTRIES
+from nmt.training.run_config import FREE, RunConfig
+from nmt.training.schema import Part, Schema, Where, schema_of
 from nmt.yaml_text import NotYaml, reason
 
 if TYPE_CHECKING:
@@ -37,122 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class RunConfig:
-    """The configuration of a training, which makes or resumes a run. Either `model` or `lm` is given."""
-
-    run: str = setting("", help="the run directory that training makes or resumes")
-    seed: int = number(1, least=0, help="of the parameters, the order of sentences, dropout")
-    device: str = setting("cpu", help="cpu, cuda, cuda:1 ...")
-    threads: int = number(0, least=0, help="CPU threads; 0: torch decides")
-    init_from: str = setting(
-        "", help="a run whose weights are the start, as far as they fit; words are matched by their spelling"
-    )
-    precision: str = choice(
-        "fp32",
-        "bf16",
-        help="of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16",
-    )
-    matmul: str = choice("auto", "mkl", "onednn", help="back end of matrix products on the CPU")
-    data: DataConfig = field(default_factory=DataConfig)
-    model: ModelConfig | None = None  # of a translator
-    lm: LMConfig | None = None  # of a language model
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-
-
 PRESETS = Path(__file__).parent / "presets"
-
-# What may differ when a run is resumed: limits, and what does not affect the result.
-FREE = {"run", "threads", "data.cache"} | {
-    f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")
-}
-
-
-Where = Callable[[str], str]  # where a key got its value: file:line, or the override
-
-
-@dataclass
-class Part:
-    """What a preset, a file or an override gives."""
-
-    content: migrations.Section
-    where: Where
-
-
-# ---- the keys ----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Schema:
-    """The keys of a run's configuration, given what it trains."""
-
-    section: str  # model | lm
-    config: type[ModelConfig] | type[LMConfig]  # the keys of that section
-
-    def keys(self) -> list[str]:
-        """Every key, sections included: `data`, `data.source`, `data.source.language`, ..."""
-        return [*keys_of(RunConfig), self.section, *keys_of(self.config, f"{self.section}.")]
-
-    def is_section(self, key: str) -> bool:
-        return any(name.startswith(f"{key}.") for name in self.keys())
-
-    def defaults(self, kind: str) -> DictConfig:
-        """The configuration before anything is given."""
-        config = OmegaConf.structured(RunConfig)
-        config[self.section] = OmegaConf.structured(self.config)
-        config[self.section].type = kind
-        return cast(DictConfig, config)
-
-    def did_you_mean(self, key: str) -> str:
-        """The nearest known key: in the same section, else of the same name elsewhere."""
-        known = self.keys()
-        section, _, leaf = key.rpartition(".")
-        beside = [name for name in known if name.rpartition(".")[0] == section]
-        near = difflib.get_close_matches(key, beside, 1, 0.6) or [
-            name for name in known if name.rpartition(".")[2] == leaf
-        ][:2]
-        near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
-        if near:
-            return f", did you mean {' or '.join(map(repr, near))}?"
-        return f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
-
-
-def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
-    """Every key of a dataclass and of the dataclasses in it; not `model` and `lm`, whose class depends on their
-    type."""
-    keys: list[str] = []
-    for item in fields(kind):
-        if prefix or item.name not in REGISTRIES:
-            keys.append(prefix + item.name)
-        if isinstance(item.type, type) and is_dataclass(item.type):
-            keys += keys_of(item.type, f"{prefix}{item.name}.")
-    return keys
-
-
-def schema_of(parts: Sequence[Part]) -> tuple[Schema, str]:
-    """What the parts of a configuration train, and the name of its type. ConfigError for both sections, or an
-    unknown type."""
-    given = {
-        section: [part for part in parts if part.content.get(section) is not None] for section in REGISTRIES
-    }
-    if given["lm"] and given["model"]:
-        raise ConfigError(
-            f"{given['model'][0].where('model')}: model: a run has either section model or section lm "
-            f"({given['lm'][0].where('lm')}); leave one of them out"
-        )
-    section = "lm" if given["lm"] else "model"
-    kinds = [
-        (str(content["type"] or ""), part.where)
-        for part in given[section]
-        if isinstance(content := part.content[section], dict) and "type" in content
-    ]
-    kind, where = kinds[-1] if kinds else (ModelConfig().type if section == "model" else "", None)
-    try:
-        return Schema(section, config_class(section, kind)), kind
-    except ConfigError as error:
-        where = where or given[section][-1].where
-        raise ConfigError(f"{where(f'{section}.type')}: {error}") from error
-
 
 # ---- reading -----------------------------------------------------------------------------------------------
 
@@ -177,14 +58,16 @@ def from_mapping(content: Mapping[str, object], preset: str | None = None) -> Ru
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
         raise ConfigError(f"configuration: {reason(error)}") from error
-    return assembled([Part(cast(migrations.Section, plain), lambda key: "configuration")], "configuration", preset)
+    return assembled(
+        [Part(cast(migrations.Section, plain), lambda key: "configuration")], "configuration", preset
+    )
 
 
 def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
     """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
     for part in parts:
-        for warning in migrations.of_user(part.content):
-            log.warning("%s: %s", part.where(warning.partition(" ")[0]), warning)
+        for key, warning in migrations.of_user(part.content):
+            log.warning("%s: %s", part.where(key), warning)
     schema, kind = schema_of(parts)
     config = schema.defaults(kind)
     for part in [*preset_parts(preset, schema), *parts]:
@@ -268,7 +151,9 @@ def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
                 raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(key)}")
             if schema.is_section(key) and value is not None and not isinstance(value, dict):
                 raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
-        given = {key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES}
+        given = {
+            key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES
+        }
         return cast(DictConfig, OmegaConf.merge(config, given))
     except OmegaConfBaseException as error:
         key = str(error.full_key)
@@ -376,11 +261,3 @@ def flat(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, o
             yield from flat(value, f"{prefix}{item.name}.")
         elif value is not None:
             yield f"{prefix}{item.name}", value
-
-
-def value_of(config: RunConfig, key: str) -> object:
-    """The value of a dotted key."""
-    found: object = config
-    for part in key.split("."):
-        found = getattr(found, part)
-    return found

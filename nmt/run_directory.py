@@ -1,10 +1,10 @@
-"""The files of a run: their names stand here and nowhere else, and how they come, are checked and go.
+"""The files of a run: their names are here and nowhere else, and how they are written, checked and removed.
 
-    version                  `nmt-run 1`
+    version                  `nmt-run 2`; nmt/runs/migrations.py knows the earlier formats
     config.yaml              the resolved configuration
     source.vocab target.vocab, source.codes target.codes, source.truecase target.truecase    the text pipeline
     dictionary               of a multi-scale language model
-    inputs.json              what the training and development files were when the run was started
+    inputs.json              stamps of the training and development files when the run was started
     checkpoints.json         which weights are `best` and `last`
     step-N.pt                weights of step N (torch, loadable with weights_only=True)
     training.pt              optimizer, random state and counters of the last save
@@ -12,10 +12,9 @@
     train.tsv dev.tsv        logs
     matmul.tsv               the matrix back end, by processor
     data/ tensorboard/       the binarized corpus, with a manifest of its own; curves
-    .lock                    who trains here
+    .lock                    who is training here
 
-New files are written in `new.part/` and get their names together: training.pt is the last word, what it names
-is there, whole.
+New files are written in `new.part/` and renamed together: what training.pt names is always there, whole.
 """
 
 import json
@@ -29,32 +28,18 @@ from typing import TypeVar
 
 from nmt import files, locks, manifest, numbers
 from nmt.errors import CheckpointError, DataError, UserError
+from nmt.runs.migrations import FORMATS
 
 log = logging.getLogger(__name__)
 
-VERSION = "nmt-run 1"
-VERSION_FILE, CONFIG, DICTIONARY, INPUTS, INDEX, STATE = (
-    "version",
-    "config.yaml",
-    "dictionary",
-    "inputs.json",
-    "checkpoints.json",
-    "training.pt",
-)
-TRAIN_LOG, DEV_LOG, BACK_ENDS, DATA, CURVES, UNFINISHED = (
-    "train.tsv",
-    "dev.tsv",
-    "matmul.tsv",
-    "data",
-    "tensorboard",
-    "new.part",
-)
-TEXTS = (
-    CONFIG,
-    *(f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "truecase")),
-    DICTIONARY,
-)  # what a model needs to run
-LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these get their names after all others, in this order
+VERSION = FORMATS[-1]
+VERSION_FILE, CONFIG, DICTIONARY = "version", "config.yaml", "dictionary"
+INPUTS, INDEX, STATE = "inputs.json", "checkpoints.json", "training.pt"
+TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
+DATA, CURVES, UNFINISHED = "data", "tensorboard", "new.part"
+SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "truecase")]
+TEXTS = (CONFIG, *SIDES, DICTIONARY)  # what a model needs besides its weights
+LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these are renamed after all others, in this order
 WEIGHTS = re.compile(r"step-([0-9]{1,18})\.pt")
 CORPUS = re.compile(
     r"(?:(?:source|target)\.(?:ids|offsets)|stamp\.json|manifest\.json|\.lock)(?:\.part[0-9-]*)?"
@@ -65,17 +50,19 @@ Result = TypeVar("Result")
 
 
 def weights_path(directory: Path, step: int) -> Path:
+    """The file of the weights of a step."""
     return directory / f"step-{step}.pt"
 
 
 def steps(directory: Path) -> list[int]:
-    """The updates whose weights are there, in order."""
+    """The steps whose weights are there, in increasing order."""
     return sorted(
         int(match[1]) for path in directory.glob("step-*.pt") if (match := WEIGHTS.fullmatch(path.name))
     )
 
 
 def check_version(directory: Path) -> None:
+    """CheckpointError for a directory that is no run, or one of a later format."""
     path = directory / VERSION_FILE
     if not directory.is_dir():
         raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
@@ -85,19 +72,24 @@ def check_version(directory: Path) -> None:
         raise CheckpointError(
             f"{directory}: not a run directory (it has no readable file 'version')"
         ) from error
-    if found != VERSION:
+    if found not in FORMATS:
         raise CheckpointError(
             f"{path}: format {found[:40]!r}, expected {VERSION!r}; "
             "use the version of the toolkit that made it"
         )
 
 
+def version(directory: Path) -> str:
+    """The format of a run; empty where nothing says it."""
+    return first_line(directory / VERSION_FILE) or ""
+
+
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
 def settled(directory: Path, read: Callable[[], Result]) -> Result:
-    """What `read` makes of a run. A training may save meanwhile and take away what was about to be read: then
-    it is read again."""
+    """What `read` makes of a run. A training may save meanwhile and remove what was about to be read: then it is
+    read again."""
     while True:
         before = state_of(directory)
         try:
@@ -108,6 +100,7 @@ def settled(directory: Path, read: Callable[[], Result]) -> Result:
 
 
 def state_of(directory: Path) -> bytes:
+    """Changes with every save."""
     try:
         return (directory / manifest.FILE).read_bytes()
     except OSError:
@@ -115,17 +108,12 @@ def state_of(directory: Path) -> bytes:
 
 
 def verify(directory: Path, *names: str) -> None:
-    """CheckpointError names the first file that is damaged: of these, or of all that a model needs besides
-    its weights.
-
-    A run of version 0.5 has no manifest, which one line of the log says.
-    """
+    """CheckpointError names the first damaged file: of these, or of all that a model needs besides its
+    weights. Early versions wrote no manifest, which one line of the log says."""
     try:
         entries = manifest.read(directory)
         if entries is None:
-            log.info(
-                "%s: no %s, as version 0.5 left it: its files are taken as they are", directory, manifest.FILE
-            )
+            log.info("%s: an early version wrote no %s: its files are not checked", directory, manifest.FILE)
             return
         manifest.verify(
             directory, names or [name for name in TEXTS if name in entries or (directory / name).exists()]
@@ -142,7 +130,7 @@ def find_step(directory: Path, which: str) -> int:
 
 
 def step_of(directory: Path, which: str) -> int:
-    """What the index says."""
+    """The step that the index gives for `best` or `last`."""
     path = directory / INDEX
     if not path.exists():
         raise CheckpointError(f"{directory}: no checkpoint yet; train it further")
@@ -162,8 +150,8 @@ def step_of(directory: Path, which: str) -> int:
 
 @contextmanager
 def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
-    """A folder for new files of a run. At the end they get their names together, and `drop` is removed; after
-    an error nothing has changed."""
+    """A folder for new files of a run. At the end they are renamed together, and `drop` is removed; after an error
+    nothing has changed."""
     new = directory / UNFINISHED
     try:
         try:
@@ -181,33 +169,36 @@ def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def write_version(new: Path) -> None:
-    files.write_text(new / VERSION_FILE, [VERSION])
+def write_version(new: Path, version: str = VERSION) -> None:
+    """Write the format of a run."""
+    files.write_text(new / VERSION_FILE, [version])
 
 
 def write_index(new: Path, best: int, last: int) -> None:
+    """Write which weights are `best` and `last`."""
     files.write_text(new / INDEX, [json.dumps({"best": best, "last": last})])
 
 
 def copy_texts(directory: Path, new: Path) -> None:
-    """All that a model needs besides its weights."""
+    """Copy all that a model needs besides its weights, and the format."""
     for name in TEXTS:
         if (directory / name).exists():
             try:
                 shutil.copyfile(directory / name, new / name)
             except OSError as error:
                 raise files.cannot_write(new.parent, error) from error
+    write_version(new, version(directory))
 
 
 def adopt(directory: Path) -> None:
-    """Give a run of version 0.5 a manifest of its files as they are now."""
+    """Give a run of an early version a manifest of its files as they are now."""
     if manifest.read(directory) is None:
         names = [*TEXTS, *(weights_path(directory, step).name for step in steps(directory)), *LAST]
         manifest.write(directory, [name for name in names if (directory / name).exists()])
 
 
 def sweep(directory: Path) -> None:
-    """Remove what a killed training has left unfinished. Its folder is locked."""
+    """Remove what a killed training has left unfinished; the caller holds the lock."""
     shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
     for path in directory.glob("*.part*"):
         if is_unfinished(path.name):
@@ -215,7 +206,7 @@ def sweep(directory: Path) -> None:
 
 
 def is_unfinished(name: str) -> bool:
-    """Is it the name of something that we had begun to write?"""
+    """Is it the name of a file that we had begun to write?"""
     whole, _, number = name.rpartition(".part")
     known = {*TEXTS, *LAST, manifest.FILE, BACK_ENDS}
     return name == UNFINISHED or bool(
@@ -224,8 +215,8 @@ def is_unfinished(name: str) -> bool:
 
 
 def check_place(directory: Path, overwrite: bool) -> None:
-    """CheckpointError for a folder of the user's: neither a run, nor empty, nor a start of ours that was
-    killed before it was a run."""
+    """CheckpointError for a folder of the user's own: neither a run, nor empty, nor one that was killed before it
+    became a run."""
     if overwrite:
         if not locks.is_empty(directory):
             prove(directory)
@@ -236,7 +227,7 @@ def check_place(directory: Path, overwrite: bool) -> None:
 
 
 def is_begun(directory: Path) -> bool:
-    """Are all its files those of a run that does not have its file `version` yet?"""
+    """Are all its files those of a run whose file `version` is not written yet?"""
     if not directory.is_dir():
         return False
     ours = {*(manifest.read(directory) or ()), manifest.FILE, locks.FILE}
@@ -247,10 +238,10 @@ def is_begun(directory: Path) -> bool:
 
 
 def remove(directory: Path) -> None:
-    """Take away the files of a run; what else lies there stays. CheckpointError, and nothing is removed,
-    where it is not provably a run.
+    """Remove the files of a run; other files in the folder stay. CheckpointError, and nothing is removed, for what
+    is not provably a run.
 
-    The proof, `version` and `config.yaml`, goes last, so that a removal that is killed can be done again.
+    The proof, `version` and `config.yaml`, is removed last, so that a removal that was killed can be repeated.
     """
     check_place(directory, overwrite=True)
     try:
@@ -278,20 +269,20 @@ def remove(directory: Path) -> None:
 
 
 def prove(directory: Path) -> None:
-    """CheckpointError unless it is a run: the version, and a configuration as nmt-train writes it; or what is
-    left of a removal."""
-    version, config = (first_line(directory / name) for name in (VERSION_FILE, CONFIG))
+    """CheckpointError unless it is a run: it has the version, and a configuration as nmt-train writes it; or it is
+    what is left of a removal."""
+    config = first_line(directory / CONFIG)
     left = config is None and not any(
         (directory / name).exists() for name in (*TEXTS, *LAST[:-1], manifest.FILE)
     )
-    if version != VERSION or not (left or (config or "").startswith("run: ")):
+    if version(directory) not in FORMATS or not (left or (config or "").startswith("run: ")):
         raise CheckpointError(
             f"{directory}: not a run directory, so --overwrite does not remove it; choose another"
         )
 
 
 def first_line(path: Path) -> str | None:
-    """None where there is no such file, empty where it is no text."""
+    """The first line of a file; None where there is no such file, empty where it is no text."""
     try:
         with open(path, encoding="utf-8") as lines:
             return next(lines, "").rstrip("\n")

@@ -1,10 +1,10 @@
 """What earlier versions wrote, in today's terms: run directories for ever, keys of users' own files for one
 version.
 
-    0.1.0 - 0.5.0   `nmt-run 1`   config.yaml has the section `model` and since 0.4.0 also `lm`, whose `type` says
-                                  whether the run is a language model; then `model` means nothing, and of `lm` only
-                                  some keys. Until 0.5.0 there was no manifest.
-    0.6.0           `nmt-run 2`   config.yaml has one of the two sections, and only the keys of its `type`.
+    0.1.0 - 0.5.0   `nmt-run 1`   config.yaml has the section `model` and since 0.4.0 also `lm`. With an
+                                  `lm.type` the run is a language model: `model` means nothing then, and `lm`
+                                  has the keys of all types. Until 0.5.0 there was no manifest.
+    0.6.0           `nmt-run 2`   config.yaml has one of the two sections, with the keys of its `type` alone.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ Section = dict[str, object]  # a section of a configuration by key; its values m
 
 FORMATS = ("nmt-run 1", "nmt-run 2")  # the content of the file `version`; the last is today's
 
-# The keys of section `lm` that a type had beside those of all types. Format 1 wrote all of them for each type.
+# The keys of section `lm` of each type, beside those that all types have. Format 1 wrote all of them.
 LM_KEYS = {
     "cslm": {"order", "layers", "activation", "normalizer"},
     "recurrent": {"cell", "hidden", "depth", "layer_norm", "carry", "bptt", "tied", "normalizer"},
@@ -36,22 +36,24 @@ def of_run(config: Section, version: str) -> Section:
     return config
 
 
-def of_user(config: Section) -> list[str]:
-    """Bring a user's own file or override up to date, in place; a line of warning for each change."""
+def of_user(config: Section) -> list[tuple[str, str]]:
+    """Bring a user's own file or override up to date, in place. Key and warning of each change."""
     warnings = []
     for old, new in renamed_keys(config):
         move(config, old, new)
-        warnings.append(f"{old} is now {new}; the next version drops the old name")
+        warnings.append((old, f"{old} is now {new}; the next version drops the old name"))
     lm = config.get("lm")
-    if isinstance(lm, dict) and "type" in lm and not lm["type"] and config.get("model"):
-        del config["lm"]  # as version 0.5.0 wrote the configuration of a translator
-        warnings.append("lm: a translator has no such section; the next version refuses it")
+    if isinstance(lm, dict) and lm.get("type") == "" and config.get("model"):
+        del config["lm"]  # as version 0.5.0 printed the configuration of a translator
+        warnings.append(("lm", "a translator has no section lm; the next version refuses it"))
     return warnings
 
 
 def foreign(kind: object) -> set[str]:
     """The keys of section `lm` that do not belong to a type, but were written for it."""
-    return set().union(*LM_KEYS.values()) - LM_KEYS[kind] if isinstance(kind, str) and kind in LM_KEYS else set()
+    return (
+        set().union(*LM_KEYS.values()) - LM_KEYS[kind] if isinstance(kind, str) and kind in LM_KEYS else set()
+    )
 
 
 def renamed_keys(config: Section) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,5 @@ def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
         expected = f"expected one of {', '.join(map(repr, registry))}"
         if not kind:
             raise ConfigError(f"{section}.type: missing; set {section}.type, {expected}")
-        raise ConfigError(
-            f"{section}.type: {shown(kind)} is unknown, {expected}; of your own types NMT_PLUGINS names the module"
-        )
+        raise ConfigError(f"{section}.type: {shown(kind)} is unknown, {expected}, or a type of NMT_PLUGINS")
     return registry[kind].Config

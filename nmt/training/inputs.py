@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+
 from nmt import files, manifest
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, DataError

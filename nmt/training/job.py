@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -28,18 +28,13 @@ class AnyBatch(Protocol):
     def to(self, device: torch.device | str) -> Self: ...
 
 
-Work = TypeVar("Work", bound=AnyBatch)
-Given = TypeVar("Given", contravariant=True)
-Made = TypeVar("Made", covariant=True)
-
-
-class Trainable(Protocol[Given]):
-    """What the training loop asks of a model: an nn.Module with a cost for a batch of its kind."""
+class Trainable(Protocol):
+    """What the training loop asks of a model: an nn.Module with a cost for each batch of its stream."""
 
     @property
     def device(self) -> torch.device: ...
 
-    def cost(self, batch: Given, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+    def cost(self, batch: Any, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """Σ -log p of the target tokens, (), with label smoothing; and the state after running text."""
         ...
 
@@ -54,14 +49,14 @@ class Trainable(Protocol[Given]):
     def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
 
 
-class Stream(Protocol[Made]):
+class Stream(Protocol):
     """The batches of each epoch."""
 
     def __len__(self) -> int:
         """Batches of an epoch."""
         ...
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[Made]:
+    def batches(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
         """The batches of an epoch, from number `start` on."""
         ...
 
@@ -86,14 +81,14 @@ class Progress:
 
 
 @dataclass
-class Job(Generic[Work]):
+class Job:
     """Everything a training holds. `stop` is asked after each update; true ends the training with a save."""
 
     directory: Path
     config: TrainingConfig
-    model: Trainable[Work]
+    model: Trainable
     optimizer: Optimizer
-    stream: Stream[Work]
+    stream: Stream
     validate: Callable[[], DevScore] | None  # None: no development set
     stop: Callable[[], bool]
     extra: dict[str, str] = field(default_factory=dict)  # choices made once a run: the matrix back end

@@ -19,7 +19,7 @@ from nmt import fastmath, run_directory
 from nmt.errors import UserError
 from nmt.run_directory import DEV_LOG, TRAIN_LOG
 from nmt.training.config import TrainingConfig
-from nmt.training.job import Job, Progress, Work
+from nmt.training.job import AnyBatch, Job, Progress
 from nmt.training.optimizers import clip, rate_of, set_rate
 from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.schedules import scheduled
@@ -37,7 +37,7 @@ class Records:
     clock: Clock
 
 
-def train(job: Job[Work]) -> str:
+def train(job: Job) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
     config, progress = job.config, job.progress
     records = open_records(job)
@@ -91,13 +91,13 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
     return ""
 
 
-def groups(batches: Iterator[Work], size: int) -> Iterator[list[Work]]:
+def groups(batches: Iterator[AnyBatch], size: int) -> Iterator[list[AnyBatch]]:
     """The batches of each update; the last of an epoch may be fewer."""
     while group := list(islice(batches, size)):
         yield group
 
 
-def update(job: Job[Work], batches: Sequence[Work]) -> tuple[float, float]:
+def update(job: Job, batches: Sequence[AnyBatch]) -> tuple[float, float]:
     """One step of the optimizer; returns the cost, Σ -log p of the batches (smoothed), and the gradient's
     norm before clipping."""
     config, team = job.config, job.team
@@ -131,14 +131,14 @@ def update(job: Job[Work], batches: Sequence[Work]) -> tuple[float, float]:
     return cost, norm
 
 
-def units(cost: str, batches: Sequence[Work]) -> int:
+def units(cost: str, batches: Sequence[AnyBatch]) -> int:
     """What the summed cost of batches is divided by."""
     if cost == "sentence":
         return sum(batch.sentences for batch in batches) or 1
     return (sum(batch.target_tokens for batch in batches) if cost == "word" else 0) or 1
 
 
-def count(progress: Progress, batches: Sequence[Work], cost: float) -> None:
+def count(progress: Progress, batches: Sequence[AnyBatch], cost: float) -> None:
     """Note an update."""
     progress.step += 1
     progress.batch += len(batches)
@@ -147,7 +147,7 @@ def count(progress: Progress, batches: Sequence[Work], cost: float) -> None:
     progress.log_words += sum(batch.target_tokens for batch in batches)
 
 
-def write_log(job: Job[Work], records: Records, norm: float) -> None:
+def write_log(job: Job, records: Records, norm: float) -> None:
     """A line of the log and of train.tsv, and a point of each curve."""
     progress = job.progress
     if not job.team.first:
@@ -169,7 +169,7 @@ def write_log(job: Job[Work], records: Records, norm: float) -> None:
     progress.log_cost, progress.log_words = 0.0, 0
 
 
-def validate_and_save(job: Job[Work], records: Records) -> None:
+def validate_and_save(job: Job, records: Records) -> None:
     """Score the development set, note whether it got better, adapt the learning rate, save."""
     progress = job.progress
     progress.validated = progress.step
@@ -208,7 +208,7 @@ def judge(config: TrainingConfig, progress: Progress, value: float) -> bool:
     return better
 
 
-def open_records(job: Job[Work]) -> Records:
+def open_records(job: Job) -> Records:
     """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
     progress, first = job.progress, job.team.first
     board = Board(job.directory / run_directory.CURVES, job.config.tensorboard and first, progress.step)
@@ -222,7 +222,7 @@ def open_records(job: Job[Work]) -> Records:
     return Records(tables, board, Clock(progress.seconds, progress.log_words))
 
 
-def bar(job: Job[Work], batches: Iterator[Work]) -> Iterator[Work]:
+def bar(job: Job, batches: Iterator[AnyBatch]) -> Iterator[AnyBatch]:
     """A progress bar of the epoch on stderr, when that is a terminal."""
     if not job.show_bar or not job.team.first:
         return batches

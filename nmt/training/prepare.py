@@ -1,16 +1,18 @@
-"""From the files of a configuration to what training reads: text pipelines, vocabularies, binarized corpus,
-development set."""
+"""What training reads, from the files that a configuration names: text pipelines, vocabularies, binarized
+corpus, development set."""
 
 import logging
 import os
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from nmt import files
 from nmt.data import running, subword
-from nmt.data.batches import Cut
+from nmt.data.batches import Cut, Ids
 from nmt.data.binarized import binarize, open_corpus, read_stamp
 from nmt.data.corpus import Corpus, DataConfig, make_stamp, read_pairs, read_words
 from nmt.data.subword import Subwords
@@ -21,7 +23,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.lm import dictionary
 from nmt.lm.dictionary import Dictionary
 from nmt.locks import locked
-from nmt.training.validation import DevSet, DevText
+from nmt.training.validation import DevSet
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Coun
 
 
 def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -> None:
-    """Truecase models, for the sides that ask for one, from the training text as tokenized."""
+    """Learn truecase models from the tokenized training text, for the sides that ask for one."""
     sides = [(config.source, source, config.train_source), (config.target, target, config.train_target)]
     for side, pipeline, path in sides:
         if side.case == "truecase":
@@ -72,7 +74,7 @@ def make_vocabs(
     pipelines: tuple[TextPipeline, TextPipeline],
     counts: tuple[Counter[str], Counter[str]],
 ) -> tuple[Vocab, Vocab]:
-    """The words of each side, or for shared_vocabulary of both sides together."""
+    """The vocabulary of each side, or for shared_vocabulary one of both together."""
     units = [
         unit_counts(pipeline, count, config.bpe_dropout)
         for pipeline, count in zip(pipelines, counts, strict=True)
@@ -84,6 +86,7 @@ def make_vocabs(
 
 
 def unit_counts(pipeline: TextPipeline, counts: Counter[str], dropout: float) -> Counter[str]:
+    """Counts of the units of words; with BPE dropout of every unit that it can make."""
     units = pipeline.unit_counts(counts)
     if dropout and pipeline.subwords:
         for unit in subword.all_units(pipeline.subwords.lines, counts):
@@ -94,7 +97,7 @@ def unit_counts(pipeline: TextPipeline, counts: Counter[str], dropout: float) ->
 def make_cut(
     config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
 ) -> Cut | None:
-    """How training cuts words anew each time (BPE dropout); None: it does not."""
+    """How training segments words anew each time they are seen (BPE dropout); None: it does not."""
     if not config.bpe_dropout:
         return None
     if not (pipelines[0].subwords and pipelines[1].subwords):
@@ -107,31 +110,31 @@ def make_cut(
         for p, vocab in zip(pipelines, vocabs, strict=True)
         if p.subwords
     )
-    return lambda ids, other, key: (
-        source(ids.tolist(), f"{key} source"),  # type: ignore[union-attr]
-        target(other.tolist(), f"{key} target"),  # type: ignore[union-attr]
-    )
+
+    def cut(ids: Ids, other: Ids, key: str) -> tuple[Ids, Ids]:
+        return source(np.asarray(ids).tolist(), f"{key} source"), target(
+            np.asarray(other).tolist(), f"{key} target"
+        )
+
+    return cut
 
 
 def make_vocab(side: SideConfig, units: Counter[str], name: str) -> Vocab:
+    """The vocabulary of a side: that of its file, or the most frequent units."""
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
     vocab = Vocab(units, side.vocabulary, side.min_count)
     log.info(
         "%s vocabulary: %s of %s, %.2f%% of the running text",
-        name,
-        f"{vocab.known:,}",
-        f"{len(vocab.counts):,}",
-        100 * vocab.coverage(),
-    )
+        name, f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(),
+    )  # fmt: skip
     return vocab
 
 
 def make_corpus(
     config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
 ) -> Corpus:
-    """The binarized training pairs, made anew only when a file, the text pipeline or a vocabulary has
-    changed."""
+    """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has changed."""
     stamp = make_stamp(config, *vocabs)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
@@ -150,8 +153,8 @@ def make_corpus(
 
 
 def held(cache: Path) -> AbstractContextManager[None]:
-    """A cache is locked while it is made or opened: several trainings may share it. One that cannot be
-    written to is only read."""
+    """The lock of a cache while it is made or opened: several trainings may share it. A read-only one needs
+    none."""
     if cache.exists() and not os.access(cache, os.W_OK):
         return nullcontext()
     return locked(cache, "nmt-train", wait=True)
@@ -160,6 +163,7 @@ def held(cache: Path) -> AbstractContextManager[None]:
 def make_dev(
     config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
 ) -> DevSet | None:
+    """The development pairs of a translator."""
     if not config.dev_source:
         return None
     pairs, references = [], []
@@ -169,11 +173,11 @@ def make_dev(
         pairs.append((vocabs[0].encode(pipelines[0].units(line)), vocabs[1].encode(pipelines[1].cut(words))))
     unknown = sum(ids.count(UNK) for _, ids in pairs) / max(1, sum(len(ids) for _, ids in pairs))
     log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * unknown)
-    return DevSet(list(pairs), references, pipelines[1], vocabs[1])
+    return DevSet(pairs=list(pairs), references=references, target=pipelines[1], target_vocab=vocabs[1])
 
 
 def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
-    """Pipeline and vocabulary of a language model, learned from its training text where they have to be."""
+    """Pipeline and vocabulary of a language model, learned from its training text unless they are given."""
     pipeline, counts = TextPipeline.of(config.target), Counter[str]()
     if config.target.case == "truecase":
         pipeline.tokenizer.truecaser = {}
@@ -191,20 +195,29 @@ def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
     return pipeline, make_vocab(config.target, pipeline.unit_counts(counts), "text")
 
 
-def make_dictionary(config: Any, pipeline: TextPipeline, vocab: Vocab) -> Dictionary:
+@runtime_checkable
+class DictionaryConfig(Protocol):
+    """The settings of a language model that has a dictionary of tokens."""
+
+    dictionary: int
+    removals: str
+
+
+def make_dictionary(
+    config: DataConfig, sizes: DictionaryConfig, pipeline: TextPipeline, vocab: Vocab
+) -> Dictionary:
     """A multiscale model's dictionary, learned from its training text."""
     lines = (
         [word for word in pipeline.units(line) if word in vocab.ids]
-        for line in files.read_lines(config.data.train_text)
+        for line in files.read_lines(config.train_text)
     )
-    found = dictionary.learn(lines, config.lm.dictionary, config.lm.removals)
+    found = dictionary.learn(lines, sizes.dictionary, sizes.removals)
     log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
     return found
 
 
 def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:
-    """The binarized training text, made anew only when the file, the text pipeline or the vocabulary has
-    changed."""
+    """The binarized training text, rebuilt only when the file, the text pipeline or the vocabulary has changed."""
     stamp = running.make_stamp(config, vocab)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
@@ -215,10 +228,11 @@ def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab:
         return open_corpus(cache, len(vocab))
 
 
-def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> DevText | None:
+def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Corpus | None:
+    """The development text of a language model."""
     if not config.dev_text:
         return None
     texts = [vocab.encode(pipeline.units(line)) for line in files.read_lines(config.dev_text)]
     unknown = sum(ids.count(UNK) for ids in texts) / max(1, sum(map(len, texts)))
     log.info("development text: %s sentences, %.2f%% of the units unknown", f"{len(texts):,}", 100 * unknown)
-    return DevText(running.sentences(texts))
+    return running.sentences(texts)

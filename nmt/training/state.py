@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt import checkpoint, run_directory
 from nmt.errors import CheckpointError, UserError
 from nmt.run_directory import INDEX, STATE, weights_path
-from nmt.training.job import Carried, Job, Progress, Work
+from nmt.training.job import Carried, Job, Progress
 from nmt.training.optimizers import rate_of
 from nmt.training.records import Table
 
@@ -29,7 +29,7 @@ class State(TypedDict):
     carried: Carried
 
 
-def save(job: Job[Work], tables: tuple[Table, Table]) -> None:
+def save(job: Job, tables: tuple[Table, Table]) -> None:
     """Weights, then training.pt that names them, then the index; only then are older weights removed."""
     progress = job.progress
     if not job.team.first:
@@ -55,7 +55,7 @@ def save(job: Job[Work], tables: tuple[Table, Table]) -> None:
     progress.saved = kept
 
 
-def check_finite(job: Job[Work]) -> None:
+def check_finite(job: Job) -> None:
     """UserError for weights that are not finite numbers: they are never saved. One update with too high a
     learning rate can cause them."""
     for name, parameter in job.model.named_parameters():
@@ -77,7 +77,7 @@ def load_state(directory: Path) -> State | None:
     return cast(State, state)
 
 
-def restore(job: Job[Work], state: State) -> None:
+def restore(job: Job, state: State) -> None:
     """Bring model, optimizer and random numbers to where they were saved."""
     try:
         job.progress = Progress(**state["progress"])  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def restore(job: Job[Work], state: State) -> None:
         tidy(job)
 
 
-def tidy(job: Job[Work]) -> None:
+def tidy(job: Job) -> None:
     """After a kill: write the index that training.pt implies, and remove weights that it does not name."""
     progress = job.progress
     stale = tuple(

@@ -64,8 +64,8 @@ class DevScore:
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int) -> DevScore:
     """Cost and, unless `beam_size` is 0, BLEU."""
     with evaluating(model):
-        bleu = dev_bleu(model, dev, beam_size) if beam_size else math.nan
-        return DevScore(cost=dev_cost(model, dev.pairs), bleu=bleu)
+        cost = dev_cost(model, dev.pairs)
+        return DevScore(cost=cost, bleu=dev_bleu(model, dev, beam_size) if beam_size else math.nan)
 
 
 def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:

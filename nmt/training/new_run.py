@@ -1,12 +1,11 @@
-"""What nmt-train checks before it makes a run directory."""
+"""What is checked before a run directory is made."""
 
 from pathlib import Path
-from typing import Any
 
-from nmt import config as configuration
 from nmt import run_directory
 from nmt.data.text import check_language
 from nmt.errors import ConfigError
+from nmt.training.run_config import RunConfig, value_of
 
 SIDE_FILES = ("vocab_file", "codes")
 FILES = (
@@ -16,20 +15,18 @@ FILES = (
 )  # fmt: skip
 
 
-def check(config: Any, given: str) -> None:
-    """Of a run that is begun: nothing that is read lies in its folder, its languages are some, the run that
-    it starts from is there.
+def check(config: RunConfig, given: str) -> None:
+    """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
+    starts from is there. `given`: the file of the configuration; empty where there is none.
 
     ConfigError or CheckpointError before any work.
     """
     if config.init_from:
         run_directory.check_version(Path(config.init_from))
-    for side in (config.data.target,) if config.lm.type else (config.data.source, config.data.target):
+    for side in (config.data.target,) if config.lm else (config.data.source, config.data.target):
         check_language(side)
-    for key, path in {
-        "CONFIG.yaml": given,
-        **{key: configuration.value_of(config, key) for key in FILES},
-    }.items():
+    read = {"CONFIG.yaml": given, **{key: str(value_of(config, key)) for key in FILES}}
+    for key, path in read.items():
         if path and inside(path, config.run):
             raise ConfigError(
                 f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "
@@ -38,4 +35,5 @@ def check(config: Any, given: str) -> None:
 
 
 def inside(path: str, folder: str) -> bool:
+    """Is a path a folder, or below it, links followed?"""
     return Path(folder).resolve() in (Path(path).resolve(), *Path(path).resolve().parents)

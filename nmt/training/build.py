@@ -1,0 +1,169 @@
+"""The parts of a training job, from its configuration: model, batches, development set; and a new run
+directory."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
+
+import torch
+
+from nmt import checkpoint, files, run_directory
+from nmt import config as configuration
+from nmt.compute import matmul
+from nmt.data import running
+from nmt.data.batches import BatchStream
+from nmt.data.text import TextPipeline
+from nmt.data.vocab import Vocab
+from nmt.errors import ConfigError
+from nmt.lm.config import LMConfig
+from nmt.lm.dictionary import Dictionary
+from nmt.lm.protocols import LanguageModel
+from nmt.lm.registry import language_model_class
+from nmt.manifest import Stamp
+from nmt.models.config import ModelConfig
+from nmt.models.registry import AnyModel, make
+from nmt.training import inputs, prepare
+from nmt.training.job import Stream, Trainable
+from nmt.training.run_config import RunConfig
+from nmt.training.transfer import transfer
+from nmt.training.validation import DevScore, validate_language_model, validate_translator
+
+log = logging.getLogger(__name__)
+
+Side = tuple[TextPipeline, Vocab]
+
+
+@dataclass
+class Parts:
+    """What a translator or a language model brings to its training."""
+
+    model: Trainable
+    stream: Stream
+    validate: Callable[[], DevScore] | None
+
+
+def translator(config: RunConfig, directory: Path, device: str, fresh: bool) -> Parts:
+    """Model, batches and development set of an encoder-decoder."""
+    training = config.training
+    pipelines, vocabs = text(config, directory)
+    remember_back_end(directory)
+    corpus = prepare.make_corpus(config.data, cache_of(config, directory), pipelines, vocabs)
+    dev = prepare.make_dev(config.data, pipelines, vocabs)
+    torch.manual_seed(config.seed)
+    model = make(
+        cast(ModelConfig, config.model),
+        len(vocabs[0]),
+        len(vocabs[1]),
+        fill=fresh,
+        spelling=vocabs[0].words,
+    ).to(device)
+    if fresh and config.init_from:
+        start_from(model, vocabs, config.init_from)
+    cut = prepare.make_cut(config.data, pipelines, vocabs)
+    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, cut)
+    validate = partial(validate_translator, model, dev, training.dev_beam) if dev else None
+    return Parts(model=model, stream=stream, validate=validate)
+
+
+def language_model(config: RunConfig, directory: Path, device: str, fresh: bool) -> Parts:
+    """Model, batches and development text of a language model."""
+    training = config.training
+    sizes = cast(LMConfig, config.lm)
+    kind = language_model_class(sizes.type)
+    if kind.cpu_only and config.device != "cpu":
+        raise ConfigError(f"device: {config.device!r}: {sizes.type} models train on the CPU only")
+    pipeline, vocab = text_of_lm(config, directory, sizes, kind)
+    remember_back_end(directory)
+    corpus = prepare.make_running(config.data, cache_of(config, directory), pipeline, vocab)
+    dev = prepare.make_dev_text(config.data, pipeline, vocab)
+    torch.manual_seed(config.seed)
+    dictionary = checkpoint.load_dictionary(directory, sizes)
+    model = kind.build(sizes, vocab.words, dictionary, fresh).to(device)
+    stream: Stream = BatchStream(corpus, training.batch_size, training.pool, config.seed)
+    if model.carries:
+        assert isinstance(sizes, Truncated)
+        stream = running.ChunkStream(running.running(corpus), training.batch_size, sizes.bptt)
+    validate = partial(validate_language_model, model, dev) if dev else None
+    return Parts(model=model, stream=stream, validate=validate)
+
+
+def cache_of(config: RunConfig, directory: Path) -> Path:
+    """The folder of the binarized corpus."""
+    return Path(config.data.cache or directory / run_directory.DATA)
+
+
+def text(config: RunConfig, directory: Path) -> tuple[tuple[TextPipeline, TextPipeline], tuple[Vocab, Vocab]]:
+    """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
+    data = config.data
+    if not run_directory.exists(directory):
+        stamps = inputs.take(data)
+        source, target, source_counts, target_counts = prepare.make_pipelines(data)
+        vocabs = prepare.make_vocabs(data, (source, target), (source_counts, target_counts))
+        create(config, directory, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
+    source, source_vocab = checkpoint.load_side(directory, "source", data)
+    target, target_vocab = checkpoint.load_side(directory, "target", data)
+    return (source, target), (source_vocab, target_vocab)
+
+
+def text_of_lm(config: RunConfig, directory: Path, sizes: LMConfig, kind: type[LanguageModel]) -> Side:
+    """As `text`, for a language model."""
+    data = config.data
+    if not run_directory.exists(directory):
+        stamps = inputs.take(data)
+        pipeline, vocab = prepare.make_text(data)
+        dictionary = None
+        if kind.needs_dictionary:
+            assert isinstance(sizes, prepare.DictionaryConfig)
+            dictionary = prepare.make_dictionary(data, sizes, pipeline, vocab)
+        create(config, directory, {"target": (pipeline, vocab)}, stamps, dictionary)
+    return checkpoint.load_side(directory, "target", data)
+
+
+def create(
+    config: RunConfig,
+    directory: Path,
+    sides: Mapping[str, Side],
+    stamps: dict[str, Stamp],
+    dictionary: Dictionary | None = None,
+) -> None:
+    """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration,
+    stamps of the inputs."""
+    with run_directory.writing(directory) as new:
+        text = configuration.to_yaml(config)
+        files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
+        for name, (pipeline, vocab) in sides.items():
+            pipeline.save(new, name)
+            vocab.save(new / f"{name}.vocab")
+        if dictionary is not None:
+            dictionary.save(new / run_directory.DICTIONARY)
+        inputs.save(stamps, new)
+        run_directory.write_version(new)
+
+
+@runtime_checkable
+class Truncated(Protocol):
+    """The settings of a language model that reads running text."""
+
+    bptt: int  # steps that a gradient is propagated back
+
+
+def remember_back_end(directory: Path) -> None:
+    """Note the matrix back end of this processor, unless the run knows one."""
+    memory = directory / run_directory.BACK_ENDS
+    if not matmul.recall(memory):
+        matmul.remember(memory, matmul.Choice(matmul.in_use()))
+
+
+def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
+    """Copy the weights of another run, as far as they fit."""
+    done = transfer(model, vocabs, checkpoint.load(parent))
+    log.info(
+        "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
+        f"{done.copied:,}", f"{done.total:,}",
+        f"{done.source_words:,}", f"{len(vocabs[0]):,}", f"{done.target_words:,}", f"{len(vocabs[1]):,}",
+    )  # fmt: skip
+    if done.left:
+        log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))

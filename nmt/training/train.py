@@ -1,0 +1,242 @@
+"""Training from Python: nmt.train and nmt.train_language_model; nmt-train calls `run_training`.
+
+>>> import nmt
+>>> run = nmt.train({
+...     "run": "runs/new",
+...     "data": {"train_source": "train.en", "train_target": "train.fr"},
+...     "model": {"type": "rnn", "embedding": 8, "hidden": 8, "maxout": 8},
+...     "training": {"max_steps": 2, "batch_size": 8},
+... })
+>>> run.name
+'new@2'
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from nmt import config as configuration
+from nmt import run_directory
+from nmt.compute import device as devices
+from nmt.compute import matmul
+from nmt.compute.mixed import check_precision
+from nmt.data.corpus import check_config, check_text
+from nmt.errors import ConfigError
+from nmt.language_model import LineScorer, load_language_model
+from nmt.locks import locked
+from nmt.run import Run
+from nmt.run_directory import INPUTS
+from nmt.training import build, inputs, loop, new_run, parallel, state
+from nmt.training.build import Parts
+from nmt.training.job import Job
+from nmt.training.optimizers import make_optimizer
+from nmt.training.parallel import Team
+from nmt.training.run_config import RunConfig
+
+log = logging.getLogger(__name__)
+
+Configuration = RunConfig | str | Path | Mapping[str, object]  # or the path of a YAML file, or its content
+
+
+def never() -> bool:
+    """A `stop` that does not."""
+    return False
+
+
+def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never) -> Run:
+    """Train a translator and load its best weights. A run that exists is resumed exactly where it was saved.
+
+    `overwrite`: remove an existing run and start afresh. `stop` is asked after each update; true ends the
+    training with a save. Progress is logged by the loggers of package `nmt`. ConfigError, DataError or
+    CheckpointError says in one line what is wrong with the configuration, a text or the run.
+
+    >>> run = train({
+    ...     "run": "runs/small",
+    ...     "data": {"train_source": "train.en", "train_target": "train.fr"},
+    ...     "model": {"embedding": 8, "hidden": 8, "maxout": 8},
+    ...     "training": {"max_steps": 2, "batch_size": 8},
+    ... })
+    >>> len(run.translate(["A boy sleeps.", "A girl runs."]))
+    2
+    """
+    config = read(config)
+    if config.lm is not None:
+        raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
+    run_training(config, overwrite=overwrite, stop=stop)
+    return Run.load(config.run, device=config.device)
+
+
+def train_language_model(
+    config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never
+) -> LineScorer:
+    """As `train`, for the language model that section `lm` describes.
+
+    >>> lm = train_language_model({
+    ...     "run": "runs/cslm",
+    ...     "data": {"train_text": "train.fr"},
+    ...     "lm": {"type": "cslm", "embedding": 8, "layers": [8], "order": 3},
+    ...     "training": {"max_steps": 2, "batch_size": 8},
+    ... })
+    >>> len(lm.score(["Un garçon dort."]))
+    1
+    """
+    config = read(config)
+    if config.lm is None:
+        raise ConfigError(f"{config.run}: a translator; train it by train")
+    run_training(config, overwrite=overwrite, stop=stop)
+    return load_language_model(config.run, device=config.device)
+
+
+def read(config: Configuration) -> RunConfig:
+    """A checked configuration."""
+    if isinstance(config, RunConfig):
+        configuration.check(config)
+        return config
+    if isinstance(config, Mapping):
+        return configuration.from_mapping(config)
+    return configuration.load(str(config))
+
+
+# ---- a training --------------------------------------------------------------------------------------------
+
+
+def run_training(
+    config: RunConfig,
+    *,
+    given: str = "",
+    overwrite: bool = False,
+    stop: Callable[[], bool] = never,
+    show_bar: bool = False,
+) -> str:
+    """Check what can be checked, then train in a run directory that no other training works in; returns why the
+    training ended. `given`: the file of the configuration."""
+    directory = Path(config.run)
+    fresh = overwrite or not run_directory.exists(directory)
+    if fresh:
+        new_run.check(config, given)
+    check_precision(config.precision, config.device)
+    if config.lm and config.init_from:
+        raise ConfigError("init_from: for translators only")
+    if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
+        raise ConfigError(
+            f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it "
+            "empty"
+        )
+    team, device = parallel.join(config.device, config.seed)
+    work = Training(config=config, directory=directory, team=team, device=device)
+    if not team.first:
+        logging.getLogger("nmt").setLevel(logging.WARNING)
+        return work.run(overwrite, stop, show_bar)
+    (check_text if config.lm else check_config)(config.data, thorough=fresh)
+    run_directory.check_place(directory, overwrite)
+    with locked(directory, "nmt-train"):
+        return work.run(overwrite, stop, show_bar)
+
+
+@dataclass
+class Training:
+    """One training of a run directory, by one of the processes of a team."""
+
+    config: RunConfig
+    directory: Path
+    team: Team
+    device: str  # of this process
+
+    def run(self, overwrite: bool, stop: Callable[[], bool], show_bar: bool) -> str:
+        """Make or reopen the run directory, put the job together, train; returns why it ended."""
+        team = self.team
+        with team.first_then_others():
+            if team.first and overwrite:
+                run_directory.remove(self.directory)
+            saved = self.reopen()
+            self.set_up_torch(saved)
+            fresh = saved is None
+            make = build.language_model if self.config.lm else build.translator
+            parts = make(self.config, self.directory, self.device, fresh)
+            inputs.check(self.config.data, self.directory)  # they may have changed while they were read
+        if team.size > 1:
+            log.info("%d processes", team.size)
+        job = self.job(parts, stop, show_bar)
+        if saved:
+            self.resume(job, saved)
+        reason = loop.train(job)
+        team.leave()
+        self.report(job, reason)
+        return reason
+
+    def set_up_torch(self, saved: state.State | None) -> None:
+        """Device, threads and matrix back end; a resumed run has the back end that it was started with."""
+        wish = saved["extra"]["matmul"] if saved else self.config.matmul
+        log.info("%s", devices.set_up(self.device, self.config.threads or None, wish))
+
+    def job(self, parts: Parts, stop: Callable[[], bool], show_bar: bool) -> Job:
+        """Everything the training loop needs."""
+        training = self.config.training
+        model = parts.model
+        log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
+        return Job(
+            directory=self.directory,
+            config=training,
+            model=model,
+            optimizer=make_optimizer(
+                training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps
+            ),
+            stream=parts.stream,
+            validate=parts.validate,
+            stop=stop,
+            extra={"matmul": matmul.in_use()},
+            precision=self.config.precision,
+            show_bar=show_bar,
+            team=self.team,
+        )
+
+    def report(self, job: Job, reason: str) -> None:
+        """Log how a training ended."""
+        progress, metric = job.progress, job.config.metric
+        best = ""
+        if progress.best is not None:
+            best = f", best {progress.best if metric == 'bleu' else -progress.best:.4f} {metric}"
+        log.info(
+            "stopped at update %d (%s)%s at update %d",
+            progress.step, reason, best, progress.best_step or progress.step,
+        )  # fmt: skip
+        log.info(
+            "the same command resumes from here" if reason == "signal" else f"run directory: {self.directory}"
+        )
+
+    # ---- resume --------------------------------------------------------------------------------------------
+
+    def reopen(self) -> state.State | None:
+        """The saved training state of an existing run; None for a new one. Configuration and input files have to
+        be the same."""
+        if self.team.first:
+            run_directory.sweep(self.directory)
+        if not run_directory.exists(self.directory):
+            return None
+        run_directory.check_version(self.directory)
+        run_directory.verify(self.directory)
+        if changed := configuration.differences(self.config, self.directory):
+            raise ConfigError(
+                f"{self.directory}: was started with other settings: {'; '.join(changed)}. Use another run "
+                "directory, or --overwrite"
+            )
+        inputs.check(self.config.data, self.directory)
+        if not (self.directory / INPUTS).exists():
+            log.warning(
+                "%s: an early version did not note what its training files were; nobody can say whether they "
+                "have changed",
+                self.directory,
+            )
+        # under torchrun the first process may be writing
+        return run_directory.settled(self.directory, partial(state.load_state, self.directory))
+
+    def resume(self, job: Job, saved: state.State) -> None:
+        """Bring a job to where it was saved."""
+        state.restore(job, saved)
+        if self.team.first and not (self.directory / INPUTS).exists():
+            with run_directory.writing(self.directory) as new:
+                inputs.save(inputs.take(self.config.data), new)
+        log.info("resuming from update %d", job.progress.step)
