@@ -7,25 +7,27 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.language_model import load as load_language_model
+    from nmt.language_model import load_language_model
     from nmt.run import Run
+    from nmt.training.train import train, train_language_model
 
 __version__ = "0.5.0"
 
-__all__ = ["Run", "__version__", "load_language_model"]
+__all__ = ["Run", "__version__", "load_language_model", "train", "train_language_model"]
 
-# Where each public name lives: module and name there.
+# The module of each public name.
 HOMES = {
-    "Run": ("nmt.run", "Run"),
-    "load_language_model": ("nmt.language_model", "load"),
+    "Run": "nmt.run",
+    "load_language_model": "nmt.language_model",
+    "train": "nmt.training.train",
+    "train_language_model": "nmt.training.train",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, own = HOMES[name]
-    return getattr(importlib.import_module(module), own)
+    return getattr(importlib.import_module(HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,7 @@
 """The configuration of a run: a YAML file and `section.key=value` overrides, checked against the dataclasses.
 
-Defaults, ranges and explanations are in the dataclasses; here they are only put together. Sections `model` and
-`lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`.
-"""
+Defaults, ranges and explanations are in the dataclasses; here they are only put together. Sections `model`
+and `lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`."""
 
 import logging
 import re
@@ -87,8 +86,8 @@ def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
 
 
 def check(config: RunConfig) -> None:
-    """ConfigError for a value out of range, and for values that do not go together. A language model has neither
-    BLEU nor a beam, which is set here."""
+    """ConfigError for a value out of range, and for values that do not go together. A language model has
+    neither BLEU nor a beam, which is set here."""
     settings.check(config)
     if config.lm is not None:
         config.lm.check()
@@ -143,7 +142,8 @@ def read(path: str) -> tuple[migrations.Section, str]:
 
 
 def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
-    """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong type."""
+    """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong
+    type."""
     known = set(schema.keys())
     try:
         for key, value in given_keys(part.content):
@@ -238,7 +238,9 @@ def of_run(directory: Path) -> RunConfig:
         schema, kind = schema_of([part])
         return resolve(merge(schema.defaults(kind), part, schema), part.where)
     except ConfigError as error:
-        raise CheckpointError(f"{error}; damaged configuration, copy it again") from error
+        place = directory / CONFIG
+        message = str(error).removeprefix(f"{place}: ")
+        raise CheckpointError(f"{place}: damaged configuration ({message}); copy it again") from error
 
 
 def differences(config: RunConfig, directory: Path) -> list[str]:

@@ -155,7 +155,7 @@ def load_language_model(
     >>> lm = load_language_model("runs/lm")
     >>> [line] = lm.score(["Un garçon ne suit pas l'homme."])
     >>> round(sum(line.log_probs), 2)
-    0.0
+    -21.26
     """
     if Path(path).is_dir():
         return NeuralLineScorer(checkpoint.load_lm(path, which, device), normalized, backoff)

@@ -32,8 +32,9 @@ from nmt.data.vocab import SPECIALS, UNK
 from nmt.errors import ConfigError
 from nmt.models.protocols import Restrictable
 from nmt.scoring import word_scores
-from nmt.search.beam import BeamConfig, Candidate, search
-from nmt.search.sampling import SamplingConfig, sample
+from nmt.search.beam import Candidate, search
+from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.sampling import sample
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 

@@ -61,6 +61,11 @@ def steps(directory: Path) -> list[int]:
     )
 
 
+def exists(directory: Path) -> bool:
+    """Is there a run, of whatever format?"""
+    return (directory / VERSION_FILE).exists()
+
+
 def check_version(directory: Path) -> None:
     """CheckpointError for a directory that is no run, or one of a later format."""
     path = directory / VERSION_FILE
@@ -88,8 +93,8 @@ def version(directory: Path) -> str:
 
 
 def settled(directory: Path, read: Callable[[], Result]) -> Result:
-    """What `read` makes of a run. A training may save meanwhile and remove what was about to be read: then it is
-    read again."""
+    """What `read` makes of a run. A training may save meanwhile and remove what was about to be read: then it
+    is read again."""
     while True:
         before = state_of(directory)
         try:
@@ -150,8 +155,8 @@ def step_of(directory: Path, which: str) -> int:
 
 @contextmanager
 def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
-    """A folder for new files of a run. At the end they are renamed together, and `drop` is removed; after an error
-    nothing has changed."""
+    """A folder for new files of a run. At the end they are renamed together, and `drop` is removed; after an
+    error nothing has changed."""
     new = directory / UNFINISHED
     try:
         try:
@@ -215,8 +220,8 @@ def is_unfinished(name: str) -> bool:
 
 
 def check_place(directory: Path, overwrite: bool) -> None:
-    """CheckpointError for a folder of the user's own: neither a run, nor empty, nor one that was killed before it
-    became a run."""
+    """CheckpointError for a folder of the user's own: neither a run, nor empty, nor one that was killed
+    before it became a run."""
     if overwrite:
         if not locks.is_empty(directory):
             prove(directory)
@@ -238,11 +243,11 @@ def is_begun(directory: Path) -> bool:
 
 
 def remove(directory: Path) -> None:
-    """Remove the files of a run; other files in the folder stay. CheckpointError, and nothing is removed, for what
-    is not provably a run.
+    """Remove the files of a run; other files in the folder stay. CheckpointError, and nothing is removed, for
+    what is not provably a run.
 
-    The proof, `version` and `config.yaml`, is removed last, so that a removal that was killed can be repeated.
-    """
+    The proof, `version` and `config.yaml`, is removed last, so that a removal that was killed can be
+    repeated."""
     check_place(directory, overwrite=True)
     try:
         for folder, names in ((DATA, CORPUS), (CURVES, CURVE)):
@@ -269,8 +274,8 @@ def remove(directory: Path) -> None:
 
 
 def prove(directory: Path) -> None:
-    """CheckpointError unless it is a run: it has the version, and a configuration as nmt-train writes it; or it is
-    what is left of a removal."""
+    """CheckpointError unless it is a run: it has the version, and a configuration as nmt-train writes it; or
+    it is what is left of a removal."""
     config = first_line(directory / CONFIG)
     left = config is None and not any(
         (directory / name).exists() for name in (*TEXTS, *LAST[:-1], manifest.FILE)

@@ -87,8 +87,8 @@ def choice(default: str, *others: str, help: str = "") -> str:
 
 
 def name_in(registry: Mapping[str, object], help: str = "") -> str:
-    """A field of a dataclass: a name in a registry, the first by default. The registry is read whenever a value
-    is checked, so that plugins may add to it."""
+    """A field of a dataclass: a name in a registry, the first by default. The registry is read whenever a
+    value is checked, so that plugins may add to it."""
     return field(default=next(iter(registry)), metadata={ALLOWED: registry, HELP: help})
 
 

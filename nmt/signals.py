@@ -61,6 +61,21 @@ def listen(first: Callable[[int], object]) -> None:
             signal.signal(number, handle)
 
 
+class Stop:
+    """What a training is given as its `stop`: true once SIGTERM or SIGINT has come, so that it finishes the
+    update at hand and saves. A second signal ends the process at once."""
+
+    def __init__(self) -> None:
+        self.number = 0  # of the signal; 0: none yet
+        listen(self.note)
+
+    def note(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self) -> bool:
+        return self.number != 0
+
+
 def leave(number: int) -> NoReturn:
     """End the process by an exception, so that files which are being written are removed on the way out."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

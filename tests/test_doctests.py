@@ -9,7 +9,9 @@ import pytest
 
 # Modules of the public API; each has at least one example. The fixture `examples` says what they work on.
 MODULES = [
+    "nmt.language_model",
     "nmt.run",
+    "nmt.training.train",
 ]
 
 

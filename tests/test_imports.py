@@ -20,16 +20,21 @@ LAYERS = [
     "smt_bridge",
     "nmt.cli",
     "nmt.analysis",
+    "nmt.training.train",
+    "nmt.training.build nmt.training.new_run",
     "nmt.config",
+    "nmt.training.schema",
     "nmt.run nmt.training nmt.language_model",
     "nmt.search nmt.scoring",
     "nmt.checkpoint",
+    "nmt.runs.sections",
     "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",
     "nmt.nbest nmt.phrase_table",
     "nmt.text",
     "nmt",
+    "nmt.runs",
 ]
 DEPTH = {name: depth for depth, row in enumerate(LAYERS) for name in row.split()}
 

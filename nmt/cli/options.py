@@ -15,15 +15,15 @@ from nmt import __version__, plugins, signals
 from nmt.cli import streams
 from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of
 from nmt.cli.arguments import positive as positive
+from nmt.compute.threads import TOO_MANY, before_torch, bounded
 from nmt.data.long_lines import MAX_LINE_WORDS
-from nmt.errors import ConfigError, UserError, one_line
+from nmt.errors import UserError, one_line
+from nmt.run_directory import BACK_ENDS, exists
 
 if TYPE_CHECKING:
     from torch import nn
 
     from nmt.cli.arguments import Container
-
-log = logging.getLogger(__name__)
 
 PACKAGES = ("nmt", "smt_bridge")  # their loggers write the messages of a command
 
@@ -96,19 +96,6 @@ class Action(Parser):
 
     def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(prog, description)
-
-
-# Threads or processes that always start, if slowly, so that a run of a larger machine can be resumed
-# unchanged.
-PER_PROCESSOR, ALWAYS = 4, 16
-TOO_MANY = "{:,}: more than this machine can use; taking {}"
-
-
-def bounded(count: int) -> int:
-    """How many of the requested threads or processes are started. 100,000 of them end in a segmentation
-    fault."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(count, max(ALWAYS, PER_PROCESSOR * processors))
 
 
 def dashes(word: str) -> str:
@@ -298,36 +285,13 @@ def set_level(level: int) -> None:
         logging.getLogger(package).setLevel(level)
 
 
-def before_torch() -> None:
-    """Waiting threads must sleep: spinning ones cost up to a factor of four on a busy machine. The user's own
-    settings win."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("GOMP_SPINCOUNT", "0")
-
-
 def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None = None) -> str:
     """Import torch, check the device, choose threads and matrix back end; returns a line for the log.
 
     `run`: a run directory, whose choice of back end for this processor is reused.
     """
     before_torch()
-    import torch
+    from nmt.compute import device as devices
 
-    from nmt import fastmath
-
-    if threads:
-        if (most := bounded(threads)) < threads:
-            log.warning("threads: %s", TOO_MANY.format(threads, most))
-        torch.set_num_threads(most)
-    try:
-        kind = torch.device(device).type
-    except RuntimeError as error:
-        raise ConfigError(f"device: {device!r} is unknown, expected cpu, cuda or cuda:N") from error
-    if kind not in ("cpu", "cuda"):
-        raise ConfigError(f"device: {device!r} is not supported, expected cpu, cuda or cuda:N")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device: {device!r} was asked for, but this torch finds no GPU; use --device cpu")
-    if kind == "cuda":
-        return f"device {device}"
-    memory = Path(run) / "matmul.tsv" if run and (Path(run) / "version").exists() else None
-    return f"device cpu, {torch.get_num_threads()} threads, {fastmath.choose(matmul, memory)}"
+    memory = Path(run) / BACK_ENDS if run and exists(Path(run)) else None
+    return devices.set_up(device, threads, matmul, memory)

@@ -13,8 +13,8 @@ log = logging.getLogger(__name__)
 
 
 def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = None) -> str:
-    """Check the device, choose threads and matrix back end; returns a line for the log. ConfigError for a device
-    that is unknown or missing.
+    """Check the device, choose threads and matrix back end; returns a line for the log. ConfigError for a
+    device that is unknown or missing.
 
     `threads`: None: torch decides. `memory`: the file where a run remembers its back end on each processor.
     """

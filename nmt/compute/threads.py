@@ -2,7 +2,8 @@
 
 import os
 
-# Threads or processes that always start, if slowly, so that a run of a larger machine can be resumed as it is.
+# Threads or processes that always start, if slowly, so that a run of a larger machine can be resumed as it
+# is.
 PER_PROCESSOR, ALWAYS = 4, 16
 TOO_MANY = "{:,}: more than this machine can use; taking {}"
 

@@ -15,7 +15,8 @@ from itertools import islice
 
 import torch
 
-from nmt import fastmath, run_directory
+from nmt import run_directory
+from nmt.compute.mixed import Mixed
 from nmt.errors import UserError
 from nmt.run_directory import DEV_LOG, TRAIN_LOG
 from nmt.training.config import TrainingConfig
@@ -36,11 +37,30 @@ class Records:
     board: Board
     clock: Clock
 
+    def close(self) -> None:
+        """Nothing more is written."""
+        self.board.close()
+        for table in self.tables:
+            table.close()
+
 
 def train(job: Job) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
-    config, progress = job.config, job.progress
     records = open_records(job)
+    try:
+        reason = updates(job, records)
+        if reason == "signal":
+            save(job, records.tables)
+        elif job.progress.validated != job.progress.step:
+            validate_and_save(job, records)
+    finally:
+        records.close()
+    return reason
+
+
+def updates(job: Job, records: Records) -> str:
+    """Update after update until something ends the training; returns the reason."""
+    config, progress = job.config, job.progress
     job.model.train()
     job.team.wrap(job.model)
     reason = limit_reached(config, progress)
@@ -70,11 +90,6 @@ def train(job: Job) -> str:
             reason, progress.decayed = job.team.agree(
                 reason or limit_reached(config, progress), progress.decayed
             )
-    if reason == "signal":
-        save(job, records.tables)
-    elif progress.validated != progress.step:
-        validate_and_save(job, records)
-    records.board.close()
     return reason
 
 
@@ -105,7 +120,7 @@ def update(job: Job, batches: Sequence[AnyBatch]) -> tuple[float, float]:
     divisor = units(config.cost, batches)
     cost = 0.0
     team.begin_update(job.progress.step)
-    with fastmath.Mixed() if job.precision == "bf16" else nullcontext():
+    with Mixed() if job.precision == "bf16" else nullcontext():
         mine = team.share(batches)
         for number, (batch, weight) in enumerate(mine, 1):
             batch, total = batch.to(job.model.device), None

@@ -50,7 +50,8 @@ class Adadelta(Optimizer):
 def make_optimizer(
     name: str, parameters: Iterable[Parameter], rate: float, rho: float, eps: float
 ) -> Optimizer:
-    """The optimizer of `training.optimizer`; `rho` and `eps` are Adadelta's. ConfigError for an unknown name."""
+    """The optimizer of `training.optimizer`; `rho` and `eps` are Adadelta's. ConfigError for an unknown
+    name."""
     parameters = list(parameters)
     if name == "adadelta":
         return Adadelta(parameters, rate, rho, eps)

@@ -134,8 +134,8 @@ class Team:
 
 
 def join(device: str, seed: int) -> tuple[Team, str]:
-    """The team that torchrun's environment variables describe, and this process' device. ConfigError when there
-    are fewer GPUs than processes."""
+    """The team that torchrun's environment variables describe, and this process' device. ConfigError when
+    there are fewer GPUs than processes."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return Team(), device

@@ -134,7 +134,8 @@ def make_vocab(side: SideConfig, units: Counter[str], name: str) -> Vocab:
 def make_corpus(
     config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
 ) -> Corpus:
-    """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has changed."""
+    """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has
+    changed."""
     stamp = make_stamp(config, *vocabs)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
@@ -217,7 +218,8 @@ def make_dictionary(
 
 
 def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:
-    """The binarized training text, rebuilt only when the file, the text pipeline or the vocabulary has changed."""
+    """The binarized training text, rebuilt only when the file, the text pipeline or the vocabulary has
+    changed."""
     stamp = running.make_stamp(config, vocab)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:

@@ -49,6 +49,10 @@ class Table:
         os.fsync(self.file.fileno())
         return os.fstat(self.file.fileno()).st_size
 
+    def close(self) -> None:
+        """Nothing more is added."""
+        self.file.close()
+
 
 class NoTable(Table):
     """A log that is not written: that of all processes but the first."""
@@ -62,13 +66,17 @@ class NoTable(Table):
     def size(self) -> int:
         return 0
 
+    def close(self) -> None:
+        pass
+
 
 class Clock:
     """Seconds of work over all starts of a run, and words per second since it was last asked, or since this
     start."""
 
     def __init__(self, before: float, words: int = 0) -> None:
-        """`before`: seconds of earlier starts; `words`: words that they read since the rate was last asked."""
+        """`before`: seconds of earlier starts; `words`: words that they read since the rate was last
+        asked."""
         self.before = words
         self.start = time.monotonic() - before
         self.mark = time.monotonic()
@@ -86,8 +94,8 @@ class Clock:
 
 
 class Board:
-    """Curves for TensorBoard where it is installed; imported at the first value, so that it does not delay the
-    first update."""
+    """Curves for TensorBoard where it is installed; imported at the first value, so that it does not delay
+    the first update."""
 
     def __init__(self, directory: Path, wanted: bool, step: int) -> None:
         """`step`: where the run is resumed; what was written after it is dropped."""

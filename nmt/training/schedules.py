@@ -26,6 +26,6 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_
 
 
 def scheduled(schedule: str, warmup: int, step: int, last: int = 0) -> float:
-    """Factor of the learning rate at update `step`, from 1: step / warmup during the warm-up, then that of the
-    schedule. `last`: training.max_steps."""
+    """Factor of the learning rate at update `step`, from 1: step / warmup during the warm-up, then that of
+    the schedule. `last`: training.max_steps."""
     return step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)

@@ -65,8 +65,8 @@ class Schema:
 
 
 def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
-    """Every key of a dataclass and of the dataclasses in it; not `model` and `lm`, whose class depends on their
-    type."""
+    """Every key of a dataclass and of the dataclasses in it; not `model` and `lm`, whose class depends on
+    their type."""
     keys: list[str] = []
     for item in fields(kind):
         if prefix or item.name not in REGISTRIES:

@@ -111,8 +111,8 @@ def run_training(
     stop: Callable[[], bool] = never,
     show_bar: bool = False,
 ) -> str:
-    """Check what can be checked, then train in a run directory that no other training works in; returns why the
-    training ended. `given`: the file of the configuration."""
+    """Check what can be checked, then train in a run directory that no other training works in; returns why
+    the training ended. `given`: the file of the configuration."""
     directory = Path(config.run)
     fresh = overwrite or not run_directory.exists(directory)
     if fresh:
@@ -210,8 +210,8 @@ class Training:
     # ---- resume --------------------------------------------------------------------------------------------
 
     def reopen(self) -> state.State | None:
-        """The saved training state of an existing run; None for a new one. Configuration and input files have to
-        be the same."""
+        """The saved training state of an existing run; None for a new one. Configuration and input files have
+        to be the same."""
         if self.team.first:
             run_directory.sweep(self.directory)
         if not run_directory.exists(self.directory):

@@ -69,8 +69,8 @@ def validate_translator(model: AnyModel, dev: DevSet, beam_size: int) -> DevScor
 
 
 def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
-    """The cost. A model that carries its state reads the text in 16 tracks, each from a fresh state, which costs
-    slightly more than one track."""
+    """The cost. A model that carries its state reads the text in 16 tracks, each from a fresh state, which
+    costs slightly more than one track."""
     with evaluating(model):
         if model.carries:
             assert isinstance(model, RunningTextModel)

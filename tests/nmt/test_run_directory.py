@@ -96,7 +96,7 @@ def no_config(folder: Path) -> None:
 
 def another_version(folder: Path) -> None:
     make(folder)
-    (folder / "version").write_text("nmt-run 2\n")
+    (folder / "version").write_text("nmt-run 3\n")
 
 
 @pytest.mark.parametrize("fill", [version, right_version, no_config, another_version, lambda folder: None])

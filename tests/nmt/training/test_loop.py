@@ -1,14 +1,17 @@
-import math
+"""One update of the training loop, its limits, and what a validation changes."""
+
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.data.batches import make_batch
-from nmt.errors import ConfigError, UserError
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
-from nmt.training.loop import Job, Progress, TrainingConfig, check_finite, limit_reached, save, update
+from nmt.training.config import TrainingConfig
+from nmt.training.job import AnyBatch, Job, Progress
+from nmt.training.loop import judge, limit_reached, update
 from nmt.training.optimizers import make_optimizer, rate_of
 
 
@@ -22,11 +25,27 @@ def test_limits() -> None:
     assert limit_reached(TrainingConfig(patience=0), Progress(step=10**9, bad=10**9)) == ""
 
 
-def job(model: Translator, **options: object) -> Job:
+class NoBatches:
+    """A stream for tests that bring their own batches."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
+        yield from ()
+
+
+def job(model: Translator, directory: Path = Path(), **options: object) -> Job:
     config = TrainingConfig(optimizer="sgd", learning_rate=1.0, clip=0, **options)  # type: ignore[arg-type]
     return Job(
-        Path(), config, model, make_optimizer("sgd", model.parameters(), 1.0, 0, 0), None, None, lambda: False
-    )  # type: ignore[arg-type]
+        directory=directory,
+        config=config,
+        model=model,
+        optimizer=make_optimizer("sgd", model.parameters(), 1.0, 0, 0),
+        stream=NoBatches(),
+        validate=None,
+        stop=lambda: False,
+    )
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
@@ -62,41 +81,12 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
     assert rates == [0.125, 0.25, 0.5, 0.25]  # half of 1/4, 2/4, 1 and √(4/16)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"schedule": "cosine"}, "expected one of 'constant', 'inverse_sqrt', 'linear'"),
-        ({"schedule": "inverse_sqrt"}, "needs warmup"),
-        ({"schedule": "linear", "warmup": 9, "max_steps": 9}, "linear needs max_steps"),
-        ({"label_smoothing": 1.0}, "range"),
-        ({"accumulate": 0}, r"training\.accumulate: 0 is out of range, expected 1 or more"),
-        ({"warmup": -1}, "range"),
-        ({"learning_rate": math.inf}, r"training\.learning_rate: inf is out of range"),
-        ({"max_minutes": math.nan}, "range"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        TrainingConfig(**options).check()  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_weights_that_are_no_numbers_are_never_saved(value: float, tmp_path: Path) -> None:
-    work = job(Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7))
-    work.directory = tmp_path
-    save(work, ())  # type: ignore[arg-type]
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert "step-0.pt" in before
-    with torch.no_grad():
-        next(work.model.parameters())[0] = value
-    work.progress.step = 1
-    with pytest.raises(UserError, match="weights are not finite numbers at step 1"):
-        save(work, ())  # type: ignore[arg-type]
-    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-
-def test_weights_whose_sum_is_too_large_are_numbers_still() -> None:
-    work = job(Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7))
-    with torch.no_grad():
-        work.model.decoder.output.words.fill_(3e38)
-    check_finite(work)
+def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
+    config, progress = TrainingConfig(decay=0.5, decay_patience=2), Progress()
+    found = []
+    for progress.step, value in enumerate([1.0, 2.0, 2.0, 1.5, 1.9, 2.5], 1):
+        found.append((judge(config, progress, value), progress.best_step, progress.bad, progress.decayed))
+    assert found == [
+        (True, 1, 0, 1.0), (True, 2, 0, 1.0), (False, 2, 1, 1.0), (False, 2, 2, 0.5), (False, 2, 3, 0.5),
+        (True, 6, 0, 0.5),
+    ]  # fmt: skip

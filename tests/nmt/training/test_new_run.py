@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import new_run, train
-from nmt.config import RunConfig
+from nmt.cli import train
 from nmt.data.corpus import DataConfig
 from nmt.data.text import SideConfig
 from nmt.errors import CheckpointError, ConfigError
+from nmt.training import new_run
+from nmt.training.run_config import RunConfig
 
 
 @pytest.fixture

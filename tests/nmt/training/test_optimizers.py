@@ -5,7 +5,7 @@ import torch
 
 from nmt.errors import ConfigError
 from nmt.training import optimizers
-from nmt.training.optimizers import Adadelta, clip, make_optimizer, scheduled
+from nmt.training.optimizers import Adadelta, clip, make_optimizer
 
 
 @pytest.mark.parametrize("size", [3, optimizers.BLOCK + 7])
@@ -57,8 +57,13 @@ def test_unknown_optimizer_is_refused() -> None:
         make_optimizer("adamw", [torch.nn.Parameter(torch.zeros(1))], 1, 0, 0)
 
 
-def test_schedules_by_hand() -> None:
-    assert [scheduled("constant", 0, step) for step in (1, 100)] == [1.0, 1.0]
-    assert [scheduled("constant", 4, step) for step in (1, 2, 4, 9)] == [0.25, 0.5, 1.0, 1.0]
-    assert [scheduled("inverse_sqrt", 4, step) for step in (1, 4, 16, 64)] == [0.25, 1.0, 0.5, 0.25]
-    assert [scheduled("linear", 2, step, 5) for step in (1, 2, 3, 5, 6)] == [0.5, 1.0, 0.75, 0.25, 0.0]
+def test_clip_is_that_of_one_long_vector_in_double_precision() -> None:
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.zeros(size)) for size in (1000, 7, 1)]
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter)
+    together = torch.cat([p.grad for p in parameters if p.grad is not None]).double()
+    norm = clip(parameters, 0.5)
+    assert norm == pytest.approx(float(together.norm()), rel=1e-7)
+    after = torch.cat([p.grad for p in parameters if p.grad is not None])
+    assert torch.allclose(after.double(), together * (0.5 / norm), rtol=1e-6, atol=0)
