@@ -1,31 +1,40 @@
 """nmt-score: log p(target | source) of given pairs, one line a pair."""
 
 import logging
+import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input
 from nmt.errors import ConfigError
 
-log = logging.getLogger("nmt.score")
+if TYPE_CHECKING:
+    from nmt.run import Run
+
+log = logging.getLogger(__name__)
 
 READ_AHEAD = 2000  # pairs sorted by length and scored together
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command's exit status."""
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
+# ---- options -----------------------------------------------------------------------------------------------
+
+
+def make_parser() -> options.Parser:
+    """The options of nmt-score."""
     parser = options.Parser(
         "nmt-score",
-        "Natural log p(target | source) of a translator, one line for each pair, or log p of text by a "
-        "language model, one line for each line; the end of "
-        "the sentence included.",
+        "Natural log p(target | source) by a translator, one line for each pair, or log p of text by a "
+        "language model, one line for each line; the end of the sentence included.",
     )
     parser.add_argument(
         "runs",
@@ -33,8 +42,7 @@ def command(argv: Sequence[str] | None) -> None:
         type=Input,
         metavar="RUN_DIR|ARPA|BINARY",
         help="run directories made by nmt-train; several translators are an ensemble, the mean of their "
-        "probabilities. "
-        "Or one language model: a run, an ARPA file, a binary file of KenLM",
+        "probabilities. Or one language model: a run, an ARPA file, a KenLM binary",
     )
     options.add_compute(parser)
     options.add_precision(parser)
@@ -43,26 +51,6 @@ def command(argv: Sequence[str] | None) -> None:
     )
     parser.add_argument(
         "--target", "-t", type=Input, default=None, metavar="FILE", help="target text, line by line"
-    )
-    parser.add_argument(
-        "--input",
-        "-i",
-        type=Input,
-        default=None,
-        metavar="FILE",
-        help="text for a language model; plain, gzip, or -",
-    )
-    parser.add_argument(
-        "--assume-normalized",
-        action="store_true",
-        help="language models: take log Z as 0; only for a CSLM trained with lm.normalizer",
-    )
-    parser.add_argument(
-        "--backoff",
-        type=Input,
-        default="",
-        metavar="ARPA",
-        help="language models: share p(UNK) among unknown words as this n-gram model does",
     )
     options.add_output(parser)
     parser.add_argument(
@@ -74,39 +62,65 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_max_line_words(
         parser, "are refused by a translator", ", or what the training allowed if that is more"
     )
+    add_language_model(parser)
     options.add_quiet(parser)
-    args = parser.parse_args(argv)
-    options.start_log("nmt-score", args.quiet)
+    return parser
+
+
+def add_language_model(parser: options.Parser) -> None:
+    """Options of scoring by a language model."""
+    group = parser.add_argument_group("language models")
+    group.add_argument(
+        "--input", "-i", type=Input, default=None, metavar="FILE", help="text to score; plain, gzip, or -"
+    )
+    group.add_argument(
+        "--assume-normalized",
+        action="store_true",
+        help="take log Z as 0; only for a CSLM trained with lm.normalizer",
+    )
+    group.add_argument(
+        "--backoff",
+        type=Input,
+        default="",
+        metavar="ARPA",
+        help="share p(UNK) among unknown words as this n-gram model does",
+    )
+
+
+def check(args: Namespace) -> None:
+    """ConfigError for options that exclude each other."""
+    pairs = args.source is not None or args.target is not None
     if args.input is not None:
-        if (
-            args.source is not None
-            or args.target is not None
-            or len(args.runs) > 1
-            or args.precision != "fp32"
-        ):
+        if pairs or len(args.runs) > 1 or args.precision != "fp32":
             raise ConfigError(
                 "--input is scored by one language model, in fp32; a translator needs --source and --target "
                 "instead"
             )
-        score_text(args)
-        return
-    if args.source is None or args.target is None:
+    elif args.source is None or args.target is None:
         raise ConfigError("expected --source and --target for a translator, or --input for a language model")
-    if args.assume_normalized or args.backoff:
+    elif args.assume_normalized or args.backoff:
         raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse, score, write."""
+    args = make_parser().parse_args(argv)
+    options.start_log("nmt-score", args.quiet)
+    check(args)
+    (score_pairs if args.input is None else score_text)(args)
+
+
+def score_pairs(args: Namespace) -> None:
+    """log p of each pair by one or several translators."""
     files.check_parallel(args.source, args.target)  # before the first pair is scored
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.run import SCORED, Run
+    from nmt.run import Run
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
-    for path in (args.source, args.target):  # before the first pair is scored
-        run.refuse_long(
-            files.preview(path),
-            args.tokenized,
-            run.limit(args.max_line_words, path),
-            SCORED,
-            target=path == args.target,
-        )
+    refuse_long(args, run)
     total, words, lines = 0.0, 0, 0
     with (
         options.products(args.precision, [member.model for member in run.members], args.device),
@@ -115,23 +129,25 @@ def command(argv: Sequence[str] | None) -> None:
         log.info("%s", set_up)
         pairs = files.parallel(args.source, args.target)
         while block := list(islice(pairs, READ_AHEAD)):
-            for scores in run.word_scores(
-                block, args.tokenized, run.limit(args.max_line_words, files.name_of(args.source), lines)
-            ):
+            limit = run.source_lengths.limit(args.max_line_words, files.name_of(args.source), lines)
+            for scores in run.word_scores(block, args.tokenized, limit):
                 out.write(line_of(scores, args.word_scores))
                 total, words, lines = total + sum(scores), words + len(scores), lines + 1
             out.flush()
     if words:
-        from math import exp
-
         log.info(
             "%s pairs, mean log p %.4f, a word %.4f, perplexity %.2f (%s)",
-            f"{lines:,}",
-            total / lines,
-            total / words,
-            exp(-total / words),
-            run.name,
-        )
+            f"{lines:,}", total / lines, total / words, math.exp(-total / words), run.name,
+        )  # fmt: skip
+
+
+def refuse_long(args: Namespace, run: "Run") -> None:
+    """DataError for a line that is too long, before the first pair is scored."""
+    from nmt.run import SCORED
+
+    for path, lengths in ((args.source, run.source_lengths), (args.target, run.target_lengths)):
+        limit = lengths.limit(args.max_line_words, path)
+        lengths.refuse(files.preview(path), args.tokenized, limit, SCORED)
 
 
 def score_text(args: Namespace) -> None:
@@ -152,11 +168,9 @@ def score_text(args: Namespace) -> None:
 
 
 def line_of(scores: Sequence[float], words: bool) -> str:
-    return (
-        f"{sum(scores):.6f}"
-        + (" ||| " + " ".join(f"{value:.6f}" for value in scores) if words else "")
-        + "\n"
-    )
+    """A line of the output: the sum of the scores of the words, and with `words` each of them."""
+    each = " ||| " + " ".join(f"{value:.6f}" for value in scores) if words else ""
+    return f"{sum(scores):.6f}{each}\n"
 
 
 if __name__ == "__main__":

@@ -6,38 +6,43 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt import files, nbest
-from nmt.cli import options
+from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data import long_lines
+from nmt.data.lexicon import Lexicon
 from nmt.errors import ConfigError
-from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.text.escapes import escape, unescape
+from nmt.search.config import BeamConfig, SamplingConfig
 
 if TYPE_CHECKING:
+    from nmt.cli.arguments import Container
     from nmt.data.long_lines import Limit
-    from nmt.run import Run, Translation
+    from nmt.run import Run
+    from nmt.runs.translation import BeamTranslation
     from nmt.search.beam import Candidate
 
-log = logging.getLogger("nmt.translate")
+log = logging.getLogger(__name__)
 
 READ_AHEAD = 200  # lines sorted by length and searched together
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The command's exit status."""
     return options.run(command, argv)
 
 
+# ---- options -----------------------------------------------------------------------------------------------
+
+
 def make_parser() -> options.Parser:
+    """The options of nmt-translate."""
     parser = options.Parser(
         "nmt-translate",
-        (
-            "Translate text with a trained run, or with several as an ensemble: one line in, one line out, "
-            "in "
-            "order."
-        ),
+        "Translate text with a trained run, or with several as an ensemble: one line in, one line out, in "
+        "order.",
     )
     parser.add_argument(
         "runs",
@@ -49,101 +54,120 @@ def make_parser() -> options.Parser:
     options.add_compute(parser)
     options.add_precision(parser)
     options.add_input_output(parser, "source text")
-    text = parser.add_argument_group("text")
-    text.add_argument(
-        "--tokenized",
-        action="store_true",
-        help="input is tokenized as the run's text was; output stays tokenized",
-    )
-    text.add_argument(
-        "--escaped",
-        action="store_true",
-        help="as --tokenized, of text with Moses' escapes (&apos; ...), which the output has too",
-    )
     options.add_max_line_words(
         parser,
         "are translated in parts, or refused for a list or alignments",
         ", or what the training allowed if that is more",
     )
-    text.add_argument(
+    add_text(parser.add_argument_group("text"))
+    add_search(parser.add_argument_group("search"))
+    add_sampling(parser.add_argument_group("sampling"))
+    add_attention(parser.add_argument_group("unknown words and alignment (models with attention)"))
+    options.add_quiet(parser)
+    return parser
+
+
+def add_text(parser: "Container") -> None:
+    """Options of how lines are read."""
+    parser.add_argument(
+        "--tokenized",
+        action="store_true",
+        help="input is tokenized as the run's text was; output stays tokenized",
+    )
+    parser.add_argument(
+        "--escaped",
+        action="store_true",
+        help="as --tokenized, for text with Moses' escapes (&apos; ...), which the output has too",
+    )
+    parser.add_argument(
         "--read-ahead",
-        type=options.positive,
+        type=arguments.positive,
         default=READ_AHEAD,
         metavar="LINES",
         help="lines translated together; 1 answers each line at once",
     )
-    search = parser.add_argument_group("search")
-    add_setting(search, BeamConfig, "beam_size", "-b")
-    search.add_argument(
+
+
+def add_search(parser: "Container") -> None:
+    """Options of the beam search."""
+    add_setting(parser, BeamConfig, "beam_size", "-b")
+    parser.add_argument(
         "--n-best",
-        type=options.positive,
+        type=arguments.positive,
         default=None,
         metavar="K",
         help="write the K best in Moses' format, as tokenized words",
     )
-    add_setting(search, BeamConfig, "normalize")
-    add_setting(search, BeamConfig, "max_length_factor", metavar="F")
-    add_setting(search, BeamConfig, "min_length_factor", metavar="F")
-    add_setting(search, BeamConfig, "max_length")
-    add_setting(search, BeamConfig, "min_length")
-    search.add_argument(
+    add_setting(parser, BeamConfig, "normalize")
+    add_setting(parser, BeamConfig, "max_length_factor", metavar="F")
+    add_setting(parser, BeamConfig, "min_length_factor", metavar="F")
+    add_setting(parser, BeamConfig, "max_length")
+    add_setting(parser, BeamConfig, "min_length")
+    parser.add_argument(
         "--prefix",
         type=Input,
         default=None,
         metavar="FILE",
         help="text that the translation of each line has to begin with, line by line",
     )
-    search.add_argument(
+    parser.add_argument(
         "--shortlist",
         type=Input,
         default=None,
         metavar="LEX",
-        help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, other results",
+        help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, but results change",
     )
-    search.add_argument(
+    parser.add_argument(
         "--shortlist-frequent",
-        type=options.positive,
+        type=arguments.positive,
         default=100,
         metavar="N",
         help="and the N most frequent words",
     )
-    sampling = parser.add_argument_group("sampling")
-    sampling.add_argument(
+
+
+def add_sampling(parser: "Container") -> None:
+    """Options of sampling."""
+    parser.add_argument(
         "--sample",
-        type=options.positive,
+        type=arguments.positive,
         default=None,
         metavar="N",
         help="draw N translations instead of searching; n-best format where N > 1",
     )
-    add_setting(sampling, SamplingConfig, "temperature", metavar="T")
-    add_setting(sampling, SamplingConfig, "seed")
-    unknown = parser.add_argument_group("unknown words and alignment (models with attention)")
-    unknown.add_argument(
+    add_setting(parser, SamplingConfig, "temperature", metavar="T")
+    add_setting(parser, SamplingConfig, "seed")
+
+
+def add_attention(parser: "Container") -> None:
+    """Options that need a model with attention."""
+    parser.add_argument(
         "--replace-unknown",
         action="store_true",
-        help="let UNK be produced, then put the source word there that the model looked at",
+        help="let UNK be produced, then replace it by the source word that the model attended to",
     )
-    unknown.add_argument(
+    parser.add_argument(
         "--lexicon",
         type=Input,
         default=None,
         metavar="LEX",
         help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one",
     )
-    unknown.add_argument(
+    parser.add_argument(
         "--alignments",
         type=Output,
         default=None,
         metavar="FILE",
         help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention",
     )
-    options.add_quiet(parser)
-    return parser
+
+
+# ---- the command -------------------------------------------------------------------------------------------
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = make_parser()
-    args = parser.parse_args(argv)
+    """Parse, translate, write."""
+    args = make_parser().parse_args(argv)
     options.start_log("nmt-translate", args.quiet)
     check(args)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
@@ -152,9 +176,9 @@ def command(argv: Sequence[str] | None) -> None:
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     work = Work(args, run)
     if not work.plain:  # before the first line is translated
-        run.refuse_long(
-            files.preview(args.input), work.tokenized, run.limit(args.max_line_words, args.input), SEARCHED
-        )
+        lengths = run.source_lengths
+        limit = lengths.limit(args.max_line_words, args.input)
+        lengths.refuse(files.preview(args.input), work.tokenized, limit, SEARCHED)
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
         alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
@@ -162,26 +186,16 @@ def command(argv: Sequence[str] | None) -> None:
         first = 0
         for lines, prefixes in blocks(args):
             for number, translations in enumerate(work.translate(lines, prefixes, first), first):
-                if args.n_best or (args.sample or 0) > 1:
-                    out.write_lines(map(nbest.write, hypotheses(number, translations, args.escaped)))
-                else:
-                    text = run.text(translations[0], args.tokenized or args.escaped)
-                    out.write(
-                        (" ".join(map(escape, files.split_words(text))) if args.escaped else text) + "\n"
-                    )
+                out.write_lines(work.output(number, translations))
                 if alignments:
-                    chosen = translations if args.n_best else translations[:1]
-                    alignments.write_lines(
-                        " ".join(f"{source}-{target}" for source, target in found.alignment)
-                        for found in chosen
-                    )
+                    alignments.write_lines(work.alignments(translations))
             out.flush()
             first += len(lines)
 
 
 def check(args: argparse.Namespace) -> None:
-    """ConfigError for options that exclude each other, DataError for text that cannot be read, before any
-    work."""
+    """Before any work: ConfigError for options that exclude each other, DataError for text that cannot be
+    read."""
     if args.n_best and args.n_best > args.beam_size:
         raise ConfigError(
             f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as "
@@ -199,6 +213,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def searching(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
+    """The settings of search and sampling."""
     beam = settings_of(BeamConfig, args, allow_unknown=args.replace_unknown)
     return beam, settings_of(SamplingConfig, args, samples=args.sample or 1)
 
@@ -223,12 +238,9 @@ class Work:
     """A run with the options of one call."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
-        from nmt.data.lexicon import Lexicon
-
         self.args, self.run, self.warned = args, run, False
-        self.plain = not (
-            args.n_best or args.sample or args.prefix or args.alignments
-        )  # a translation a line, which may be made of parts
+        # one translation per line, which may be made of parts
+        self.plain = not (args.n_best or args.sample or args.prefix or args.alignments)
         self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
@@ -236,26 +248,35 @@ class Work:
                 "train with model.attention"
             )
         self.beam, self.sampling = searching(args)
-        self.unknown = (
-            None if not args.replace_unknown else Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
-        )
-        self.model: Any = (
-            run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
-            if args.shortlist
-            else run.model
-        )
+        self.unknown: Lexicon | None = None
+        if args.replace_unknown:
+            self.unknown = Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
+        self.model = run.model
+        if args.shortlist:
+            self.model = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
+
+    def output(self, number: int, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
+        """The lines of the output for a line of the input, of which `number` counts from 0."""
+        if self.args.n_best or (self.args.sample or 0) > 1:
+            yield from map(nbest.write, hypotheses(number, translations, self.args.escaped))
+            return
+        text = self.run.text(translations[0], self.tokenized)
+        yield " ".join(map(escape, files.split_words(text))) if self.args.escaped else text
+
+    def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
+        """The lines of the alignments for a line of the input."""
+        for found in translations if self.args.n_best else translations[:1]:
+            yield " ".join(f"{source}-{target}" for source, target in found.alignment)
 
     def translate(
         self, lines: list[str], prefixes: list[str] | None, first: int
-    ) -> "Iterator[list[Translation]]":
-        """For each line its translations, the best (of draws: the likeliest) first."""
-        limit = self.run.limit(self.args.max_line_words, files.name_of(self.args.input), first)
+    ) -> "Iterator[list[BeamTranslation]]":
+        """The translations of each line, best first (of draws: most probable first)."""
+        limit = self.run.source_lengths.limit(self.args.max_line_words, files.name_of(self.args.input), first)
         self.warn_of_long_lines(lines, limit)
         if self.plain:
-            yield from (
-                [found]
-                for found in self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit)
-            )
+            best = self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit)
+            yield from ([found] for found in best)
             return
         for line, candidates in zip(lines, self.candidates(lines, prefixes, first, limit), strict=True):
             yield [
@@ -266,6 +287,7 @@ class Work:
     def candidates(
         self, lines: list[str], prefixes: list[str] | None, first: int, limit: "Limit"
     ) -> "list[list[Candidate]]":
+        """The hypotheses, or draws, of each line, in the same order."""
         if self.args.sample:
             drawn = self.run.sample(lines, self.sampling, self.tokenized, first, limit)
             return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in drawn]
@@ -273,27 +295,33 @@ class Work:
         return [candidates[: self.args.n_best or 1] for candidates in found]
 
     def warn_of_long_lines(self, lines: list[str], limit: "Limit") -> None:
+        """Log lines that are translated in parts, and lines far longer than those of the training."""
+        seen = self.run.max_length
         for index, line in enumerate(lines):
-            if len(line) < 10 * self.run.max_length:
+            if len(line) < 10 * seen:
                 continue
-            words = self.run.length(line, self.tokenized, replace(limit, words=10 * self.run.max_length))
+            words = self.run.source_lengths.of(line, self.tokenized, replace(limit, words=10 * seen))
             if words > limit.words and self.plain:
                 if not self.warned:
                     log.warning("%s", long_lines.warning(limit.where(index), words, limit.words))
                 self.warned = True
-            elif words > 10 * self.run.max_length:
+            elif words > 10 * seen:
                 log.warning(
                     "%s: %s words, but the run has seen no more than %d in a sentence; "
                     "expect a poor translation, or split the line",
-                    limit.where(index), f"{words:,}", self.run.max_length,
+                    limit.where(index), f"{words:,}", seen,
                 )  # fmt: skip
 
 
-def hypotheses(sentence: int, translations: "list[Translation]", escaped: bool) -> Iterator[nbest.Hypothesis]:
+def hypotheses(
+    sentence: int, translations: "Sequence[BeamTranslation]", escaped: bool
+) -> Iterator[nbest.Hypothesis]:
     """NMT0 is log p, the total what the list is ordered by."""
     for found in translations:
         words = list(map(escape, found.words)) if escaped else found.words
-        yield nbest.Hypothesis(sentence, words, {"NMT0": [found.log_prob]}, found.score)
+        yield nbest.Hypothesis(
+            sentence=sentence, words=words, features={"NMT0": [found.log_prob]}, total=found.score
+        )
 
 
 if __name__ == "__main__":

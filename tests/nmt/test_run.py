@@ -14,8 +14,9 @@ from nmt.data.vocab import Vocab
 from nmt.errors import DataError
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
-from nmt.run import Run, word_numbers
-from nmt.search.beam import BeamConfig
+from nmt.run import Run
+from nmt.runs.translation import word_numbers
+from nmt.search.config import BeamConfig
 
 WORDS = [f"w{number}" for number in range(36)]
 
@@ -50,7 +51,7 @@ def test_units_belong_to_words() -> None:
 
 def test_two_threads_share_a_run() -> None:
     """Each thread finds what one alone finds, however often they meet inside the attention."""
-    run, config = make_run(), BeamConfig(5, max_length=25)
+    run, config = make_run(), BeamConfig(beam_size=5, max_length=25)
     lines = [
         " ".join(WORDS[(7 * place + number) % 36] for place in range(20 + number)) for number in range(8)
     ]
@@ -71,7 +72,7 @@ def test_two_threads_share_a_run() -> None:
 def test_long_lines_are_translated_in_parts() -> None:
     """One text for each line; that of a long one is what its parts give alone. Lists and scores of it are
     refused by its number."""
-    run, config = make_run(), BeamConfig(2, max_length=8)
+    run, config = make_run(), BeamConfig(beam_size=2, max_length=8)
     sentences = [
         " ".join(WORDS[(3 * number + place) % 36] for place in range(6)) + " ." for number in range(40)
     ]
@@ -97,8 +98,7 @@ def test_a_word_of_a_million_characters() -> None:
     """No model of whole words minds it; where words are cut into subwords it becomes pieces, before it is
     cut."""
     run = make_run()
-    assert len(run.translate(["w1 " + "x" * 10**6], BeamConfig(1, max_length=5), True)) == 1
+    assert len(run.translate(["w1 " + "x" * 10**6], BeamConfig(beam_size=1, max_length=5), True)) == 1
     run.members[0].source.subwords = Subwords(["#version: 0.2", "x x", "w 1</w>"])
-    assert (
-        len(run.translate(["w1 " + "x" * 10**4], BeamConfig(1, max_length=5), True, max_line_words=500)) == 1
-    )
+    config = BeamConfig(beam_size=1, max_length=5)
+    assert len(run.translate(["w1 " + "x" * 10**4], config, True, max_line_words=500)) == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmt.phrase_table import parse
-from nmt.run import Translation
+from nmt.runs.translation import BeamTranslation
 from nmt.search.config import BeamConfig
 from smt_bridge.config import ProposeConfig
 from smt_bridge.filter_table import Occurring
@@ -22,9 +22,12 @@ class Network:
 
     def n_best(
         self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
-    ) -> list[list[Translation]]:
+    ) -> list[list[BeamTranslation]]:
         assert tokenized
-        return [[Translation(words.split(), math.log(p), 0.0) for words, p in self.answers] for _ in lines]
+        answers = [
+            BeamTranslation(words=words.split(), log_prob=math.log(p), score=0.0) for words, p in self.answers
+        ]
+        return [answers for _ in lines]
 
 
 def proposer(

@@ -1,0 +1,37 @@
+"""Translations that a beam search or sampling found, as words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nmt.data.subword import SEPARATOR
+
+
+@dataclass
+class BeamTranslation:
+    """One hypothesis for a line: tokenized words, subwords joined."""
+
+    words: list[str]
+    log_prob: float  # natural logarithm, the end symbol included
+    score: float  # what hypotheses are ranked by
+    # source word, target word, from 0; with attention only
+    alignment: list[tuple[int, int]] = field(default_factory=list)
+
+
+def joined(parts: Sequence[BeamTranslation]) -> BeamTranslation:
+    """Translations of the parts of a line as one, without alignment."""
+    if len(parts) == 1:
+        return parts[0]
+    return BeamTranslation(
+        words=[word for part in parts for word in part.words],
+        log_prob=sum(part.log_prob for part in parts),
+        score=sum(part.score for part in parts),
+    )
+
+
+def word_numbers(units: Sequence[str]) -> list[int]:
+    """The number of the word that each subword unit belongs to: `lo@@ wer case` -> 0 0 1"""
+    numbers, word = [], 0
+    for unit in units:
+        numbers.append(word)
+        word += not unit.endswith(SEPARATOR)
+    return numbers
