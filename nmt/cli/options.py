@@ -21,9 +21,8 @@ from nmt.errors import UserError, one_line
 from nmt.run_directory import BACK_ENDS, exists
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from nmt.cli.arguments import Container
+    from nmt.compute.reduced import Weights
 
 PACKAGES = ("nmt", "smt_bridge")  # their loggers write the messages of a command
 
@@ -199,7 +198,7 @@ def add_precision(parser: "Container") -> None:
     )
 
 
-def products(precision: str, models: "Sequence[nn.Module]", device: str) -> ExitStack:
+def products(precision: str, models: "Sequence[Weights]", device: str) -> ExitStack:
     """A context in which the matrix products of models are computed in a precision. ConfigError where the
     processor lacks it."""
     from nmt import fastmath
