@@ -145,15 +145,13 @@ def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
     """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong
     type."""
     known = set(schema.keys())
+    given = {key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES}
     try:
-        for key, value in given_keys(part.content):
+        for key, value in given_keys(given):
             if key not in known:
                 raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(key)}")
             if schema.is_section(key) and value is not None and not isinstance(value, dict):
                 raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
-        given = {
-            key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES
-        }
         return cast(DictConfig, OmegaConf.merge(config, given))
     except OmegaConfBaseException as error:
         key = str(error.full_key)

@@ -293,8 +293,8 @@ class Run:
         that is too long.
 
         >>> run = Run.load("runs/en-fr")
-        >>> pairs = [("The man sleeps.", "L'homme dort."), ("The man sleeps.", "La la.")]
-        >>> likely, unlikely = run.score(pairs)
+        >>> source = "A boy does not follow the man."
+        >>> likely, unlikely = run.score([(source, "Un garçon ne suit pas l'homme."), (source, "La la.")])
         >>> likely > unlikely
         True
         """

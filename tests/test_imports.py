@@ -27,7 +27,7 @@ LAYERS = [
     "nmt.run nmt.training nmt.language_model",
     "nmt.search nmt.scoring",
     "nmt.checkpoint",
-    "nmt.runs.sections",
+    "nmt.runs.sections nmt.runs.lengths nmt.runs.translation",
     "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",

@@ -97,5 +97,5 @@ def schema_of(parts: Sequence[Part]) -> tuple[Schema, str]:
     try:
         return Schema(section, config_class(section, kind)), kind
     except ConfigError as error:
-        where = where or given[section][-1].where
-        raise ConfigError(f"{where(f'{section}.type')}: {error}") from error
+        place = where(f"{section}.type") if where else given[section][-1].where(section)
+        raise ConfigError(f"{place}: {error}") from error

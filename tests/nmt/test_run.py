@@ -15,7 +15,6 @@ from nmt.errors import DataError
 from nmt.models.config import RNNConfig
 from nmt.models.translator import Translator
 from nmt.run import Run
-from nmt.runs.translation import word_numbers
 from nmt.search.config import BeamConfig
 
 WORDS = [f"w{number}" for number in range(36)]
@@ -43,10 +42,6 @@ def make_run(attention: int = 64, seed: int = 1) -> Run:
             )
         ]
     )
-
-
-def test_units_belong_to_words() -> None:
-    assert word_numbers(["lo@@", "w@@", "er", "case", "x@@"]) == [0, 0, 0, 1, 2] and word_numbers([]) == []
 
 
 def test_two_threads_share_a_run() -> None:

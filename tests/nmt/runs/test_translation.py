@@ -1,0 +1,17 @@
+"""Translations of lines that were cut into parts."""
+
+from nmt.runs.translation import BeamTranslation, joined, word_numbers
+
+
+def test_parts_are_joined_in_order_and_their_scores_added() -> None:
+    parts = [
+        BeamTranslation(words=["a", "b"], log_prob=-1.0, score=-0.5, alignment=[(0, 0)]),
+        BeamTranslation(words=["c"], log_prob=-2.0, score=-2.0),
+    ]
+    whole = joined(parts)
+    assert (whole.words, whole.log_prob, whole.score, whole.alignment) == (["a", "b", "c"], -3.0, -2.5, [])
+    assert joined(parts[:1]) is parts[0]
+
+
+def test_units_belong_to_words() -> None:
+    assert word_numbers(["lo@@", "w@@", "er", "case", "x@@"]) == [0, 0, 0, 1, 2] and word_numbers([]) == []

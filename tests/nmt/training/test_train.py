@@ -1,0 +1,56 @@
+"""Training from Python."""
+
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.errors import ConfigError, DataError
+
+TINY = {"embedding": 4, "hidden": 4, "maxout": 4}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> dict[str, str]:
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("a b c\nb c\nc a\nb\n" * 5)
+    return {"train_source": str(tmp_path / "source"), "train_target": str(tmp_path / "target")}
+
+
+def settings(data: dict[str, str], tmp_path: Path, steps: int) -> dict[str, object]:
+    training = {"max_steps": steps, "batch_size": 4, "tensorboard": False}
+    return {"run": str(tmp_path / "run"), "data": data, "model": TINY, "training": training, "matmul": "mkl"}
+
+
+def test_a_run_is_made_resumed_and_made_afresh(data: dict[str, str], tmp_path: Path) -> None:
+    assert nmt.train(settings(data, tmp_path, 3)).members[0].step == 3
+    run = nmt.train(settings(data, tmp_path, 5))
+    assert run.members[0].step == 5 and len(run.translate(["a b", ""])) == 2
+    assert nmt.train(settings(data, tmp_path, 2), overwrite=True).members[0].step == 2
+    with pytest.raises(ConfigError, match=r"was started with other settings: model\.hidden=5"):
+        nmt.train({**settings(data, tmp_path, 4), "model": {**TINY, "hidden": 5}})
+    assert (tmp_path / "run" / "version").read_text() == "nmt-run 2\n"
+
+
+def test_stop_ends_a_training_with_a_save(data: dict[str, str], tmp_path: Path) -> None:
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(len(asked) == 2)
+        return asked[-1]
+
+    assert nmt.train(settings(data, tmp_path, 50), stop=stop).members[0].step == 3
+
+
+def test_what_is_wrong_is_one_line_before_any_work(data: dict[str, str], tmp_path: Path) -> None:
+    good = settings(data, tmp_path, 3)
+    text = {"data": {"train_text": data["train_source"]}, "lm": {"type": "cslm"}, "run": good["run"]}
+    with pytest.raises(ConfigError, match="a language model; train it by train_language_model"):
+        nmt.train(text)
+    with pytest.raises(ConfigError, match=r"a translator; train it by train$"):
+        nmt.train_language_model(good)
+    with pytest.raises(DataError, match="none"):
+        nmt.train({**good, "data": {**data, "train_source": str(tmp_path / "none")}})
+    with pytest.raises(ConfigError, match="is the run directory; name a folder of its own"):
+        nmt.train({**good, "data": {**data, "cache": good["run"]}})
+    assert not (tmp_path / "run").exists()
