@@ -6,10 +6,11 @@ from nmt import config
 from nmt.errors import CheckpointError, ConfigError
 from nmt.lm.cslm import CSLMConfig
 from nmt.models.config import RNNConfig
-from nmt.training.loop import TrainingConfig
+from nmt.training.config import TrainingConfig
+from nmt.training.run_config import RunConfig
 
 
-def load(folder: Path, text: str, *overrides: str) -> config.RunConfig:
+def load(folder: Path, text: str, *overrides: str) -> RunConfig:
     (folder / "c.yaml").write_text(text)
     return config.load(str(folder / "c.yaml"), list(overrides))
 
@@ -18,6 +19,7 @@ def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
     result = load(
         tmp_path, "run: r\ntraining: {learning_rate: 1e-4}\n", "model.hidden=50", "data.source.case=keep"
     )
+    assert isinstance(result.model, RNNConfig)
     assert (result.training.learning_rate, result.model.hidden, result.data.source.case) == (1e-4, 50, "keep")
     assert result.data.target.language == "fr"
 
@@ -194,4 +196,4 @@ def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
 def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration \("):
-        config.differences(config.RunConfig(run="r"), tmp_path)
+        config.differences(RunConfig(run="r"), tmp_path)

@@ -26,11 +26,11 @@ def test_files_come_together_and_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     order: list[str] = []
     publish = manifest.publish
 
-    def noted(folder: Path, parts: Mapping[str, Path], drop: Iterable[str]) -> None:
+    def noting(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str]) -> None:
         order.extend(parts)
         publish(folder, parts, drop)
 
-    monkeypatch.setattr(manifest, "publish", noted)
+    monkeypatch.setattr(manifest, "publish", noting)
     make(tmp_path / "run")
     assert order == ["config.yaml", "step-1.pt", "checkpoints.json", "version"]
     assert names(tmp_path / "run") == {*order, "manifest.json"} and manifest.verify(tmp_path / "run", order)
@@ -99,7 +99,9 @@ def another_version(folder: Path) -> None:
     (folder / "version").write_text("nmt-run 3\n")
 
 
-@pytest.mark.parametrize("fill", [version, right_version, no_config, another_version, lambda folder: None])
+@pytest.mark.parametrize(
+    "fill", [version, right_version, no_config, another_version, lambda folder: None], ids=str
+)
 def test_only_what_is_provably_a_run_is_removed(fill: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.c").write_text("years of work")

@@ -11,6 +11,7 @@ from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
 from nmt.models.translator import Translator
 from nmt.settings import number
+from nmt.training.run_config import RunConfig
 
 
 @dataclass
@@ -31,7 +32,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MODELS, "toy", Toy)
 
 
-def load(folder: Path, text: str, *overrides: str) -> config.RunConfig:
+def load(folder: Path, text: str, *overrides: str) -> RunConfig:
     (folder / "c.yaml").write_text(text)
     return config.load(str(folder / "c.yaml"), overrides)
 

@@ -16,7 +16,8 @@ def config(tmp_path: Path) -> DataConfig:
     for name in ("s", "t", "d", "e"):
         (tmp_path / name).write_text(f"{name}\n")
     config = DataConfig(
-        *(str(tmp_path / name) for name in "st"),
+        train_source=str(tmp_path / "s"),
+        train_target=str(tmp_path / "t"),
         dev_source=str(tmp_path / "d"),
         dev_target=str(tmp_path / "e"),
     )

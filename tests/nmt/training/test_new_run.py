@@ -27,8 +27,9 @@ def folder(tmp_path: Path) -> Path:
 )
 @pytest.mark.parametrize("name", ["run/text", "link", "run"])
 def test_no_text_lies_in_the_folder_that_is_made(folder: Path, key: str, name: str) -> None:
-    config = RunConfig(run=str(folder / "run"))
-    setattr(config.data, key, str(folder / name))
+    data = DataConfig()
+    setattr(data, key, str(folder / name))
+    config = RunConfig(run=str(folder / "run"), data=data)
     with pytest.raises(ConfigError, match=f"data.{key} .*lies in the run directory"):
         new_run.check(config, str(folder / "config.yaml"))
 

@@ -77,6 +77,10 @@ def test_shares() -> None:
 def test_carried_state_is_refused() -> None:
     class Carrying:
         carries = True
+        device = torch.device("cpu")
+
+        def cost(self, batch: object, smoothing: float, carried: None) -> tuple[torch.Tensor, None]:
+            return torch.zeros(()), None
 
     with pytest.raises(ConfigError, match=r"lm\.carry: .* trains in one process"):
         Team(0, 2).wrap(Carrying())

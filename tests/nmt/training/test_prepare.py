@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from nmt import locks
@@ -24,14 +25,10 @@ def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
 
 def corpus(folder: Path, text: str, **options: object) -> DataConfig:
     (folder / "text").write_bytes(text.encode())
-    side = {"tokenize": False, "normalize": False, "case": "keep"}
-    return DataConfig(
-        str(folder / "text"),
-        str(folder / "text"),
-        source=SideConfig(**side),
-        target=SideConfig(**side),
-        **options,
-    )  # type: ignore[arg-type]
+    side = SideConfig(tokenize=False, normalize=False, case="keep")
+    text = str(folder / "text")
+    config = DataConfig(train_source=text, train_target=text, source=side, target=replace(side))
+    return replace(config, **options)  # type: ignore[arg-type]
 
 
 def test_a_carriage_return_inside_words_is_data(tmp_path: Path) -> None:
