@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from nmt import files, numbers, phrase_table
 from nmt.errors import ConfigError, DataError
 from nmt.phrase_table import PhrasePair
-from nmt.run import Translation
+from nmt.runs.translation import BeamTranslation
 from nmt.search.config import BeamConfig
 from nmt.text.escapes import escape, unescape
 from smt_bridge.config import ProposeConfig
@@ -190,7 +190,7 @@ class PhraseSearch(Protocol):
 
     def n_best(
         self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
-    ) -> list[list[Translation]]:
+    ) -> list[list[BeamTranslation]]:
         """Translations of each line, best first."""
         ...
 

@@ -14,8 +14,8 @@ from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.data import long_lines
 from nmt.data.lexicon import Lexicon
 from nmt.errors import ConfigError
-from nmt.text.escapes import escape, unescape
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.text.escapes import escape, unescape
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
