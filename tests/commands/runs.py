@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from nmt import config
-from nmt.cli import train
+from nmt.training.train import run_training
 
 LINES = [
     "The man sees the dog.",
@@ -56,4 +56,4 @@ def wait_for(path: Path, seconds: float = 1200) -> None:
 
 def start(tiny: Path, run: Path, *overrides: str, overwrite: bool = False) -> None:
     """What nmt-train does after it has read its options, in this process."""
-    train.start(config.load(str(tiny / "train.yaml"), [f"run={run}", *overrides]), overwrite, show_bar=False)
+    run_training(config.load(str(tiny / "train.yaml"), [f"run={run}", *overrides]), overwrite=overwrite)

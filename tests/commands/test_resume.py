@@ -47,7 +47,7 @@ def test_killed_and_resumed_is_bit_equal(
     step = torch.load(run / "training.pt", weights_only=True)["progress"]["step"]
     assert 0 < step < 200, "the run was over before it was killed"
     done = command("nmt-train", *arguments)
-    assert done.returncode == 0 and f"going on after update {step}" in done.stderr
+    assert done.returncode == 0 and f"resuming from update {step}" in done.stderr
     equal_runs(tmp_path / "whole" / "run", run)
 
 
@@ -105,7 +105,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(
     process.send_signal(signal.SIGTERM)
     _, messages = process.communicate(timeout=1200)
     assert process.returncode == 128 + signal.SIGTERM, messages
-    assert b"the same command goes on from here" in messages
+    assert b"the same command resumes from here" in messages
     assert command("nmt-train", *arguments).returncode == 0
     equal_runs(tmp_path / "whole" / "run", run)
 
@@ -157,7 +157,7 @@ def test_overwrite_removes_runs_only(
     """A folder with a file `version`, and one with a configuration of the user's own, are no runs."""
     (tmp_path / "run" / "src").mkdir(parents=True)
     (tmp_path / "run" / "src" / "thesis.tex").write_text("years of work")
-    for name, text in (("version", "1.2.3\n"), ("config.yaml", "run: x\n"), ("version", "nmt-run 2\n")):
+    for name, text in (("version", "1.2.3\n"), ("config.yaml", "run: x\n"), ("version", "nmt-run 3\n")):
         (tmp_path / "run" / name).write_text(text)
         before = content(tmp_path / "run")
         with pytest.raises(CheckpointError, match="does not remove it"):
@@ -310,7 +310,7 @@ def test_an_older_run_goes_on(
     torch.save(state, tmp_path / "run" / "training.pt")
     done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
     assert (
-        done.returncode == 0 and "going on after update 60" in done.stderr and "L.r. 0.005" in done.stderr
+        done.returncode == 0 and "resuming from update 60" in done.stderr and "L.r. 0.005" in done.stderr
     ), done.stderr
     assert "whether they have changed cannot be told" in done.stderr
     again = command(

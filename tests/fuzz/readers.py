@@ -18,7 +18,7 @@ from nmt.data.vocab import Vocab
 from nmt.errors import DataError
 from nmt.lm import count
 from nmt.lm.dictionary import Dictionary
-from nmt.training import loop
+from nmt.training import state
 from smt_bridge import alignment, check_system, job, moses_ini, propose, reuse, weights
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
@@ -191,7 +191,7 @@ READERS: dict[str, Reader] = {
     ),
     "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),
-    "training.pt": Reader(train_state, "run/training.pt", lambda path: loop.load_state(path.parent)),
+    "training.pt": Reader(train_state, "run/training.pt", lambda path: state.load_state(path.parent)),
     "stamp.json": Reader(ids, "data/stamp.json", read_corpus),
     "ids": Reader(ids, "data/source.ids", read_corpus),
     "offsets": Reader(ids, "data/target.offsets", read_corpus),
