@@ -239,7 +239,7 @@ def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Float
 
 
 @njit
-def sentence_score(lm: Automaton, ids: Int32s, complete: bool = True) -> float:
+def sentence_score(lm: Automaton, ids: Int32s, complete: bool) -> float:
     """log p of a sentence from <s> to </s>, natural; without </s> where it is not `complete`."""
     state, total = lm.begin, 0.0
     for i in range(len(ids)):

@@ -10,15 +10,15 @@ import pytest
 from nmt import phrase_table
 from nmt.errors import DataError, UserError
 from smt_bridge import alignment, propose, weights
-from smt_bridge.cli import tune_nbest
 from smt_bridge.reuse import OldTable
+from smt_bridge.tuning import runs
 
 READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
     "weights": ("LM0= 0.5 {}\n", weights.read),
     "ini": ("[weight]\nLM0= {}\n", weights.read),
     "alignment": ("0-0 {}-1\n", lambda path: list(alignment.read(path))),
     "lexicon": ("chien dog {}\n", lambda path: propose.read_lexicon(str(path))),
-    "init": ("1 2 {}\n", lambda path: tune_nbest.read_init(str(path), ["A_0", "B_0", "C_0"])),
+    "init": ("1 2 {}\n", lambda path: runs.read_start(str(path), ["A_0", "B_0", "C_0"])),
     "counts": (
         "a ||| b ||| 1 1 1 1 ||| 0-0 ||| 1 {} 1 ||| |||\n",
         lambda path: list(map(phrase_table.source_count, phrase_table.read(path))),

@@ -47,7 +47,7 @@ def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
     plain = AutomatonLM(CountLM(model.words, *built))
     for text, scores in zip(texts, model.scores(texts), strict=True):
         ids = np.array(model.encode(text), np.int32)
-        assert math.isclose(automaton.sentence_score(built, ids), scores.sum(), abs_tol=1e-9), text
+        assert math.isclose(automaton.sentence_score(built, ids, True), scores.sum(), abs_tol=1e-9), text
         total, state = walk(plain, plain.begin(), ids.tolist())
         assert math.isclose(total + plain.end(state)[0], scores.sum(), abs_tol=1e-9), text
     assert (built.most[: len(model.words)] <= 1e-12).all()

@@ -85,13 +85,17 @@ def write_texts(folder: Path, lines: int) -> None:
         (folder / name).write_text("".join(text.format(number) for number in range(lines)))
 
 
+def build(folder: Path) -> None:
+    inputs = Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
+    tables.build(inputs, Outputs(str(folder / "table")), ExtractConfig())
+
+
 def extract_with_little_room(folder: Path, size: int) -> None:
     """In a process of its own: no file may grow beyond `size` bytes."""
     most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
     try:
-        inputs = Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
-        tables.build(inputs, Outputs(str(folder / "table")), ExtractConfig())
+        build(folder)
     except UserError as error:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
         (folder / "message").write_text(str(error))
@@ -102,6 +106,8 @@ def test_a_full_disk_is_told_with_its_file(
     size: int, lines: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_texts(tmp_path, lines)
+    build(tmp_path)  # compiles: numba's cache has no little room
+    (tmp_path / "table").unlink()
     process = multiprocessing.get_context("fork").Process(
         target=extract_with_little_room, args=(tmp_path, size)
     )
