@@ -1,5 +1,4 @@
-"""nmt-dictionary: dictionaries of multi-symbol tokens: learn one, show it, cut text with it, count its
-arcs."""
+"""nmt-dictionary: learn a dictionary of multi-symbol tokens, show it, segment text, count its arcs."""
 
 import argparse
 import logging
@@ -9,9 +8,11 @@ from pathlib import Path
 
 from nmt import files, run_directory
 from nmt.cli import options
-from nmt.cli.arguments import Input
+from nmt.cli.arguments import Input, positive
+from nmt.lm import dictionary
+from nmt.lm.dictionary import Dictionary
 
-log = logging.getLogger("nmt.dictionary")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,35 +20,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser(
+    args = parser().parse_args(argv)
+    options.start_log("nmt-dictionary", args.quiet)
+    {"learn": learn, "table": show, "segment": segment, "arcs": count_arcs}[args.action](args)
+
+
+def parser() -> options.Parser:
+    found = options.Parser(
         "nmt-dictionary",
-        "Dictionaries of multi-symbol tokens by adapted byte-pair encoding, as multiscale language models "
-        "use them. Text is symbols with blanks between "
-        "them, or with --characters every character is a symbol, a blank is _.",
+        "Dictionaries of multi-symbol tokens by adapted byte-pair encoding, for multiscale language models. "
+        "Text is symbols separated by blanks; with --characters every character is a symbol, a blank is _.",
     )
-    actions = parser.add_subparsers(
+    actions = found.add_subparsers(
         dest="action", required=True, parser_class=options.Action, metavar="ACTION"
     )
-    learn = actions.add_parser("learn", help="make a dictionary", description="Learn a dictionary from text.")
-    learn.add_argument(
-        "--size", type=options.positive, default=2048, help="tokens, single symbols among them"
-    )
-    learn.add_argument(
+    make = actions.add_parser("learn", help="make a dictionary", description="Learn a dictionary from text.")
+    make.add_argument("--size", type=positive, default=2048, help="tokens, single symbols included")
+    make.add_argument(
         "--removals",
-        choices=("parts", "all", "none"),
-        default="parts",
-        help=(
-            "tokens dropped when rarer than a new one: parts of it; all, as the algorithm is printed, "
-            "which "
-            "may go in circles; none: plain BPE"
-        ),
+        choices=dictionary.REMOVALS,
+        default=dictionary.REMOVALS[0],
+        help="tokens dropped when rarer than a new one: parts of it; all, as the algorithm is printed, which "
+        "may go in circles; none: plain BPE",
     )
-    options.add_input_output(learn)
     table = actions.add_parser(
         "table", help="show a dictionary", description="Rank, token and count of each token (table 8.1)."
     )
     cut = actions.add_parser(
-        "segment", help="cut text", description="Cut each line into as few tokens as there can be."
+        "segment", help="segment text", description="Cut each line into the fewest possible tokens."
     )
     arcs = actions.add_parser(
         "arcs",
@@ -61,48 +61,42 @@ def command(argv: Sequence[str] | None) -> None:
             metavar="FILE|RUN_DIR",
             help="a dictionary, or the run directory of a multiscale model",
         )
+    options.add_input_output(make)
     options.add_output(table)
     options.add_input_output(cut)
     options.add_input_output(arcs)
     cut.add_argument("--mark", default=" ", help="between tokens")
-    for part in (learn, cut, arcs):
+    for part in (make, cut, arcs):
         part.add_argument(
             "--characters", action="store_true", help="every character is a symbol, a blank is _"
         )
-    for part in (learn, table, cut, arcs):
+    for part in (make, table, cut, arcs):
         options.add_quiet(part)
-    args = parser.parse_args(argv)
-    options.start_log("nmt-dictionary", args.quiet)
-    {"learn": learn_one, "table": show, "segment": segment, "arcs": count_arcs}[args.action](args)
+    return found
 
 
 def symbols(line: str, characters: bool) -> list[str]:
+    """The symbols of a line."""
     return list(line.replace(" ", "_")) if characters else files.split_words(line)
 
 
-def learn_one(args: argparse.Namespace) -> None:
-    from nmt.lm import dictionary
-
-    found = dictionary.learn(
-        (symbols(line, args.characters) for line in files.read_lines(args.input)), args.size, args.removals
-    )
+def learn(args: argparse.Namespace) -> None:
+    """Learn a dictionary and write it."""
+    lines = (symbols(line, args.characters) for line in files.read_lines(args.input))
+    found = dictionary.learn(lines, args.size, args.removals)
     found.save(args.output)
     if len(found) < args.size:
         log.warning(
-            (
-                "%d tokens, fewer than --size %d: no pair is left that stands twice, or tokens came and went "
-                "in "
-                "circles"
-            ),
+            "%d tokens, fewer than --size %d: no pair is left that occurs twice, or tokens came and went in "
+            "circles",
             len(found),
             args.size,
         )
     log.info("%s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
 
 
-def opened(path: str) -> "object":
-    from nmt.lm.dictionary import Dictionary
-
+def opened(path: str) -> Dictionary:
+    """A dictionary from its file or a run directory."""
     if not Path(path).is_dir():
         return Dictionary.load(path)
     run_directory.verify(Path(path))
@@ -110,36 +104,26 @@ def opened(path: str) -> "object":
 
 
 def show(args: argparse.Namespace) -> None:
-    from nmt.lm import dictionary
-
+    """Write the table of a dictionary."""
     with files.Writing(args.output) as out:
         out.write("rank\ttoken\tcount\n")
         out.write_lines(
-            f"{rank}\t{token}\t{count}"
-            for rank, token, count in dictionary.table(opened(args.dictionary))  # type: ignore[arg-type]
+            f"{rank}\t{token}\t{count}" for rank, token, count in dictionary.table(opened(args.dictionary))
         )
 
 
 def segment(args: argparse.Namespace) -> None:
-    from nmt.lm import dictionary
-
+    """Segment text."""
     tokens = opened(args.dictionary)
     with files.Writing(args.output) as out:
         for line in files.read_lines(args.input):
-            out.write(
-                args.mark.join(
-                    "".join(token)
-                    for token in dictionary.segment(tokens, symbols(line, args.characters))  # type: ignore[arg-type]
-                )
-                + "\n"
-            )
+            parts = dictionary.segment(tokens, symbols(line, args.characters))
+            out.write(args.mark.join(map("".join, parts)) + "\n")
 
 
 def count_arcs(args: argparse.Namespace) -> None:
-    from nmt.lm.dictionary import Dictionary
-
+    """Count the arcs of a text."""
     tokens = opened(args.dictionary)
-    assert isinstance(tokens, Dictionary)
     known = set(tokens.tokens)
     count, total = 0, 0
     for line in files.read_lines(args.input):

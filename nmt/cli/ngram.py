@@ -14,7 +14,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.lm import arpa, kneser_ney, lmplz
 from nmt.lm.kneser_ney import KneserNeyConfig
 
-log = logging.getLogger("nmt.ngram")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,59 +22,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    parser = options.Parser(
-        "nmt-ngram",
-        "Estimate an interpolated modified Kneser-Ney model and write it in ARPA format: the same n-grams "
-        "and numbers as KenLM's lmplz, whose options "
-        "it has. A word <unk> of the text is the unknown word.",
-    )
-    options.add_input_output(parser, "tokenized text, a sentence a line,")
-    add_setting(parser, KneserNeyConfig, "order", help="words of the longest n-grams")
-    add_setting(
-        parser,
-        KneserNeyConfig,
-        "prune",
-        nargs="+",
-        help="leave out n-grams that occur at most N times, for each order",
-    )
-    add_setting(parser, KneserNeyConfig, "interpolate_unigrams", help="unigrams share mass with <unk>")
-    add_setting(
-        parser,
-        KneserNeyConfig,
-        "discount_fallback",
-        nargs="*",
-        metavar="D",
-        help="discounts for too little text: 0.5 1 1.5 unless given",
-    )
-    add_setting(
-        parser,
-        KneserNeyConfig,
-        "skip_symbols",
-        help="leave <s> and </s> out of the text instead of refusing it",
-    )
-    parser.add_argument(
-        "--estimator",
-        choices=("auto", "own", "lmplz"),
-        default="auto",
-        help="auto: lmplz for files above --memory, where it is installed",
-    )
-    parser.add_argument(
-        "--memory",
-        type=arguments.real(0),
-        default=0,
-        metavar="GB",
-        help="what may be used; 0: 60%% of this machine's",
-    )
-    options.add_quiet(parser)
-    args = parser.parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args.quiet)
     fallback = kneser_ney.FALLBACK if args.discount_fallback == [] else tuple(args.discount_fallback)
     config = settings_of(KneserNeyConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     limit = (args.memory or 0.6 * memory()) * 1e9
-    needed = (
-        size(args.input) / 5 * args.order * kneser_ney.BYTES
-    )  # a word and its blank are five bytes or more
+    needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank: 5 bytes or more
     if args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and lmplz.find()):
         lmplz.estimate(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
@@ -82,24 +36,57 @@ def command(argv: Sequence[str] | None) -> None:
     if needed > limit:
         raise ConfigError(
             f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
-            f"{limit / 1e9:.0f} GB are allowed (--memory); "
-            "install KenLM's lmplz, which works on disk"
+            f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
         )
+    estimate(args.input, args.output, config)
+
+
+def parser() -> options.Parser:
+    found = options.Parser(
+        "nmt-ngram",
+        "Estimate an interpolated modified Kneser-Ney model and write it in ARPA format: the same n-grams "
+        "and numbers as KenLM's lmplz, whose options it has. A word <unk> of the text is the unknown word.",
+    )
+    options.add_input_output(found, "tokenized text, one sentence a line,")
+    add_setting(found, KneserNeyConfig, "order")
+    add_setting(found, KneserNeyConfig, "prune", nargs="+")
+    add_setting(found, KneserNeyConfig, "interpolate_unigrams")
+    add_setting(found, KneserNeyConfig, "discount_fallback", nargs="*", metavar="D")
+    add_setting(found, KneserNeyConfig, "skip_symbols")
+    found.add_argument(
+        "--estimator",
+        choices=("auto", "own", "lmplz"),
+        default="auto",
+        help="auto: lmplz for texts that need more than --memory, where it is installed",
+    )
+    found.add_argument(
+        "--memory",
+        type=arguments.real(0),
+        default=0,
+        metavar="GB",
+        help="memory that may be used; 0: 60%% of this machine's",
+    )
+    options.add_quiet(found)
+    return found
+
+
+def estimate(text: str, output: str, config: KneserNeyConfig) -> None:
+    """Estimate in memory, and write the ARPA file."""
     clock = time.monotonic()
     try:
-        model = kneser_ney.estimate(map(files.split_words, files.read_lines(args.input)), config)
+        model = kneser_ney.estimate(map(files.split_words, files.read_lines(text)), config)
     except DataError as error:
-        name = files.name_of(args.input)
+        name = files.name_of(text)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
-    arpa.write(model, args.output)
+    arpa.write(model, output)
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
-    log.info(
-        "%s n-grams of order 1 to %d in %.1f s: %s", counts, args.order, time.monotonic() - clock, args.output
-    )
+    seconds = time.monotonic() - clock
+    log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)
 
 
 def size(path: str) -> float:
-    """Bytes of text; a compressed file has about four times as many. Nothing is known of stdin."""
+    """Bytes of text; a compressed file is taken to hold four times its size. 0 for stdin, whose size is
+    unknown."""
     if path == "-":
         return 0.0
     files.existing([path])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import arguments, options
 
-log = logging.getLogger("nmt.sample")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

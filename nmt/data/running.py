@@ -1,15 +1,14 @@
 """Text of one language as ids: sentences one by one, or running text in parallel tracks for models that carry
 their state.
 
-Twelve units in 2 tracks, 4 steps at a time (`.` ends a sentence; what is read is one unit behind what is
+Twelve units in 2 tracks, 4 steps at a time (`.` ends a sentence; the unit read is the one before the unit
 predicted):
 
     a b . c d e       predicted   a b . c | d e         read   . a b . | c d
     f . g . h .                   f . g . | h .                . f . g | . h
                                   chunk 1   chunk 2
 
-The first read of a track is an end symbol; a track that starts in the middle of a sentence starts as if one
-began there.
+Each track first reads an end symbol, also one that starts in the middle of a sentence.
 """
 
 import hashlib
@@ -32,24 +31,28 @@ from nmt.data.vocab import EOS, Vocab
 class Chunk:
     """T steps of B tracks, laid out step by step: token t of track b is ids[t * B + b]."""
 
-    previous: Tensor  # (T * B,) what is read
-    ids: Tensor  # (T * B,) what follows it
+    previous: Tensor  # (T * B,) units that are read
+    ids: Tensor  # (T * B,) units that follow them
     tracks: int  # B
-    fresh: bool  # the first chunk of the text: nothing came before
+    fresh: bool  # is it the first chunk of the text?
 
     def to(self, device: torch.device | str) -> "Chunk":
+        """The same on a device."""
         return replace(self, previous=self.previous.to(device), ids=self.ids.to(device))
 
     @property
     def sizes(self) -> list[int]:
+        """Rows of each step."""
         return [self.tracks] * (len(self.ids) // self.tracks)
 
     @property
     def sentences(self) -> int:
+        """What counts as the sentences of a batch: its tracks."""
         return self.tracks
 
     @property
     def target_tokens(self) -> int:
+        """Units that are predicted."""
         return len(self.ids)
 
 
@@ -57,17 +60,17 @@ class ChunkStream:
     """The chunks of each epoch: the same text in the same order."""
 
     def __init__(self, text: NDArray[np.integer], tracks: int, steps: int) -> None:
-        """text (n,), end symbols included; a rest that is shorter than the tracks is left out, as many tokens
-        as tracks at most."""
+        """text (n,), end symbols included; the remainder of its division by the tracks is dropped."""
         self.text, self.steps = text, steps
         self.tracks = min(tracks, len(text))
         self.length = len(text) // max(1, self.tracks)
 
     def __len__(self) -> int:
-        """Chunks an epoch."""
+        """Chunks of an epoch."""
         return -(-self.length // self.steps)
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Chunk]:
+        """The chunks of an epoch, from number `start` on."""
         origin = np.arange(self.tracks) * self.length
         for number in range(start, len(self)):
             at = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
@@ -77,15 +80,15 @@ class ChunkStream:
             if number == 0:
                 previous[0] = EOS
             yield Chunk(
-                torch.from_numpy(previous.reshape(-1)),
-                torch.from_numpy(ids.reshape(-1)),
-                self.tracks,
-                number == 0,
+                previous=torch.from_numpy(previous.reshape(-1)),
+                ids=torch.from_numpy(ids.reshape(-1)),
+                tracks=self.tracks,
+                fresh=number == 0,
             )
 
 
 def running(corpus: Corpus) -> NDArray[np.integer]:
-    """The targets of a corpus one after the other, an end symbol behind each: in memory, 2 or 4 bytes a
+    """The targets of a corpus one after the other, each followed by an end symbol: in memory, 2 or 4 bytes a
     unit."""
     lengths = np.diff(corpus.target_offsets)
     text = np.full(len(corpus.target) + len(lengths), EOS, corpus.target.dtype)
@@ -104,8 +107,7 @@ def sentences(texts: Sequence[Ids]) -> Corpus:
 
 
 def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stamp: str) -> BinarizeReport:
-    """Write sentences as ids. No sentence is left out: a language model reads long ones and empty ones
-    too."""
+    """Write sentences as ids. None is left out: a language model reads long and empty ones too."""
     report = BinarizeReport()
     with store(directory, {"target": vocab}, stamp, report) as sides:
         for words in lines:

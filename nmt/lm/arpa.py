@@ -1,14 +1,13 @@
-"""Back-off n-gram models in arrays, and the ARPA format. The only file that turns log10 into natural
-logarithms.
+"""Back-off n-gram models in arrays, and the ARPA format, whose log10 becomes natural logarithms here.
 
-An n-gram is a node of level n: its parent is the node of its first n - 1 words, its key parent * V + last
-word. Keys of a level are sorted, so that the nodes of a whole text are found with one searchsorted a level:
+An n-gram is a node of order n: its parent is the node of its first n - 1 words, its key parent * V + last
+word. The keys of an order are sorted, so that one searchsorted per order finds the nodes of a whole text:
 
     node of the n-gram that ends at word i  =  find(V * node of the (n-1)-gram that ends at word i - 1, plus
     word i)
 
 p(w | h) is the probability of the longest n-gram h'w in the model, times the back-off weights of the longer
-contexts it has.
+contexts in the model.
 """
 
 import math
@@ -31,20 +30,20 @@ Ints = NDArray[np.int64]
 
 
 @dataclass
-class Level:
-    """The n-grams of one length. Level 1 is numbered by word and has keys 0 .. V-1."""
+class NgramOrder:
+    """The M n-grams of one length. Order 1 is numbered by word and has keys 0 .. V-1."""
 
     keys: Ints  # (M,) sorted
     log10: Floats  # (M,) log10 p
-    backoff: Floats  # (M,) log10; of the highest order all 0
+    backoff: Floats  # (M,) log10; all 0 for the highest order
 
 
 @dataclass
 class NgramModel:
-    """V words, <unk>, <s> and </s> among them; levels[n - 1] are the n-grams."""
+    """A count model over V words, <unk>, <s> and </s> included; levels[n - 1] are the n-grams."""
 
     words: list[str]
-    levels: list[Level]
+    levels: list[NgramOrder]
 
     def __post_init__(self) -> None:
         self.ids = {word: number for number, word in enumerate(self.words)}
@@ -52,6 +51,7 @@ class NgramModel:
 
     @property
     def order(self) -> int:
+        """Length of the longest n-grams."""
         return len(self.levels)
 
     @property
@@ -64,13 +64,14 @@ class NgramModel:
         return word in self.ids and self.ids[word] != self.unknown
 
     def encode(self, words: Sequence[str]) -> list[int]:
+        """Words as numbers; those without a unigram are <unk>."""
         get, unknown = self.ids.get, self.unknown
         return [get(word, unknown) for word in words]
 
     def nodes(self, text: Ints, first: Ints) -> list[Ints]:
         """For each n the node of the n-gram that ends at each token, -1 where there is none: (N,) each.
 
-        `first` (N,): where the sentence of each token begins; no n-gram reaches back behind it.
+        `first` (N,): where the sentence of each token begins; no n-gram starts before it.
         """
         V, found = len(self.words), [text]
         places = np.arange(len(text))
@@ -83,7 +84,7 @@ class NgramModel:
         return found
 
     def find(self, n: int, keys: Ints) -> Ints:
-        """Nodes of level n with these keys, -1 for those that are not there: (K,) -> (K,)"""
+        """Nodes of order n with these keys, -1 for those that are not in the model: (K,) -> (K,)"""
         level = self.levels[n - 1]
         if not len(level.keys):
             return np.full(len(keys), -1, np.int64)
@@ -94,7 +95,7 @@ class NgramModel:
         """log p, natural, of each token given those before it in its sentence: (N,)"""
         found = self.nodes(text, first)
         total = self.levels[0].log10[text]
-        backoff = np.zeros(len(text))  # of contexts longer than those of the n-gram in hand
+        backoff = np.zeros(len(text))  # of contexts longer than that of the n-gram found so far
         for n in range(2, self.order + 1):
             context = np.concatenate([[-1], found[n - 2][:-1]])
             context[first == np.arange(len(text))] = -1
@@ -139,6 +140,7 @@ def write(model: NgramModel, path: str | Path) -> None:
 
 
 def lines(model: NgramModel) -> Iterator[str]:
+    """The lines of an ARPA file."""
     yield "\\data\\"
     for n, level in enumerate(model.levels, 1):
         yield f"ngram {n}={len(level.keys)}"
@@ -152,15 +154,14 @@ def lines(model: NgramModel) -> Iterator[str]:
                 yield f"{log10:.8g}\t{gram}\t{backoff:.8g}"
         else:
             for log10, gram in zip(level.log10.tolist(), texts, strict=True):
-                yield f"{log10:.8g}\t{gram}" + (
-                    "\t0" if gram.endswith("\r") else ""
-                )  # readers drop a carriage return that ends a line
+                # Readers drop a carriage return at the end of a line.
+                yield f"{log10:.8g}\t{gram}" + ("\t0" if gram.endswith("\r") else "")
     yield ""
     yield "\\end\\"
 
 
 def is_arpa(path: str | Path) -> bool:
-    """Does the file begin as an ARPA file does, perhaps compressed? DataError when it cannot be read."""
+    """Does the file, compressed or not, begin as an ARPA file does? DataError when it cannot be read."""
     try:
         with files.open_bytes(path) as stream:
             head = stream.read(64)
@@ -170,16 +171,22 @@ def is_arpa(path: str | Path) -> bool:
 
 
 def read(path: str | Path) -> NgramModel:
-    """An ARPA file as arrays. DataError with the line's number for one that is damaged, cut off, or no ARPA
+    """An ARPA file as arrays. DataError with the line number for one that is damaged, cut off, or not an ARPA
     file."""
     reader = Reader(str(path))
     sizes = reader.header()
     words: dict[str, int] = {}
-    levels = [Level(*reader.unigrams(sizes[0], words))]
-    if UNK not in words:  # as KenLM does: a model of closed vocabulary gives unknown words next to nothing
+    levels = [reader.unigrams(sizes[0], words)]
+    if UNK not in words:  # as in KenLM: a closed-vocabulary model gives unknown words almost no probability
         words[UNK] = len(words)
         only = levels[0]
-        levels = [Level(np.arange(len(words)), np.append(only.log10, -100.0), np.append(only.backoff, 0.0))]
+        levels = [
+            NgramOrder(
+                keys=np.arange(len(words)),
+                log10=np.append(only.log10, -100.0),
+                backoff=np.append(only.backoff, 0.0),
+            )
+        ]
     for special in (BOS, EOS):
         if special not in words:
             raise DataError(f"{path}: no unigram {special}; expected a model of sentences")
@@ -191,21 +198,21 @@ def read(path: str | Path) -> NgramModel:
 
 
 def trimmed(model: NgramModel) -> NgramModel:
-    """Without highest orders that have no n-gram: the longest sentence may be shorter, or all of them be
-    pruned."""
+    """Without highest orders that have no n-gram, because sentences are shorter or all were pruned."""
     while model.order > 1 and not len(model.levels[-1].keys):
         model.levels.pop()
     return model
 
 
 class Reader:
-    """The lines of an ARPA file, counted."""
+    """Reads an ARPA file line by line, counting lines for error messages."""
 
     def __init__(self, path: str) -> None:
         self.path, self.number = path, 0
         self.lines = files.read_lines(path)
 
     def next(self) -> str:
+        """The next line. DataError at the end of the file."""
         self.number += 1
         line = next(self.lines, None)
         if line is None:
@@ -216,6 +223,7 @@ class Reader:
         return line.rstrip("\r")
 
     def error(self, expected: str, line: str) -> DataError:
+        """What is wrong with the last line."""
         return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
     def filled(self) -> str:
@@ -225,7 +233,7 @@ class Reader:
         return line
 
     def header(self) -> list[int]:
-        """The numbers of n-grams that \\data\\ promises."""
+        """The number of n-grams of each order, as the header gives it."""
         if (line := self.filled()).strip() != "\\data\\":
             raise DataError(
                 f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}"
@@ -269,16 +277,17 @@ class Reader:
                 ) from None
             yield values[0], words, values[1]
 
-    def unigrams(self, size: int, words: dict[str, int]) -> tuple[Ints, Floats, Floats]:
+    def unigrams(self, size: int, words: dict[str, int]) -> NgramOrder:
+        """The unigrams, whose words are added to `words`."""
         log10, backoff = array("d"), array("d")  # they grow with the file: its header may promise anything
         for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
             if words.setdefault(gram[0], row) != row:
-                raise DataError(f"{self.path}:{self.number}: the unigram {shown(gram[0])} stands twice")
+                raise DataError(f"{self.path}:{self.number}: the unigram {shown(gram[0])} is repeated")
             log10.append(prob)
             backoff.append(back)
-        return np.arange(size), np.array(log10), np.array(backoff)
+        return NgramOrder(keys=np.arange(size), log10=np.array(log10), backoff=np.array(backoff))
 
-    def section(self, model: NgramModel, n: int, size: int, highest: bool) -> Level:
+    def section(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramOrder:
         """The n-grams of a length above 1."""
         probs, backs, flat = array("d"), array("d"), array("q")
         start, get = self.number, model.ids.get
@@ -286,7 +295,7 @@ class Reader:
             ids = [get(word, -1) for word in words]
             if -1 in ids:
                 raise DataError(
-                    f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is no unigram of this file"
+                    f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is not a unigram of this file"
                 )
             flat.extend(ids)
             probs.append(prob)
@@ -300,30 +309,30 @@ class Reader:
             row = int((parent < 0).argmax())
             gram = " ".join(model.words[word] for word in grams[row])
             raise DataError(
-                f"{self.path}: {n}-gram {row + 1} ({gram!r}): its first {n - 1} words are no {n - 1}-gram "
-                "of "
-                "this file; KenLM refuses this too"
+                f"{self.path}: {n}-gram {row + 1} ({gram!r}): its first {n - 1} words are not a "
+                f"{n - 1}-gram of this file; KenLM refuses this too"
             )
         keys = parent * V + grams[:, n - 1]
         order = np.argsort(keys)
         keys = keys[order]
         if (keys[1:] == keys[:-1]).any():
-            raise DataError(f"{self.path}:{start}: a {n}-gram stands twice")
-        return Level(keys, log10[order], backoff[order])
+            raise DataError(f"{self.path}:{start}: a {n}-gram is repeated")
+        return NgramOrder(keys=keys, log10=log10[order], backoff=backoff[order])
 
     def end(self) -> None:
+        """Check the last line."""
         if (line := self.filled()).strip() != "\\end\\":
             raise self.error("\\end\\", line)
 
 
 def value(text: str) -> float:
-    """A logarithm: as float(), which takes more than numbers of the format."""
+    """A logarithm, read as float() does, which accepts more than the format does."""
     if not text.isascii() or "_" in text:
         raise ValueError
     return float(text)
 
 
 def blanks(line: str, n: int) -> list[str]:
-    """A line of a file that has blanks for tabs, as some tools write."""
+    """The fields of a line that has blanks instead of tabs, as some tools write."""
     parts = files.split_words(line)
     return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []

@@ -1,8 +1,8 @@
-"""A short-list network and a count model as one model of all words (after Schwenk 2007): probabilities sum to
-one.
+"""A short-list network and a count model as one model of all words (after Schwenk 2007), whose probabilities
+sum to one.
 
 A word of the short-list has the network's p(w | h). The network's p(UNK | h) is shared among all other words
-as the count model shares its own mass:  p(w | h) = p_net(UNK | h) p_count(w | h) / (1 - Σ p_count(v | h) over
+in the proportions of the count model:  p(w | h) = p_net(UNK | h) p_count(w | h) / (1 - Σ p_count(v | h) over
 the short-list's v).
 """
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from nmt.lm.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel
 
-LEAST = 1e-12  # of the mass outside: a short-list that has all words leaves nothing to share
+LEAST = 1e-12  # mass outside the short-list: one that has all words leaves nothing to share
 
 
 class UnknownShares:
-    """log of each outside word's share of p(UNK)."""
+    """How p(UNK) is shared among the words outside the short-list."""
 
     def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:
         """`shortlist`: the words that the network knows; the end of a sentence is one of them."""
@@ -53,7 +53,7 @@ class UnknownShares:
         first = np.repeat(starts, lengths)
         nodes = model.nodes(flat, first)
         mass = np.full(len(flat), self.masses[0][0])
-        for n in range(1, model.order):  # the longest context that the model has decides
+        for n in range(1, model.order):  # the longest context in the model decides
             context = np.concatenate([[-1], nodes[n - 1][:-1]])
             context[first == np.arange(len(flat))] = -1
             mass = np.where(context >= 0, self.masses[n][context], mass)
@@ -89,8 +89,8 @@ def last_scores(model: NgramModel, grams: Ints) -> Floats:
 
 
 def suffix_masses(model: NgramModel, found: Sequence[Floats], contexts: Ints) -> Floats:
-    """The mass after each context without its first word, or without more where the model has none: (M, n) ->
-    (M,)"""
+    """The mass after each context without its first word, or without more words where the model has no such
+    context: (M, n) -> (M,)"""
     M, n = contexts.shape
     mass = np.full(M, found[0][0])
     if n == 1:

@@ -1,4 +1,4 @@
-"""n-gram models by their files: ARPA through our own reader, KenLM's binary formats through the package
+"""Count-based n-gram models from files: ARPA with our own reader, KenLM's binary formats with the package
 kenlm."""
 
 import os
@@ -12,7 +12,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.lm import arpa
 from nmt.lm.arpa import EOS, LN10, Floats
 
-KENLM = b"mmap lm "  # what every binary file of KenLM begins with
+KENLM = b"mmap lm "  # every binary file of KenLM begins with it
 
 
 class CountModel(Protocol):
@@ -39,7 +39,8 @@ class CountModel(Protocol):
 
 
 class KenLM:
-    """A binary file. Word by word, since KenLM's own sentence scorer splits at more than blanks."""
+    """A KenLM binary. Words are scored one by one, since KenLM's own sentence scorer splits at more than
+    blanks."""
 
     vocab_size = 0
 
@@ -48,12 +49,15 @@ class KenLM:
         self.order = int(self.model.order)
 
     def knows(self, word: str) -> bool:
+        """Has the word a unigram of its own?"""
         return word in self.model
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        return [self.one(words, whole) for words in texts]
+        """log p, natural, of each word of each text; see CountModel."""
+        return [self.text_scores(words, whole) for words in texts]
 
-    def one(self, words: Sequence[str], whole: bool) -> Floats:
+    def text_scores(self, words: Sequence[str], whole: bool) -> Floats:
+        """log p, natural, of each word of a text."""
         state, after = self.kenlm.State(), self.kenlm.State()
         if whole:
             self.model.BeginSentenceWrite(state)

@@ -1,17 +1,16 @@
 """Dictionaries of multi-symbol tokens by adapted byte-pair encoding (chapter 8, algorithm 3, as corrected).
 
-The most frequent pair of neighbouring tokens is merged into a new token, again and again. A token that has
-become rarer than the new one is taken apart again, so that `abcabcabc...` keeps abc and drops ab. Single
-symbols always stay. Ties go to the pair that was made of older tokens.
+The most frequent pair of adjacent tokens is merged into a new token, again and again. A token that has
+become rarer than the new one is split again, so that `abcabcabc...` keeps abc and drops ab. Single symbols
+always stay. Ties go to the pair that was made of older tokens.
 
-`parts` looks at the two tokens that a merge has used up. `all` looks at every token, as the algorithm is
-printed; on English
-text that goes round in a circle (the Penn Treebank: 129 tokens, then again and again the same 400 merges),
-since what is taken apart makes other pairs more frequent, whose merges remove more. `none` is plain byte-pair
+`parts` considers the two tokens that were merged. `all` considers every token, as the algorithm is printed;
+on English text that goes in circles (Penn Treebank: 129 tokens, then the same 400 merges over and over),
+since splitting a token makes other pairs more frequent, whose merges remove more. `none` is plain byte-pair
 encoding.
 
-The text is an array of token numbers, four bytes a token, lines apart. A merge is one pass over it; the
-counts of pairs are changed only around the places where something was merged.
+The text is an array of token numbers, four bytes per token, with a separator between lines. A merge is one
+pass over it; the counts of pairs change only around the merged places.
 """
 
 import heapq
@@ -29,7 +28,7 @@ from nmt.numbers import shown
 
 HEADER = "#version: 1 dictionary"
 REMOVALS = ("parts", "all", "none")
-STALL = 1000  # merges without a larger dictionary: tokens are merged and taken apart in circles
+STALL = 1000  # merges without a larger dictionary: tokens are merged and split in circles
 SHIFT = 1 << 32
 
 Ids = NDArray[np.int32]
@@ -38,11 +37,10 @@ Keys = NDArray[np.int64]
 
 @dataclass
 class Dictionary:
-    """Tokens as tuples of symbols: the single symbols first, then the others in the order in which they were
-    made."""
+    """Tokens as tuples of symbols: single symbols first, then the others in the order of their making."""
 
     tokens: list[tuple[str, ...]]
-    counts: list[int]  # how often each stands in the segmented training text
+    counts: list[int]  # occurrences in the segmented training text
 
     def __post_init__(self) -> None:
         self.symbols = [token[0] for token in self.tokens if len(token) == 1]
@@ -52,12 +50,13 @@ class Dictionary:
         return len(self.tokens)
 
     def save(self, path: str | Path) -> None:
+        """Write the file that `load` reads."""
         lines = (f"{' '.join(token)}\t{count}" for token, count in zip(self.tokens, self.counts, strict=True))
         files.write_text(path, [f"{HEADER} size={len(self.tokens)}", *lines])
 
     @staticmethod
     def load(path: str | Path) -> "Dictionary":
-        """DataError for a file that is cut off, of another version or no dictionary."""
+        """From a file. DataError for one that is cut off, of another version or not a dictionary."""
         lines = files.read_lines(path)
         header = next(lines, "")
         try:
@@ -76,7 +75,7 @@ class Dictionary:
                     raise ValueError
             except ValueError as error:
                 raise DataError(
-                    f"{path}:{number}: expected symbols with a blank between them, a tab and a count, found "
+                    f"{path}:{number}: expected symbols separated by blanks, a tab and a count, found "
                     f"{shown(line)}"
                 ) from error
             tokens.append(tuple(text.split(" ")))
@@ -84,21 +83,23 @@ class Dictionary:
             raise DataError(
                 f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?"
             )
-        found = Dictionary(tokens, counts)
+        found = Dictionary(tokens=tokens, counts=counts)
         if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(
             found.symbols
         ):
-            raise DataError(f"{path}: a token stands twice, or has a symbol that is no token of its own")
+            raise DataError(f"{path}: a token is repeated, or has a symbol that is not a token itself")
         return found
 
 
 class Learner:
-    """The text, segmented; the tokens there are and were; the counts of pairs."""
+    """The segmented text, all tokens so far, and the counts of pairs."""
 
     def __init__(self, lines: Iterable[Sequence[str]]) -> None:
         self.tokens: list[tuple[str, ...]] = []
         self.numbers: dict[tuple[str, ...], int] = {}
-        self.parts: list[tuple[int, int]] = []  # what a token was first merged from; (-1, -1): a symbol
+        self.parts: list[
+            tuple[int, int]
+        ] = []  # the tokens that a token was first merged from; (-1, -1): a symbol
         text: list[int] = []
         for line in lines:
             text += [self.number((symbol,), (-1, -1)) for symbol in line]
@@ -111,6 +112,7 @@ class Learner:
         self.change(np.zeros(0, np.int64), self.keys(np.arange(len(self.text) - 1)))
 
     def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
+        """The number of a token, a new one if need be."""
         found = self.numbers.setdefault(token, len(self.tokens))
         if found == len(self.tokens):
             self.tokens.append(token)
@@ -118,13 +120,13 @@ class Learner:
         return found
 
     def keys(self, edges: Keys) -> Keys:
-        """The pairs at text[edge], text[edge + 1], each as one number; none across the end of a line."""
+        """The pairs text[edge], text[edge + 1], each as one number; none crosses the end of a line."""
         edges = edges[(edges >= 0) & (edges < len(self.text) - 1)]
         left, right = self.text[edges].astype(np.int64), self.text[edges + 1].astype(np.int64)
         return (left * SHIFT + right)[(left >= 0) & (right >= 0)]
 
     def change(self, gone: Keys, come: Keys) -> None:
-        """New counts of pairs. Of twice the same token all neighbours are counted here: `a a a` twice."""
+        """Update the counts of pairs. Pairs of equal tokens may overlap here: `a a a` counts twice."""
         keys, index = np.unique(np.concatenate([gone, come]), return_inverse=True)
         delta = np.bincount(index[len(gone) :], minlength=len(keys)) - np.bincount(
             index[: len(gone)], minlength=len(keys)
@@ -138,10 +140,10 @@ class Learner:
                 del self.pairs[key]
 
     def best(self) -> tuple[int, Keys] | None:
-        """The pair of the greatest count, and where it stands; None when no pair stands twice.
+        """The most frequent pair and its places; None when no pair occurs twice.
 
-        Heap entries that are no longer true are dropped. Of twice the same token the count is an upper bound:
-        the true one is found here.
+        Outdated heap entries are dropped. For a pair of equal tokens the count is an upper bound; the exact
+        count is found here.
         """
         bounds: list[tuple[int, int]] = []
         best: tuple[int, int, Keys] | None = None
@@ -164,16 +166,17 @@ class Learner:
         return (best[1], best[2]) if best and best[0] > 1 else None
 
     def places(self, left: int, right: int) -> Keys:
-        """Where a pair stands; of `a a a` only the first, none overlap."""
+        """The places of a pair; they do not overlap: in `a a a` only the first."""
         found = np.flatnonzero((self.text[:-1] == left) & (self.text[1:] == right))
         if left != right or not len(found):
             return found
         begins = np.concatenate([[True], np.diff(found) > 1])
         first = np.maximum.accumulate(np.where(begins, np.arange(len(found)), 0))
-        return found[(np.arange(len(found)) - first) % 2 == 0]
+        kept: Keys = found[(np.arange(len(found)) - first) % 2 == 0]
+        return kept
 
     def merge(self, key: int, places: Keys) -> int:
-        """Put a new token at the places of a pair; returns its number."""
+        """Replace a pair by a new token; returns its number."""
         left, right = divmod(key, SHIFT)
         token = self.number(self.tokens[left] + self.tokens[right], (left, right))
         if token == len(self.alive):
@@ -184,7 +187,7 @@ class Learner:
         self.text[places] = token
         kept = np.ones(len(self.text), bool)
         kept[places + 1] = False
-        now = places - np.arange(len(places))  # as many tokens stand before a place no more
+        now = places - np.arange(len(places))  # each earlier place has lost one token
         self.text = self.text[kept]
         self.change(gone, self.keys(np.unique(np.concatenate([now - 1, now]))))
         self.counts[token] += len(places)
@@ -193,7 +196,7 @@ class Learner:
         return token
 
     def remove_rarer(self, token: int, among: Sequence[int]) -> None:
-        """Take apart those of some tokens that are rarer than this one, symbols excepted."""
+        """Split those of some tokens that are rarer than this one, symbols excepted."""
         rare = np.zeros(len(self.alive), bool)
         rare[
             [
@@ -232,15 +235,16 @@ class Learner:
         self.change(gone, self.keys(np.unique(np.concatenate([new - 1, new]))))
 
     def apart(self, token: int) -> list[int]:
-        """The tokens of the dictionary that a token falls into."""
+        """The tokens of the dictionary that a token splits into."""
         if self.alive[token]:
             return [token]
         left, right = self.parts[token]
         return self.apart(left) + self.apart(right)
 
     def result(self) -> Dictionary:
+        """The tokens that are left."""
         kept = np.flatnonzero(self.alive).tolist()
-        return Dictionary([self.tokens[number] for number in kept], self.counts[kept].tolist())
+        return Dictionary(tokens=[self.tokens[number] for number in kept], counts=self.counts[kept].tolist())
 
 
 def learn(
@@ -249,7 +253,7 @@ def learn(
     removals: str = "parts",
     progress: Callable[[int], None] = lambda tokens: None,
 ) -> Dictionary:
-    """A dictionary of `size` tokens, or fewer where no pair stands twice or tokens only come and go.
+    """A dictionary of `size` tokens, or fewer where no pair occurs twice or tokens only come and go.
     DataError for text without symbols."""
     work = Learner(lines)
     if not work.tokens:
@@ -268,8 +272,8 @@ def learn(
 
 
 def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
-    """Cut a text into the fewest tokens there are for it; of several ways the one that begins with the
-    longest token."""
+    """Cut a text into the fewest possible tokens; of several ways the one that begins with the longest
+    token."""
     known = set(dictionary.tokens)
     fewest: list[float] = [0.0]
     for start in range(len(symbols) - 1, -1, -1):

@@ -1,7 +1,7 @@
-"""Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), the same numbers as KenLM's lmplz.
+"""Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
 
-All n-grams are held in memory as arrays, about `BYTES` bytes a word and order: a hundred million words of
-order 5 take 30 GB. For larger text use lmplz, whose files are the same.
+All n-grams are held in memory as arrays, about `BYTES` bytes per word and order: a hundred million words at
+order 5 take 30 GB. For larger text use lmplz, which writes the same files.
 """
 
 import logging
@@ -14,33 +14,39 @@ from numpy.typing import NDArray
 
 from nmt import settings
 from nmt.errors import ConfigError, DataError
-from nmt.lm.arpa import BOS, EOS, UNK, Floats, Ints, Level, NgramModel, trimmed
-from nmt.settings import number
+from nmt.lm.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
+from nmt.settings import number, setting
 
 log = logging.getLogger(__name__)
 
-BYTES = 60
-FALLBACK = (0.5, 1.0, 1.5)
-MINUS_ALL = -99.0  # log10 p of what can never follow
+BYTES = 60  # of memory, for each word and order
+FALLBACK = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
+MINUS_ALL = -99.0  # log10 p of what never follows
 
 
 @dataclass
 class KneserNeyConfig:
-    order: int = number(5, least=1, most=20)  # KenLM itself is built for at most 6 unless told otherwise
+    """How a Kneser-Ney model is estimated: the options of nmt-ngram, which are those of lmplz."""
+
+    order: int = number(
+        5, least=1, most=20, help="length of the longest n-grams"
+    )  # KenLM is built for up to 6
     prune: tuple[int, ...] = number(
         (0,),
         least=0,
-        # n-grams that occur at most so often are left out, for each order; the last value holds for all
-        # longer
-        # ones
+        help="drop n-grams that occur at most N times, one N for each order; the last N holds for all longer "
+        "ones",
     )
-    interpolate_unigrams: bool = (
-        True  # unigrams share mass with all words, <unk> among them; else <unk> alone gets it, as SRILM does
+    interpolate_unigrams: bool = setting(
+        True, help="unigrams share mass with all words, <unk> included; else <unk> alone gets it, as in SRILM"
     )
     discount_fallback: tuple[float, ...] = number(
-        (), least=0, most=3
-    )  # D1, D2, D3+ for orders with too little text to tell; empty: an error
-    skip_symbols: bool = False  # leave <s> and </s> out of the text instead of refusing it
+        (),
+        least=0,
+        most=3,
+        help="discounts D1, D2, D3+ where there is too little text for them; without D: 0.5 1 1.5",
+    )
+    skip_symbols: bool = setting(False, help="remove <s> and </s> from the text instead of refusing it")
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
@@ -52,9 +58,8 @@ class KneserNeyConfig:
             or len(self.prune) > self.order
         ):
             raise ConfigError(
-                f"--prune {' '.join(map(str, self.prune))}: expected at most {self.order} numbers that "
-                "never "
-                "fall, the first of them 0"
+                f"--prune {' '.join(map(str, self.prune))}: expected at most {self.order} non-decreasing "
+                "numbers, the first of them 0"
             )
         if self.discount_fallback and (
             len(self.discount_fallback) != 3
@@ -63,11 +68,12 @@ class KneserNeyConfig:
             raise ConfigError("--discount-fallback: expected three discounts, at most 1, 2 and 3")
 
     def threshold(self, n: int) -> int:
+        """n-grams of this order that occur at most this often are dropped."""
         return self.prune[min(n, len(self.prune)) - 1]
 
 
 @dataclass
-class Text:
+class NumberedText:
     """A corpus as numbers: `<s> words </s>` of every sentence, one after the other."""
 
     words: list[str]  # <unk>, <s>, </s>, then in order of appearance
@@ -76,12 +82,12 @@ class Text:
 
 @dataclass
 class Counted:
-    """The n-grams of one length: M of them, in order of their keys."""
+    """The M n-grams of one length, in order of their keys, with their counts."""
 
     keys: Ints  # parent * V + last word
-    raw: Ints  # how often
-    suffix: Ints  # all words but the first, as a node of the level below
-    begins: NDArray[np.bool_]  # is <s> its first word?
+    raw: Ints  # number of occurrences
+    suffix: Ints  # all words but the first, as a node of the order below
+    begins: NDArray[np.bool_]  # is its first word <s>?
 
 
 def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
@@ -89,9 +95,9 @@ def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> Ngr
     config.check()
     text = numbered(sentences, config.skip_symbols)
     counted = count(text, config.order)
-    levels: list[Level] = []
+    levels: list[NgramOrder] = []
     gammas: list[Floats] = []
-    rows: list[Ints] = []  # of each level, the n-grams that are not pruned
+    rows: list[Ints] = []  # of each order, the n-grams that are not pruned
     lower = np.zeros(0)
     for n, here in enumerate(counted, 1):
         adjusted = adjust(here, counted[n] if n < config.order else None)
@@ -107,22 +113,22 @@ def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> Ngr
             log10 = np.where(probs > 0, np.log10(probs), MINUS_ALL)
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
-        levels.append(Level(here.keys, log10, np.zeros(len(log10))))
+        levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
         rows.append(np.flatnonzero(kept))
     return finish(text.words, levels, gammas, rows)
 
 
-def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> Text:
-    """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or left
-    out."""
+def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> NumberedText:
+    """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or
+    removed."""
     numbers = {UNK: 0, BOS: 1, EOS: 2}
     ids = array("i")
     for line, words in enumerate(sentences, 1):
         if BOS in words or EOS in words:
             if not skip_symbols:
                 raise DataError(
-                    f"line {line}: the text contains {BOS if BOS in words else EOS}, which stands for its "
-                    "edges; remove it, or use --skip-symbols"
+                    f"line {line}: the text contains {BOS if BOS in words else EOS}, which marks the edges "
+                    "of sentences; remove it, or use --skip-symbols"
                 )
             words = [word for word in words if word not in (BOS, EOS)]
         ids.append(1)
@@ -130,18 +136,22 @@ def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> 
         ids.append(2)
     if not len(numbers) > 3 and 0 not in ids:
         raise DataError("no words to estimate a language model from")
-    return Text(list(numbers), np.frombuffer(ids, np.int32))
+    return NumberedText(list(numbers), np.frombuffer(ids, np.int32))
 
 
-def count(text: Text, order: int) -> list[Counted]:
-    """The n-grams of every length, in no sentence across its edges."""
+def count(text: NumberedText, order: int) -> list[Counted]:
+    """The n-grams of every length; none crosses the edges of a sentence."""
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
-    place = np.arange(N) - np.maximum.accumulate(
-        np.where(words == 1, np.arange(N), 0)
-    )  # in its sentence, <s> at 0
+    starts = np.maximum.accumulate(np.where(words == 1, np.arange(N), 0))
+    place = np.arange(N) - starts  # in its sentence, <s> at 0
     levels = [
-        Counted(np.arange(V), np.bincount(words, minlength=V), np.zeros(V, np.int64), np.arange(V) == 1)
+        Counted(
+            keys=np.arange(V),
+            raw=np.bincount(words, minlength=V),
+            suffix=np.zeros(V, np.int64),
+            begins=np.arange(V) == 1,
+        )
     ]
     node = words  # of the n-gram that ends at each token
     for n in range(2, order + 1):
@@ -153,21 +163,21 @@ def count(text: Text, order: int) -> list[Counted]:
         suffix[which] = node[ends]
         node = np.full(N, -1, np.int64)
         node[ends] = which
-        levels.append(Counted(keys, raw, suffix, levels[-1].begins[keys // V]))
+        levels.append(Counted(keys=keys, raw=raw, suffix=suffix, begins=levels[-1].begins[keys // V]))
     return levels
 
 
 def adjust(here: Counted, above: Counted | None) -> Ints:
-    """Of the highest order how often; of others after how many different words, or how often where nothing
-    can stand before: (M,)"""
+    """Adjusted counts, (M,): of the highest order how often an n-gram occurs; of others after how many
+    different words, or how often where nothing can precede it."""
     if above is None:
         return here.raw.copy()
     return np.where(here.begins, here.raw, np.bincount(above.suffix, minlength=len(here.raw)))
 
 
 def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
-    """0, D1, D2 and D3+ from the counts of counts. DataError where there are too few to tell, unless there is
-    a fallback."""
+    """0, D1, D2 and D3+ from the counts of counts. DataError where these are too few, unless there is a
+    fallback."""
     t = [int(np.count_nonzero(counts == k)) for k in range(5)]
     if all(t[1:4]):
         y = t[1] / (t[1] + 2 * t[2])
@@ -176,11 +186,8 @@ def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
             return np.array([0.0, *found])
         problem = f"discounts of {n}-grams are out of range ({', '.join(f'{d:.3g}' for d in found)})"
     else:
-        problem = (
-            f"no {n}-gram occurs "
-            f"{('once', 'twice', 'three times')[[bool(k) for k in t[1:4]].index(False)]}, which discounts "
-            "need"
-        )
+        missing = ("once", "twice", "three times")[[bool(k) for k in t[1:4]].index(False)]
+        problem = f"no {n}-gram occurs {missing}, which discounts need"
     if not fallback:
         raise DataError(
             f"too little text: {problem}; --discount-fallback takes {', '.join(map(str, FALLBACK))} instead"
@@ -199,8 +206,8 @@ def interpolate(
     V: int,
     config: KneserNeyConfig,
 ) -> tuple[Floats, Floats, Floats]:
-    """p of each n-gram, (M,), the weight of the lower order after each of its contexts, and p of all, the
-    pruned ones too.
+    """p of each n-gram, (M,), the weight of the lower order after each context, and p of all n-grams, pruned
+    ones included.
 
     p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is what the discounts and the pruned n-grams
     leave.
@@ -222,8 +229,8 @@ def interpolate(
     return probs, gamma, probs
 
 
-def finish(words: list[str], levels: list[Level], gammas: list[Floats], rows: list[Ints]) -> NgramModel:
-    """Back-off weights to the contexts they belong to; of each level only the given rows stay."""
+def finish(words: list[str], levels: list[NgramOrder], gammas: list[Floats], rows: list[Ints]) -> NgramModel:
+    """The model with each back-off weight at its context; of each order only the given rows stay."""
     V = len(words)
     for level, gamma in zip(levels, gammas[1:], strict=False):
         weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
@@ -237,5 +244,5 @@ def finish(words: list[str], levels: list[Level], gammas: list[Floats], rows: li
             keys = renumbered[keys // V] * V + keys % V
         renumbered = np.full(len(level.keys), -1, np.int64)
         renumbered[kept] = np.arange(len(kept))
-        model.levels.append(Level(keys, level.log10[kept], level.backoff[kept]))
+        model.levels.append(NgramOrder(keys=keys, log10=level.log10[kept], backoff=level.backoff[kept]))
     return trimmed(model)

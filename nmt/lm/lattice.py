@@ -26,7 +26,7 @@ Ids = NDArray[np.int64]
 
 @dataclass
 class Arcs:
-    """Arcs in order of the step at which they end, then of their rows, the shortest first."""
+    """Arcs ordered by the step at which they end, then by row, then by length."""
 
     rows: Ids  # (A,)
     ends: Ids  # (A,) steps 1 .. T
@@ -35,11 +35,11 @@ class Arcs:
 
 
 class Tokens:
-    """What the model predicts: the V symbols of a vocabulary, specials among them, then the dictionary's
-    longer tokens.
+    """What the model predicts: the V symbols of a vocabulary, specials included, then the longer tokens of
+    the dictionary.
 
-    Texts are read through a trie: the string that ends at a symbol is the one that ended before it, and this
-    symbol.
+    Texts are read through a trie: a string that ends at a symbol is one that ended before it, extended by
+    the symbol.
     """
 
     def __init__(self, symbols: Sequence[str], dictionary: Dictionary) -> None:
@@ -56,9 +56,8 @@ class Tokens:
             "".join(token) for token in longer
         ]
         self.size, self.longest = len(self.spelling), max(map(len, self.spelling))
-        codes: dict[
-            int, int
-        ] = {}  # code of a prefix * size + symbol -> code of the longer prefix; the empty one is 0
+        # code of a prefix * size + symbol -> code of the longer prefix; the empty one is 0
+        codes: dict[int, int] = {}
         token_of = [-1]
         for token, spelling in enumerate(self.spelling):
             code = 0
@@ -72,12 +71,10 @@ class Tokens:
         self.token_of = np.array(token_of, np.int64)
 
     def arcs(self, symbols: Ids, steps: int) -> Arcs:
-        """Every token that ends at one of the last `steps` symbols: (B, N) -> Arcs. A symbol -1 is in no
-        token."""
+        """Every token that ends at one of the last `steps` symbols: (B, N) -> Arcs. No token has the symbol
+        -1."""
         before, parts = symbols.shape[1] - steps, []
-        code = np.zeros_like(
-            symbols
-        )  # of the string of the length in hand that ends here, -1: no prefix of a token
+        code = np.zeros_like(symbols)  # of the string of this length that ends here; -1: not a prefix
         for length in range(1, self.longest + 1):
             if length > 1:
                 code = np.concatenate([np.full((len(symbols), 1), -1), code[:, :-1]], 1)
@@ -87,9 +84,10 @@ class Tokens:
             parts.append(np.stack([rows, columns + 1, np.full(len(rows), length), token[rows, columns]]))
         rows, ends, lengths, tokens = np.concatenate(parts, 1)
         order = np.lexsort([lengths, rows, ends])
-        return Arcs(rows[order], ends[order], lengths[order], tokens[order])
+        return Arcs(rows=rows[order], ends=ends[order], lengths=lengths[order], tokens=tokens[order])
 
     def find(self, keys: Ids) -> Ids:
+        """The codes of keys, -1 for those that are not there."""
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[place] == keys, self.codes[place], -1)
 

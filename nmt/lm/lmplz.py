@@ -1,4 +1,4 @@
-"""KenLM's own estimator, where it is installed: it works on disk, so text may be larger than memory."""
+"""KenLM's own estimator, where it is installed. It works on disk, so text may be larger than memory."""
 
 import shutil
 import subprocess
@@ -11,12 +11,12 @@ from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
 
 
 def find() -> str | None:
-    """The program on the PATH."""
+    """The program on the PATH, None where there is none."""
     return shutil.which("lmplz")
 
 
 def arguments(program: str, config: KneserNeyConfig, memory: float, folder: str) -> list[str]:
-    """The command line that asks for the same model: memory in bytes, `folder` for temporary files."""
+    """The command line for the same model. `memory`: bytes; `folder`: for temporary files."""
     found = [
         program,
         "--order",
@@ -38,8 +38,8 @@ def arguments(program: str, config: KneserNeyConfig, memory: float, folder: str)
 
 
 def estimate(text: str, output: str, config: KneserNeyConfig, memory: float) -> None:
-    """Write the ARPA file. ConfigError where lmplz is not installed, UserError with its own last line where
-    it fails."""
+    """Write the ARPA file. ConfigError where lmplz is not installed, UserError with its last line where it
+    fails."""
     program = find()
     if not program:
         raise ConfigError(
