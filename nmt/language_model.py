@@ -125,7 +125,7 @@ class NeuralLineScorer:
         for chunk in ChunkStream(running(sentences(texts)), 1, STEPS).batches(0):
             scores, self.carried = model.score_running(chunk.to(model.device), self.carried)
             parts.append(scores.double().cpu())
-        return [part.tolist() for part in torch.cat(parts).split([len(text) + 1 for text in texts])]
+        return [part.tolist() for part in torch.split(torch.cat(parts), [len(text) + 1 for text in texts])]
 
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else

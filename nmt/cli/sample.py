@@ -58,6 +58,7 @@ def parser() -> options.Parser:
     found.add_argument("--seed", type=arguments.integer(0), default=1, help="of the draws")
     options.add_output(found)
     options.add_quiet(found)
+    found.renamed = {"--longest": "--max-length"}
     return found
 
 

@@ -1,9 +1,9 @@
 """The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk 2007;
 section 4.4.1).
 
-E size of a word's vector, n order, U distinct contexts, N words, V vocabulary. With one tanh layer it is
-Bengio's model (section 2.2.1). Words before the beginning of a sentence are <s>, which here has a vector of
-its own.
+E size of a word vector, n order, U distinct contexts, G n-grams, N words, H units of the first layer, K
+features, V vocabulary. With one tanh layer it is Bengio's model (section 2.2.1). Words before the beginning
+of a sentence are <s>, which has a vector of its own here.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ class CSLM(FeatureLM):
             initialize(self, config.init, config.init_scale)
 
     def features(self, contexts: Tensor) -> Tensor:
-        """Contexts (N, n - 1), the word before last -> what the softmax reads (N, K)"""
+        """Contexts (N, n - 1), the last word last -> what the output layer reads (N, K)"""
         return self.above(
             self.first(F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training))
         )
@@ -87,7 +87,7 @@ class CSLM(FeatureLM):
         return hidden
 
     def contexts(self, text: Packed) -> Tensor:
-        """The words before each word of some sentences, <s> before their beginning: (N, n - 1)"""
+        """The n - 1 words before each word of some sentences, <s> before their beginning: (N, n - 1)"""
         steps = text.steps
         starts = torch.tensor([0, *text.sizes[:-1]], device=steps.device).cumsum(0)
         columns = []
@@ -105,11 +105,11 @@ class CSLM(FeatureLM):
         """The context before the first word, a row for each source; sources are not read: (R, n - 1)"""
         return torch.full((len(sources), self.order - 1), BOS, device=self.device)
 
-    def step(self, state: Tensor, words: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word: words (R,), None before the first -> (R, V), natural logarithm, and the
-        context with them"""
-        if words is not None:
-            state = torch.cat([state[:, 1:], words[:, None]], 1)
+    def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
+        """log p of every next word after words (R,), None before the first: (R, V), natural logarithm; and
+        the context with them"""
+        if token_ids is not None:
+            state = torch.cat([state[:, 1:], token_ids[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> "CSLMScores":
@@ -196,8 +196,7 @@ class CSLMScores:
 
 
 def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
-    """Every word of some sentences and their end symbols, (N,), with the order - 1 words before it, (N, order
-    - 1)"""
+    """The n-grams of some sentences, end symbols included: contexts (N, n - 1), words (N,)"""
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
     padded = np.full(int(lengths.sum()) + (order - 1) * len(texts), BOS, np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + order - 1)[:-1]]).astype(np.int64)
@@ -211,8 +210,8 @@ def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
 
 
 def distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """Distinct rows of (N, k) and which of them each row is: (U, k), (N,). Column by column, ten times as
-    fast as np.unique(axis=0)."""
+    """Distinct rows of (N, k) and the index of each row in them: (U, k), (N,). Column by column, which is ten
+    times as fast as np.unique(axis=0)."""
     index = np.zeros(len(rows), np.int64)
     for column in rows.T:
         index = np.unique(index * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
@@ -223,17 +222,17 @@ def distinct(rows: Ints) -> tuple[Ints, Ints]:
 
 @torch.no_grad()
 def first_layer_table(model: CSLM) -> Tensor | None:
-    """What each word adds to the first layer at each place, (places * V, H); None where that is too large."""
+    """What each word adds to the first layer at each place: (places * V, H); None where that is too large."""
     vectors = model.embedding.weight
     places = model.order - 1
     if places * len(vectors) * model.first.out_features > TABLES:
         return None
-    return torch.cat([vectors @ part.t() for part in model.first.weight.split(vectors.shape[1], 1)])
+    return torch.cat([vectors @ part.t() for part in torch.split(model.first.weight, vectors.shape[1], 1)])
 
 
 class FirstLayer:
-    """The first layer's sums of given contexts: Σ_k W_k e(w_k) + b, from tables of W_k e(w) where words are
-    fewer than contexts."""
+    """The sums of the first layer for given contexts, Σ_k W_k e(w_k) + b, from tables of W_k e(w) where there
+    are fewer words than contexts."""
 
     def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
         self.model = model
@@ -249,13 +248,14 @@ class FirstLayer:
         self.table = None
         if len(words) < len(contexts) and places * len(words) * model.first.out_features <= TABLES:
             vectors = model.embedding(torch.from_numpy(words).to(model.device))  # (W, E)
-            parts = model.first.weight.split(vectors.shape[1], 1)
+            parts = torch.split(model.first.weight, vectors.shape[1], 1)
             self.table = torch.cat([vectors @ part.t() for part in parts])  # (places * W, H)
             self.contexts = torch.from_numpy(
                 inverse.reshape(contexts.shape) + np.arange(places) * len(words)
             ).to(model.device)
 
     def rows(self, start: int, stop: int) -> Tensor:
+        """The sums for some of the contexts: (stop - start, H)"""
         contexts = self.contexts[start:stop]
         if self.table is None:
             return F.linear(

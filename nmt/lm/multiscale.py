@@ -1,14 +1,14 @@
 """The multi-scale LSTM (chapter 8): states at every symbol, transitions over tokens of several symbols,
 likelihood by dynamic programming.
 
-Every token that ends at position t is an arc from the position where it begins; they all lead to the one
-state at t:
+Every token that ends at position t is an arc from the position where it begins; all arcs lead to one state
+at t:
 
     f, i, o, g of each arc = W h + U x + b        h of the arc's beginning, x its token's vector
     c_t = mean over arcs (σ(f) c + σ(i) tanh(g))        h_t = σ(mean o) tanh(c_t)
 
 With a dictionary of single symbols this is the LSTM of recurrent.py. A line is read after an end symbol, and
-ends with one.
+ends with one. B tracks, T steps, L length of the longest token, H hidden units, A arcs, D tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ from nmt.lm.lattice import Tokens, marginal
 from nmt.lm.protocols import Carried
 from nmt.settings import choice, number, setting
 
-NEVER = -1e30  # log α of a position that no path reaches
+NEVER = -1e30  # log α of an unreachable position
 
 
 @dataclass
@@ -68,7 +68,7 @@ class UnrollContext(Context, Protocol):
 
 
 class _UnrollFunction(torch.autograd.Function):
-    """The recurrence over steps; rows of `recurrent` times a state are made once a state, not once an arc."""
+    """The recurrence over steps; `recurrent` times a state is computed once per state, not once per arc."""
 
     @staticmethod
     def forward(
@@ -86,8 +86,8 @@ class _UnrollFunction(torch.autograd.Function):
         """table (D', 4H) is U x + b of the tokens in use; hidden, cells (L * B, H) of the positions before.
 
         words, sources, rows, weights (A,) of each arc: its row of the table, its beginning as position * B +
-        track, its track and 1 / arcs of its state; cuts: the arcs of step t are cuts[t] : cuts[t + 1]. ->
-        hidden (T * B, H), cells (T * B, H) without gradient
+        track, its track, and 1 / number of arcs that lead to its state; the arcs of step t are
+        cuts[t] : cuts[t + 1]. -> hidden (T * B, H), cells (T * B, H) without gradient
         """
         steps, H = len(cuts) - 1, hidden.shape[1]
         before, B = len(hidden), int(rows.max()) + 1
@@ -174,9 +174,8 @@ class MultiscaleLM(LMBase):
         self.tokens, self.hidden, self.dropout = tokens, config.hidden, config.dropout
         self.carry = config.carry
         self.embedding = nn.Embedding(tokens.size, config.embedding)
-        self.inputs = nn.Parameter(
-            torch.empty(4 * config.hidden, config.embedding)
-        )  # U; gates in the order f, i, o, g
+        # U; gates in the order f, i, o, g
+        self.inputs = nn.Parameter(torch.empty(4 * config.hidden, config.embedding))
         self.recurrent = nn.Parameter(torch.empty(4 * config.hidden, config.hidden))  # W
         self.bias = nn.Parameter(torch.zeros(4 * config.hidden))
         self.output = output_layer(config, config.hidden, tokens.size)
@@ -184,7 +183,8 @@ class MultiscaleLM(LMBase):
             initialize(self, config.init, config.init_scale)
 
     def after_initialize(self) -> None:
-        self.bias[: self.hidden] = 1  # the forget gate
+        """Bias of 1 for the forget gate."""
+        self.bias[: self.hidden] = 1
 
     @classmethod
     def build(
@@ -203,7 +203,7 @@ class MultiscaleLM(LMBase):
         return self.carry
 
     def begin(self, rows: int) -> Window:
-        """The state after an end symbol that nothing came before."""
+        """The state after an end symbol at the beginning of a text."""
         L, H = self.tokens.longest, self.hidden
         zeros = self.embedding.weight.new_zeros(L, rows, H)
         table = F.linear(self.embedding.weight[EOS : EOS + 1], self.inputs, self.bias)
@@ -224,9 +224,7 @@ class MultiscaleLM(LMBase):
         arcs = tokens.arcs(text.numpy(), T)
         used, words = np.unique(arcs.tokens, return_inverse=True)
         table = F.linear(self.drop(self.embedding(torch.from_numpy(used))), self.inputs, self.bias)
-        begin = (
-            arcs.ends - arcs.lengths + L - 1
-        )  # position as a row of the states, those before the chunk among them
+        begin = arcs.ends - arcs.lengths + L - 1  # rows of the states, those before the chunk included
         per_state = np.bincount((arcs.ends - 1) * B + arcs.rows, minlength=T * B)
         weights = torch.from_numpy(1 / per_state[(arcs.ends - 1) * B + arcs.rows]).to(table.dtype)
         cuts = np.searchsorted(arcs.ends, np.arange(1, T + 2)).tolist()
@@ -263,6 +261,7 @@ class MultiscaleLM(LMBase):
         return alpha, after
 
     def drop(self, values: Tensor) -> Tensor:
+        """Dropout."""
         return F.dropout(values, self.dropout, self.training)
 
     def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
@@ -299,9 +298,8 @@ class MultiscaleLM(LMBase):
     def lines(self, texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """log p of lines, (B,), and log α of all their positions, (T, B); a line ends with the end symbol"""
         lengths = torch.tensor([len(text) for text in texts])
-        symbols = torch.full(
-            (len(texts), int(lengths.max())), EOS
-        )  # end symbols behind the end are read and not counted
+        # End symbols after the end are read but not counted.
+        symbols = torch.full((len(texts), int(lengths.max())), EOS)
         for row, text in enumerate(texts):
             symbols[row, : len(text)] = text
         alpha, _ = self.read(symbols, self.begin(len(texts)))

@@ -1,7 +1,9 @@
 """A recurrent language model: p(w | all words before) by LSTM or gated layers (section 2.2.2).
 
-The first word is read off the state after an end symbol: sentences start from zeros and </s>, running text
-from where it stands.
+The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
+text from the state of the text before.
+
+B sentences or tracks, N words, R rows (hypotheses), H hidden units, S size of a state, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
 from nmt.settings import choice, number, setting
 
-CELLS = {"lstm": LSTM, "gru": GRU}
+CELLS: dict[str, type[GRU] | type[LSTM]] = {"lstm": LSTM, "gru": GRU}
 
 
 @dataclass
@@ -64,7 +66,7 @@ class RecurrentConfig(LMConfig):
 
 
 class RecurrentLM(FeatureLM):
-    """A state is the states of all layers side by side, (R, S)."""
+    """The network. A state holds the states of all layers side by side, (R, S)."""
 
     Config: ClassVar[type[LMConfig]] = RecurrentConfig
 
@@ -88,28 +90,31 @@ class RecurrentLM(FeatureLM):
 
     @property
     def state_sizes(self) -> list[int]:
+        """Of each layer; they sum to S."""
         return [int(cell.state_size) for cell in self.cells]  # type: ignore[arg-type]
 
     def zeros(self, rows: int) -> Tensor:
+        """States before any word: (R, S)"""
         return self.embedding.weight.new_zeros(rows, sum(self.state_sizes))
 
-    def unroll(self, words: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+    def unroll(self, token_ids: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
         """Words read (N,), rows at each step, state (B, S) -> features (N, H), state after the last step (R,
         S) without gradient"""
-        hidden, after = self.drop(self.embedding(words)), []
-        for cell, state in zip(self.cells, start.split(self.state_sizes, 1), strict=True):
+        hidden, after = self.drop(self.embedding(token_ids)), []
+        for cell, state in zip(self.cells, torch.split(start, self.state_sizes, 1), strict=True):
             hidden, last = cell.unroll_state(hidden, sizes, state)  # type: ignore[operator]
             hidden = self.drop(hidden)
             after.append(last.detach())
         return hidden, torch.cat(after, 1)
 
     def drop(self, values: Tensor) -> Tensor:
+        """Dropout."""
         return F.dropout(values, self.dropout, self.training)
 
     def read(self, batch: Batch) -> Tensor:
         """Features of the words of some sentences, (N, H)"""
-        words = torch.where(batch.previous == BOS, EOS, batch.previous)
-        return self.unroll(words, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
+        token_ids = torch.where(batch.previous == BOS, EOS, batch.previous)
+        return self.unroll(token_ids, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
 
     def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """Σ -log p of the units, and for running text the state to continue from; its gradient ends with the
@@ -144,19 +149,20 @@ class RecurrentLM(FeatureLM):
         """The state before a sentence, a row for each source; sources are not read: (R, S)"""
         return self.zeros(len(sources))
 
-    def advance(self, state: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    def advance(self, state: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
         """One word for each row: (R, S), (R,) -> features (R, H), state (R, S)"""
-        hidden, after = self.embedding(words), []
-        for cell, part in zip(self.cells, state.split(self.state_sizes, 1), strict=True):
+        hidden, after = self.embedding(token_ids), []
+        for cell, part in zip(self.cells, torch.split(state, self.state_sizes, 1), strict=True):
             after.append(cell.step(hidden, part))  # type: ignore[operator]
             hidden = cell.output(after[-1])  # type: ignore[operator]
         return hidden, torch.cat(after, 1)
 
-    def step(self, state: Tensor, words: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word: words (R,), None before the first -> (R, V), natural logarithm, and the
-        state with them"""
-        words = torch.full((len(state),), EOS, device=self.device) if words is None else words
-        features, state = self.advance(state, words)
+    def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
+        """log p of every next word after words (R,), None before the first: (R, V), natural logarithm; and
+        the state after them"""
+        if token_ids is None:
+            token_ids = torch.full((len(state),), EOS, device=self.device)
+        features, state = self.advance(state, token_ids)
         return self.output.log_probs(features), state
 
 

@@ -2,17 +2,14 @@
 line."""
 
 import gzip
-import math
 import random
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
-from nmt.lm import arpa, count, kneser_ney
+from nmt.lm import arpa, kneser_ney
 from nmt.lm.arpa import LN10, NgramModel
 from nmt.lm.kneser_ney import KneserNeyConfig
 
@@ -179,52 +176,6 @@ def test_damaged_files(tmp_path: Path, change: tuple[str, str], message: str) ->
     with pytest.raises(DataError) as error:
         arpa.read(path)
     assert message in str(error.value) and "\n" not in str(error.value)
-
-
-def test_other_files_are_no_models(tmp_path: Path) -> None:
-    (tmp_path / "lm").write_bytes(b"hello")
-    with pytest.raises(DataError, match=r"neither with .data. nor with .mmap lm."):
-        count.load_count_model(tmp_path / "lm")
-    (tmp_path / "lm").write_bytes(gzip.compress(TEXT.encode())[:-40])
-    with pytest.raises(DataError, match="lm: "):
-        count.load_count_model(tmp_path / "lm")
-    with pytest.raises(DataError, match="no such file"):
-        count.load_count_model(tmp_path / "nothing")
-
-
-def test_a_damaged_binary_file(tmp_path: Path) -> None:
-    pytest.importorskip("kenlm")
-    (tmp_path / "lm").write_bytes(b"mmap lm http://kheafield.com/code format version 4\n\0" + bytes(400))
-    with pytest.raises(DataError, match="not a KenLM file, or of another version"):
-        count.load_count_model(tmp_path / "lm")
-
-
-def test_equal_to_kenlm(nmt_data: Path) -> None:
-    """Every word of the test set by KenLM itself, which computes in float32."""
-    kenlm = pytest.importorskip("kenlm")
-    path = nmt_data / "moses-multi30k" / "lm.fr.arpa.gz"
-    theirs, ours = count.KenLM(str(path)), arpa.read(path)
-    assert kenlm and theirs.order == ours.order == 5
-    texts = [
-        files.split_words(line)
-        for line in files.read_lines(nmt_data / "moses-multi30k" / "corpus" / "test_2016_flickr.tok.fr")
-    ]
-    for whole in (True, False):
-        for one, other in zip(ours.scores(texts, whole), theirs.scores(texts, whole), strict=True):
-            assert np.allclose(one, other, atol=1e-5)
-    assert math.isclose(ours.scores([["<unk>"]])[0][0], theirs.scores([["nirgendwo"]])[0][0], abs_tol=1e-5)
-
-
-def test_a_broken_gzip_file_is_one_error_wherever_it_breaks(tmp_path: Path) -> None:
-    """Cut, and with a byte changed, at every place of the compressed data."""
-    path, whole = tmp_path / "lm.gz", gzip.compress(TEXT.encode() * 3)
-    for place in range(2, len(whole) - 1):
-        for data in (whole[:place], whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :]):
-            path.write_bytes(data)
-            with suppress(
-                DataError
-            ):  # all else is an error of the test; a changed date in the header of the file is none
-                count.load_count_model(path)
 
 
 @pytest.mark.parametrize("promise", ["999999999999", "9" * 5000, "²", "1_0", "-1", "٣"])

@@ -15,6 +15,17 @@ from nmt.lm.dictionary import STALL, Dictionary
 Token = tuple[str, ...]
 
 
+def merged(line: list[Token], left: Token, right: Token) -> list[Token]:
+    found: list[Token] = []
+    for token in line:
+        if found and found[-1] == left and token == right:
+            # marked: a token just made is not the left half of another pair of the same merge
+            found[-1] = ("", *left, *right)
+        else:
+            found.append(token)
+    return [token[1:] if token[0] == "" else token for token in found]
+
+
 def naive(lines: list[str], size: int, removals: str) -> list[Token]:
     """Algorithm 3 as corrected, with everything counted again after each change."""
     text: list[list[Token]] = [[(symbol,) for symbol in line] for line in lines]
@@ -52,16 +63,7 @@ def naive(lines: list[str], size: int, removals: str) -> list[Token]:
             order.append(new)
             parts[new] = left, right
         alive.add(new)
-        for number, line in enumerate(text):
-            merged: list[Token] = []
-            for token in line:
-                if merged and merged[-1] == left and token == right:
-                    merged[-1] = new
-                    # a token just made is no left half of another pair of the same merge
-                    merged[-1] = ("", *new)
-                else:
-                    merged.append(token)
-            text[number] = [token[1:] if token[0] == "" else token for token in merged]
+        text = [merged(line, left, right) for line in text]
         if removals != "none":
             found = Counter(token for line in text for token in line)
             rare = {

@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -103,9 +104,9 @@ OPTIONS: list[dict[str, object]] = [
         (order, options)
         for order in (1, 2, 3)
         for options in OPTIONS
-        if order >= len(options.get("prune", ()))
+        if order >= len(cast(tuple[int, ...], options.get("prune", ())))
     ],
-    ids=str,  # type: ignore[arg-type]
+    ids=str,
 )
 def test_probabilities_sum_to_one_after_every_context(order: int, options: dict[str, object]) -> None:
     model = of(kneser_ney.estimate(some_text(), KneserNeyConfig(order, **options)))  # type: ignore[arg-type]
@@ -167,8 +168,6 @@ def test_bad_text_and_options() -> None:
 @pytest.mark.ci
 def test_equal_to_lmplz(nmt_data: Path) -> None:
     """The 5-gram model that lmplz made of the Multi30k training text: the same n-grams, the same numbers."""
-    from nmt.lm import arpa
-
     folder = nmt_data / "moses-multi30k"
     ours = of(
         kneser_ney.estimate(

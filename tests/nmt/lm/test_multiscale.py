@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.data.vocab import EOS
 from nmt.layers.batch_scores import word_scores
+from nmt.layers.output import Softmax
 from nmt.lm.dictionary import Dictionary
-from nmt.lm.lattice import Tokens, marginal
+from nmt.lm.lattice import Tokens
 from nmt.lm.multiscale import MultiscaleConfig, MultiscaleLM
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.training.validation import running_cost
@@ -28,12 +30,19 @@ def tokens_of(longer: list[tuple[str, ...]] = LONGER) -> Tokens:
     return Tokens(WORDS, Dictionary([*symbols, *longer], [1] * (len(symbols) + len(longer))))
 
 
+def softmax_of(model: MultiscaleLM | RecurrentLM) -> tuple[torch.Tensor, torch.Tensor]:
+    """Its matrix and bias."""
+    bias = cast(Softmax, model.output).words_bias
+    assert bias is not None
+    return cast(Softmax, model.output).words, bias
+
+
 def model_of(longer: list[tuple[str, ...]] = LONGER, seed: int = 0, **more: object) -> MultiscaleLM:
     torch.manual_seed(seed)
     config = MultiscaleConfig(embedding=5, hidden=6, init_scale=1.0, **more)  # type: ignore[arg-type]
     model = MultiscaleLM(config, tokens_of(longer)).double().eval()
     with torch.no_grad():
-        for bias in (model.bias, model.output.words_bias):
+        for bias in (model.bias, softmax_of(model)[1]):
             bias += 0.5 * torch.randn_like(bias)
     return model
 
@@ -62,9 +71,8 @@ def naive(model: MultiscaleLM, text: list[int]) -> float:
             begin = end - len(spelling)
             if begin >= 0 and line[begin:end] == spelling:
                 h, c = states[begin]
-                f, i, o, g = (
-                    model.recurrent @ h + model.inputs @ model.embedding.weight[token] + model.bias
-                ).split(H)
+                gates = model.recurrent @ h + model.inputs @ model.embedding.weight[token] + model.bias
+                f, i, o, g = torch.split(gates, H)
                 cells.append(torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g))
                 opened.append(o)
         c = torch.stack(cells).mean(0)
@@ -107,25 +115,24 @@ def test_with_single_symbols_it_is_the_lstm() -> None:
         cell = lstm.cells[0]
         for name in ("inputs", "recurrent", "bias"):
             getattr(cell, name).copy_(getattr(model, name)[order])
-        lstm.output.words.copy_(model.output.words)
-        assert lstm.output.words_bias is not None and model.output.words_bias is not None
-        lstm.output.words_bias.copy_(model.output.words_bias)
-    ours, theirs = (word_scores(each, [((), text) for text in TEXTS]) for each in (model, lstm))
-    assert [score for line in ours for score in line] == pytest.approx(
-        [score for line in theirs for score in line], abs=1e-10
+        for theirs, ours in zip(softmax_of(lstm), softmax_of(model), strict=True):
+            theirs.copy_(ours)
+    found, expected = (
+        [score for line in each.score_texts(TEXTS) for score in line] for each in (model, lstm)
     )
+    assert found == pytest.approx(expected, abs=1e-10)
     losses = [each.loss(make_batch([()] * len(TEXTS), TEXTS)) for each in (model, lstm)]
     for loss in losses:
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
     assert model.recurrent.grad is not None and cell.recurrent.grad is not None
-    assert torch.allclose(model.recurrent.grad[order], cell.recurrent.grad, atol=1e-9)  # type: ignore[arg-type, index]
+    assert torch.allclose(model.recurrent.grad[order], cell.recurrent.grad, atol=1e-9)  # type: ignore[arg-type]
 
 
 def test_probabilities_of_all_short_lines_stay_below_one_and_approach_it() -> None:
     """Lines of a, b, c and what has no spelling, <s> and <unk>; longer lines add less and less."""
     model, sums = model_of(seed=1), []
     with torch.no_grad():
-        model.output.words_bias[EOS] = 4.0  # type: ignore[index]  # so that lines are short
+        softmax_of(model)[1][EOS] = 4.0  # so that lines are short
     for length in range(6):
         lines = [
             list(text) for n in range(length + 1) for text in itertools.product((0, 2, 3, 4, 5), repeat=n)
@@ -171,52 +178,6 @@ def test_text_in_chunks_is_the_text_at_once() -> None:
     assert running_cost(model, sentences(TEXTS), tracks=1) * len(text) == pytest.approx(costs[-1], abs=1e-9)
     joined = [id for line in TEXTS for id in [*line, EOS]][:-1]
     assert -costs[-1] == pytest.approx(sum(word_scores(model, [((), joined)])[0]), abs=1e-9)
-
-
-def test_arcs_are_the_tokens_that_end_at_each_symbol() -> None:
-    tokens, rng = tokens_of(), np.random.default_rng(1)
-    symbols = rng.integers(-1, 6, (4, 40))
-    arcs = tokens.arcs(symbols, 33)
-    found = set(
-        zip(arcs.rows.tolist(), arcs.ends.tolist(), arcs.lengths.tolist(), arcs.tokens.tolist(), strict=True)
-    )
-    expected = {
-        (row, end + 1, len(spelling), token)
-        for row in range(4)
-        for end in range(33)
-        for token, spelling in enumerate(tokens.spelling)
-        if symbols[row, end + 8 - len(spelling) : end + 8].tolist() == spelling
-    }
-    assert found == expected and len(arcs.rows) == len(found)
-    assert (np.diff(arcs.ends * 100 + arcs.rows) >= 0).all()
-
-
-def test_the_marginal_and_its_gradient() -> None:
-    torch.manual_seed(2)
-    scores = torch.randn(5, 2, 3, dtype=torch.float64)
-    scores[torch.rand(5, 2, 3) < 0.3] = -torch.inf
-    scores[:, :, 0] = torch.randn(5, 2, dtype=torch.float64)
-    before = torch.tensor([[-1e30, -1e30], [-1e30, -2.0], [0.0, 0.0]], dtype=torch.float64)
-
-    def plain(values: Tensor) -> Tensor:
-        alpha = list(before)
-        for t in range(5):
-            alpha.append(
-                torch.logsumexp(
-                    torch.stack([values[t, :, length] + alpha[-1 - length] for length in range(3)]), 0
-                )
-            )
-        return torch.stack(alpha[3:])
-
-    assert torch.allclose(marginal(scores, before), plain(scores))
-    weights = torch.randn(5, 2, dtype=torch.float64)
-    finite = scores.isfinite()
-    grads = []
-    for function in (lambda values: marginal(values, before), plain):
-        values = scores.clone().requires_grad_()
-        (grad,) = torch.autograd.grad((function(values) * weights).sum(), values)
-        grads.append(grad[finite])
-    assert torch.allclose(grads[0], grads[1], atol=1e-10)
 
 
 def test_samples_are_tokens_and_make_text() -> None:

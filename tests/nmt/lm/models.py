@@ -1,0 +1,63 @@
+"""Small language models for tests."""
+
+import torch
+from torch import Tensor
+
+from nmt.data.batches import Batch
+from nmt.data.vocab import UNK
+from nmt.lm.config import LMConfig
+from nmt.lm.cslm import CSLM
+from nmt.lm.recurrent import RecurrentLM
+from nmt.lm.registry import language_model_class
+
+V = 8
+TEXTS = [[3, 4, 5], [3, 4, 6, 7], [], [UNK], [3, 4, 5], [7, 7, 7, 7, 7, 7, 7, 7, 3]]
+KINDS = {
+    "cslm": {"type": "cslm", "order": 4, "layers": [6, 5]},
+    "tanh": {"type": "cslm", "order": 3, "layers": [6], "activation": "tanh"},
+    "lstm": {"type": "recurrent", "hidden": 6, "depth": 2},
+    "gru": {"type": "recurrent", "cell": "gru", "hidden": 6, "tied": True, "embedding": 6},
+    "normalized": {"type": "recurrent", "hidden": 6, "layer_norm": True},
+}
+
+
+StepLM = CSLM | RecurrentLM
+
+
+def config_of(type: str, **options: object) -> LMConfig:
+    return language_model_class(type).Config(**{"type": type, **options})  # type: ignore[arg-type]
+
+
+def model_of(kind: str, seed: int = 0, **more: object) -> StepLM:
+    torch.manual_seed(seed)
+    options = {"embedding": 5, "init_scale": 1.0, **KINDS[kind], **more}
+    config = config_of(**options)  # type: ignore[arg-type]
+    model = language_model_class(config.type).build(config, [str(word) for word in range(V)])
+    assert isinstance(model, CSLM | RecurrentLM)
+    return with_biases(model.double().eval())
+
+
+def with_biases(model: StepLM) -> StepLM:
+    """Biases and gains that are not the zeros and ones of a fresh model."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.5)
+    return model
+
+
+def check_gradients(model: StepLM, batch: Batch) -> None:
+    class Cost(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self) -> Tensor:
+            return self.model.loss(batch)
+
+    cost = Cost()
+    names = [name for name, _ in cost.named_parameters()]
+    assert torch.autograd.gradcheck(
+        lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()),
+        list(cost.parameters()),
+    )
