@@ -43,24 +43,6 @@ class TrainConfig:
 
 
 @dataclass
-class SelectionConfig:
-    """Data selection with n-gram models of the domain and of general text."""
-
-    order: int = number(4, least=1, most=10, help="of the n-gram models")
-    min_count: int = number(
-        2,
-        least=1,
-        help="rarer words of the domain are unknown to both models, so that neither has an advantage",
-    )
-    steps: int = number(6, least=1, help="sizes tried by --dev: all, a half, a quarter ...")
-    seed: int = number(
-        1,
-        least=0,
-        help="of the sample of general text, as many words as the domain has, for the general model",
-    )
-
-
-@dataclass
 class ProposeConfig:
     """Which source phrases get proposals of an encoder-decoder, and how many."""
 

@@ -20,7 +20,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.lm import kneser_ney
 from nmt.lm.arpa import UNK, NgramModel
 from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
-from smt_bridge.config import SelectionConfig
+from nmt.lm.selection_config import SelectionConfig
 
 BLOCK = 20000  # lines scored together
 Floats = NDArray[np.float64]

@@ -201,14 +201,15 @@ def add_precision(parser: "Container") -> None:
 def products(precision: str, models: "Sequence[Weights]", device: str) -> ExitStack:
     """A context in which the matrix products of models are computed in a precision. ConfigError where the
     processor lacks it."""
-    from nmt import fastmath
+    from nmt.compute.mixed import check_precision
+    from nmt.compute.reduced import Reduced
 
     stack = ExitStack()
     if precision != "fp32":
         if precision == "bf16":
-            fastmath.check_precision(precision, device)
+            check_precision(precision, device)
         for model in models:
-            stack.enter_context(fastmath.Reduced(precision, model))
+            stack.enter_context(Reduced(precision, model))
     return stack
 
 

@@ -9,8 +9,8 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.errors import ConfigError
+from nmt.lm.selection_config import SelectionConfig
 from smt_bridge.cli.progress import Progress
-from smt_bridge.config import SelectionConfig
 
 if TYPE_CHECKING:
     from smt_bridge.selection import Trial

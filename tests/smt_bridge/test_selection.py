@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nmt import files
+from nmt.lm.selection_config import SelectionConfig
 from smt_bridge import selection
-from smt_bridge.config import SelectionConfig
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 CONFIG = SelectionConfig(order=3, min_count=2, seed=1, steps=4)
