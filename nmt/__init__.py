@@ -7,8 +7,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.language_model import load_language_model
-    from nmt.run import Run
+    from nmt.runs.language_model import load_language_model
+    from nmt.runs.run import Run
     from nmt.training.train import train, train_language_model
 
 __version__ = "0.5.0"
@@ -17,8 +17,8 @@ __all__ = ["Run", "__version__", "load_language_model", "train", "train_language
 
 # The module of each public name.
 HOMES = {
-    "Run": "nmt.run",
-    "load_language_model": "nmt.language_model",
+    "Run": "nmt.runs.run",
+    "load_language_model": "nmt.runs.language_model",
     "train": "nmt.training.train",
     "train_language_model": "nmt.training.train",
 }

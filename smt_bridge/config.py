@@ -6,8 +6,8 @@ Those of the decoder are in decoder/config.py, those of tuning in tuning/config.
 from dataclasses import dataclass, field
 
 from nmt.settings import choice, name_in, number
-from smt_bridge.alignment import ALIGNERS
-from smt_bridge.symmetrize import HEURISTICS
+from smt_bridge.extraction.alignment import ALIGNERS
+from smt_bridge.extraction.symmetrize import HEURISTICS
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE = 250  # MB that Python, numpy and numba take themselves

@@ -9,8 +9,8 @@ import pytest
 
 # Modules of the public API; each has at least one example. The fixture `examples` says what they work on.
 MODULES = [
-    "nmt.language_model",
-    "nmt.run",
+    "nmt.runs.language_model",
+    "nmt.runs.run",
     "nmt.training.train",
 ]
 

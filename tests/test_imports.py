@@ -9,38 +9,36 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     "smt_bridge.cli",
-    "smt_bridge.rescore",
     "smt_bridge.nbest",
-    "smt_bridge.tables smt_bridge.propose smt_bridge.system_training",
-    "smt_bridge.report smt_bridge.check_system smt_bridge.tuning",
-    "smt_bridge.features smt_bridge.job",
+    "smt_bridge.train_system smt_bridge.moses.programs",
+    "smt_bridge.moses.check",
+    "smt_bridge.tables smt_bridge.tuning",
+    "smt_bridge.features",
     "smt_bridge.jobs",
+    "smt_bridge.config",
     "smt_bridge.extraction",
     "smt_bridge.decoder",
+    "smt_bridge.moses",
     "smt_bridge",
     "nmt.cli",
     "nmt.analysis",
-    "nmt.training.train",
-    "nmt.training.build nmt.training.new_run",
-    "nmt.config",
-    "nmt.training.schema",
-    "nmt.run nmt.training nmt.language_model",
+    "nmt.training",
+    "nmt.runs",
     "nmt.search nmt.scoring",
-    "nmt.checkpoint",
-    "nmt.runs.sections nmt.runs.lengths nmt.runs.translation",
     "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",
-    "nmt.nbest nmt.phrase_table",
+    "nmt.formats",
     "nmt.text",
+    "nmt.ngram",
+    "nmt.compute",
     "nmt",
-    "nmt.runs",
 ]
 DEPTH = {name: depth for depth, row in enumerate(LAYERS) for name in row.split()}
 
 
 def home(module: str) -> str:
-    """'nmt.data.vocab' lives in 'nmt.data'"""
+    """'nmt.text.vocab' lives in 'nmt.text'"""
     return max((name for name in DEPTH if f"{module}.".startswith(f"{name}.")), key=len)
 
 
@@ -73,7 +71,7 @@ def test_imports_point_down() -> None:
 
 def test_import_nmt_loads_no_torch() -> None:
     code = (
-        "import sys, nmt, nmt.files, nmt.nbest, nmt.data.vocab, nmt.data.corpus; sys.exit('torch' in "
+        "import sys, nmt, nmt.files, nmt.formats.nbest, nmt.text.vocab, nmt.data.corpus; sys.exit('torch' in "
         "sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

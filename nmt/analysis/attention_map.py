@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.analysis.table import Table
-from nmt.data.vocab import EOS, SPECIALS
 from nmt.errors import ConfigError, DataError
-from nmt.run import Run
+from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
+from nmt.text.vocab import EOS, SPECIALS
 
 END = SPECIALS[EOS]
 

@@ -4,8 +4,8 @@ import heapq
 from dataclasses import dataclass
 from itertools import groupby
 
-from nmt import phrase_table
-from nmt.phrase_table import PhrasePair
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
 from nmt.settings import number
 
 

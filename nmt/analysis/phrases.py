@@ -8,11 +8,11 @@ targets.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from nmt import phrase_table
 from nmt.analysis.phrase_choice import PhrasesConfig, choose
 from nmt.analysis.table import Table, fields_of
-from nmt.phrase_table import PhrasePair
-from nmt.run import Run
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
+from nmt.runs.run import Run
 from nmt.scoring import pair_scores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import distinct

@@ -16,8 +16,8 @@ from nmt.analysis.lengths import WINDOW, by_length
 from nmt.analysis.significance import SAMPLES, paired_bootstrap
 from nmt.analysis.systems import System
 from nmt.analysis.unknown import SubsetScore, score_subsets
-from nmt.data.vocab import Vocab
 from nmt.settings import number
+from nmt.text.vocab import Vocab
 
 Json = dict[str, object]
 

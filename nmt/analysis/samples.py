@@ -11,8 +11,8 @@ from nmt.analysis.lengths import lengths
 from nmt.analysis.systems import System
 from nmt.analysis.table import Table
 from nmt.analysis.unknown import unknown_words
-from nmt.data.vocab import Vocab
 from nmt.settings import number
+from nmt.text.vocab import Vocab
 
 
 @dataclass

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, nbest
+from nmt import files
 from nmt.errors import ConfigError, DataError
+from nmt.formats import nbest
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, check_tokenizer
 
 

@@ -11,7 +11,7 @@ from nmt.analysis.buckets import Curves, at_most, by_side, curves_of
 from nmt.analysis.lengths import lengths
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table, fields_of
-from nmt.data.vocab import Vocab
+from nmt.text.vocab import Vocab
 
 MIN_LENGTH, MAX_LENGTH = 10, 20  # words of both sides in the second half of Table 6.1
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files, locks, run_directory
+from nmt import files, locks
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
 from nmt.compute.threads import before_torch
 from nmt.errors import CheckpointError, ConfigError
+from nmt.runs import directory as run_directory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,7 +70,7 @@ def check_new(output: Path) -> None:
 
 def average(run: Path, given: Sequence[int] | None, last: int) -> "tuple[list[int], dict[str, Tensor]]":
     """The checkpoints to average, and the mean of their weights."""
-    from nmt import checkpoint
+    from nmt.runs import checkpoint
 
     steps = choose(run, given, last)
     return steps, checkpoint.average([run_directory.weights_path(run, step) for step in steps])
@@ -77,7 +78,7 @@ def average(run: Path, given: Sequence[int] | None, last: int) -> "tuple[list[in
 
 def write(run: Path, output: Path, step: int, mean: "dict[str, Tensor]") -> None:
     """A run with these weights alone."""
-    from nmt import checkpoint
+    from nmt.runs import checkpoint
 
     if (run / run_directory.BACK_ENDS).exists():
         files.write_text(output / run_directory.BACK_ENDS, files.read_lines(run / run_directory.BACK_ENDS))

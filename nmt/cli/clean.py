@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
-from nmt.data.clean import CleanConfig, CleanReport, clean
+from nmt.text.clean import CleanConfig, CleanReport, clean
 
 log = logging.getLogger("nmt.clean")
 

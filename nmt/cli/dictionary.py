@@ -6,11 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files, run_directory
+from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, positive
-from nmt.lm import dictionary
-from nmt.lm.dictionary import Dictionary
+from nmt.lm.multiscale import dictionary
+from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.runs import directory as run_directory
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
-from nmt.lm import arpa, kneser_ney, lmplz
-from nmt.lm.kneser_ney import KneserNeyConfig
+from nmt.ngram import arpa, kneser_ney, lmplz
+from nmt.ngram.kneser_ney import KneserNeyConfig
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from nmt.cli import streams
 from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of
 from nmt.cli.arguments import positive as positive
 from nmt.compute.threads import TOO_MANY, before_torch, bounded
-from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import UserError, one_line
-from nmt.run_directory import BACK_ENDS, exists
+from nmt.runs.directory import BACK_ENDS, exists
+from nmt.text.long_lines import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container

@@ -15,7 +15,7 @@ from nmt.cli.arguments import Input
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
-    from nmt.language_model import LineScorer, LineScores
+    from nmt.runs.language_model import LineScorer, LineScores
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-perplexity", args.quiet)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
-    from nmt.language_model import load_language_model
+    from nmt.runs.language_model import load_language_model
 
     model = load_language_model(
         args.model, args.checkpoint, args.device, normalized=args.assume_normalized, backoff=args.backoff

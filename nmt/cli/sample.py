@@ -18,8 +18,8 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-sample", args.quiet)
     log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.run))
-    from nmt import checkpoint
-    from nmt.language_model import sample_lines
+    from nmt.runs import checkpoint
+    from nmt.runs.language_model import sample_lines
 
     run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
     lines = sample_lines(

@@ -14,7 +14,7 @@ from nmt.cli.arguments import Input
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.run import Run
+    from nmt.runs.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ def score_pairs(args: Namespace) -> None:
     """log p of each pair by one or several translators."""
     files.check_parallel(args.source, args.target)  # before the first pair is scored
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.run import Run
+    from nmt.runs.run import Run
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     refuse_long(args, run)
@@ -143,7 +143,7 @@ def score_pairs(args: Namespace) -> None:
 
 def refuse_long(args: Namespace, run: "Run") -> None:
     """DataError for a line that is too long, before the first pair is scored."""
-    from nmt.run import SCORED
+    from nmt.runs.run import SCORED
 
     for path, lengths in ((args.source, run.source_lengths), (args.target, run.target_lengths)):
         limit = lengths.limit(args.max_line_words, path)
@@ -153,7 +153,7 @@ def refuse_long(args: Namespace, run: "Run") -> None:
 def score_text(args: Namespace) -> None:
     """log p of each line by a language model."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.language_model import load_language_model
+    from nmt.runs.language_model import load_language_model
 
     model = load_language_model(
         args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff

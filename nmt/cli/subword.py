@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, positive
-from nmt.data import subword
 from nmt.errors import DataError
+from nmt.text import subword
 
 log = logging.getLogger("nmt.subword")
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from nmt import files
 from nmt.cli import options
-from nmt.data import languages
-from nmt.data.tokenize import Tokenizer
+from nmt.text import languages
 from nmt.text.escapes import escape, unescape
+from nmt.text.tokenize import Tokenizer
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -76,7 +76,7 @@ def command(argv: Sequence[str] | None) -> None:
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args.quiet, times=True)
     threads.before_torch()
-    from nmt import config as configuration
+    from nmt.training import config_file as configuration
 
     config = configuration.load(args.config, overrides, args.preset)
     if args.print_config:

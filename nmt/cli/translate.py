@@ -8,21 +8,22 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from nmt import files, nbest
+from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
-from nmt.data import long_lines
-from nmt.data.lexicon import Lexicon
 from nmt.errors import ConfigError
+from nmt.formats import nbest
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.text import long_lines
 from nmt.text.escapes import escape, unescape
+from nmt.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
-    from nmt.data.long_lines import Limit
-    from nmt.run import Run
+    from nmt.runs.run import Run
     from nmt.runs.translation import BeamTranslation
     from nmt.search.beam import Candidate
+    from nmt.text.long_lines import Limit
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-translate", args.quiet)
     check(args)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.run import SEARCHED, Run
+    from nmt.runs.run import SEARCHED, Run
 
     run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
     work = Work(args, run)

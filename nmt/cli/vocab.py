@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import positive
-from nmt.data.text import SideConfig
-from nmt.data.vocab import Vocab
 from nmt.text.escapes import unescape
+from nmt.text.pipeline import SideConfig
+from nmt.text.vocab import Vocab
 
 log = logging.getLogger("nmt.vocab")
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.corpus import Corpus
-from nmt.data.vocab import BOS, EOS
+from nmt.text.vocab import BOS, EOS
 
 Ids = Sequence[int] | NDArray[np.integer]
 Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from nmt import files, manifest
 from nmt.data.corpus import Corpus, Pair
-from nmt.data.vocab import Vocab
 from nmt.errors import DataError
+from nmt.text.vocab import Vocab
 
 Number = TypeVar("Number", bound=np.integer)
 FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side

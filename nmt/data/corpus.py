@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, phrase_table, settings
-from nmt.data.text import SideConfig, TextPipeline
-from nmt.data.vocab import Vocab
+from nmt import files, settings
 from nmt.errors import ConfigError, DataError
+from nmt.formats import phrase_table
 from nmt.settings import number, setting
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import Vocab
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.data.binarized import BinarizeReport, store
 from nmt.data.corpus import Corpus, DataConfig, stat_of
-from nmt.data.vocab import EOS, Vocab
+from nmt.text.vocab import EOS, Vocab
 
 
 @dataclass

@@ -12,8 +12,8 @@ from torch import Tensor
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.prefix_tree import TrieLevel
-from nmt.data.vocab import BOS, EOS
 from nmt.layers.output import OutputLayer
+from nmt.text.vocab import BOS, EOS
 
 BATCH = 128  # pairs in a batch
 SOFTMAX_ROWS = 64  # rows of V scores at a time: 64 x 15k floats stay in a cache

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.data.vocab import SPECIALS
+from nmt.text.vocab import SPECIALS
 
 CHARACTER = 15  # width of a character's vector
 WIDTHS = (1, 2, 3, 4, 5, 6)

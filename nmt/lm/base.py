@@ -16,7 +16,7 @@ from nmt.errors import ConfigError
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.output import OUTPUTS, OutputLayer
 from nmt.lm.config import LMConfig
-from nmt.lm.dictionary import Dictionary
+from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import Carried, Floats
 from nmt.numbers import shown
 

@@ -17,13 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, Packed
-from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
 from nmt.lm.base import FeatureLM, output_layer
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.protocols import Floats, Ints
 from nmt.settings import choice, number
+from nmt.text.vocab import BOS, EOS
 
 ROWS = 512  # contexts at a time: a softmax of 128 rows is 0.85 times as fast
 NORMALIZER_ROWS = 200  # contexts at a time for log Z

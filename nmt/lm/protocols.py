@@ -18,7 +18,7 @@ from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
 from nmt.lm.config import LMConfig
-from nmt.lm.dictionary import Dictionary
+from nmt.lm.multiscale.dictionary import Dictionary
 
 Carried = Tensor | tuple[Tensor, ...] | None  # the state after running text, as checkpoints keep it
 Floats = NDArray[np.float64]

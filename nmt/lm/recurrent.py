@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
-from nmt.data.vocab import BOS, EOS
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import level_words, tensor, walk_tries
 from nmt.layers.cells import GRU, LSTM
@@ -28,6 +27,7 @@ from nmt.lm.base import FeatureLM, output_layer
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
 from nmt.settings import choice, number, setting
+from nmt.text.vocab import BOS, EOS
 
 CELLS: dict[str, type[GRU] | type[LSTM]] = {"lstm": LSTM, "gru": GRU}
 

@@ -3,7 +3,7 @@ LANGUAGE_MODELS["mine"] = Mine."""
 
 from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLM
-from nmt.lm.multiscale import MultiscaleLM
+from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.protocols import LanguageModel
 from nmt.lm.recurrent import RecurrentLM
 from nmt.numbers import shown

@@ -6,7 +6,7 @@ from typing import Any
 from nmt.errors import ConfigError
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import TranslationModel
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.numbers import shown
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands

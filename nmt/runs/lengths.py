@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from nmt import files
-from nmt.data import long_lines
-from nmt.data.long_lines import MAX_LINE_WORDS, Limit
-from nmt.data.text import TextPipeline
+from nmt.text import long_lines
+from nmt.text.long_lines import MAX_LINE_WORDS, Limit
+from nmt.text.pipeline import TextPipeline
 
 # As a multiple of the limit: a word of more characters is not segmented into subwords, which would take
 # forever, but cut into pieces.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nmt.data.subword import SEPARATOR
+from nmt.text.subword import SEPARATOR
 
 
 @dataclass

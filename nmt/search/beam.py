@@ -17,10 +17,10 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from nmt.data.vocab import BOS, EOS, UNK
 from nmt.models.protocols import Source, State, StepModel
 from nmt.search import penalties
 from nmt.search.config import BeamConfig
+from nmt.text.vocab import BOS, EOS, UNK
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 FOLD = 16  # rows of scores are folded this many times to find their best

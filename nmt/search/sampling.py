@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.vocab import BOS, EOS, UNK
 from nmt.models.protocols import Source, State, StepModel
 from nmt.search.beam import Candidate, History
 from nmt.search.config import SamplingConfig
+from nmt.text.vocab import BOS, EOS, UNK
 
 
 @torch.no_grad()

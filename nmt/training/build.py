@@ -10,21 +10,23 @@ from typing import Protocol, cast, runtime_checkable
 
 import torch
 
-from nmt import checkpoint, files, run_directory
-from nmt import config as configuration
+from nmt import files
 from nmt.compute import matmul
 from nmt.data import running
 from nmt.data.batches import BatchStream
-from nmt.data.text import TextPipeline
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
 from nmt.lm.config import LMConfig
-from nmt.lm.dictionary import Dictionary
+from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel
 from nmt.lm.registry import language_model_class
 from nmt.manifest import Stamp
 from nmt.models.config import ModelConfig
 from nmt.models.registry import AnyModel, make
+from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import Vocab
+from nmt.training import config_file as configuration
 from nmt.training import inputs, prepare
 from nmt.training.job import Stream, Trainable
 from nmt.training.run_config import RunConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt import files, manifest
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, DataError
-from nmt.run_directory import INPUTS
+from nmt.runs.directory import INPUTS
 
 KEYS = ("train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text")
 

@@ -15,10 +15,10 @@ from itertools import islice
 
 import torch
 
-from nmt import run_directory
 from nmt.compute.mixed import Mixed
 from nmt.errors import UserError
-from nmt.run_directory import DEV_LOG, TRAIN_LOG
+from nmt.runs import directory as run_directory
+from nmt.runs.directory import DEV_LOG, TRAIN_LOG
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
 from nmt.training.optimizers import clip, rate_of, set_rate

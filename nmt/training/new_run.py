@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from nmt import run_directory
-from nmt.data.text import check_language
 from nmt.errors import ConfigError
+from nmt.runs import directory as run_directory
+from nmt.text.pipeline import check_language
 from nmt.training.run_config import RunConfig, value_of
 
 SIDE_FILES = ("vocab_file", "codes")

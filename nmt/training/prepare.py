@@ -11,18 +11,19 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from nmt import files
-from nmt.data import running, subword
+from nmt.data import running
 from nmt.data.batches import Cut, Ids
 from nmt.data.binarized import binarize, open_corpus, read_stamp
 from nmt.data.corpus import Corpus, DataConfig, make_stamp, read_pairs, read_words
-from nmt.data.subword import Subwords
-from nmt.data.text import SideConfig, TextPipeline
-from nmt.data.tokenize import learn_truecase
-from nmt.data.vocab import UNK, Vocab
 from nmt.errors import ConfigError, DataError
-from nmt.lm import dictionary
-from nmt.lm.dictionary import Dictionary
+from nmt.lm.multiscale import dictionary
+from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.locks import locked
+from nmt.text import subword
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.subword import Subwords
+from nmt.text.tokenize import learn_truecase
+from nmt.text.vocab import UNK, Vocab
 from nmt.training.validation import DevSet
 
 log = logging.getLogger(__name__)

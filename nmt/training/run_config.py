@@ -1,4 +1,4 @@
-"""The configuration of a training as a dataclass; nmt/config.py reads it from files."""
+"""The configuration of a training as a dataclass; nmt/training/config_file.py reads it from files."""
 
 from dataclasses import dataclass, field
 

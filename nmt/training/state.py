@@ -9,9 +9,10 @@ from typing import TypedDict, cast
 import torch
 from torch import Tensor
 
-from nmt import checkpoint, run_directory
 from nmt.errors import CheckpointError, UserError
-from nmt.run_directory import INDEX, STATE, weights_path
+from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
+from nmt.runs.directory import INDEX, STATE, weights_path
 from nmt.training.job import Carried, Job, Progress
 from nmt.training.optimizers import rate_of
 from nmt.training.records import Table

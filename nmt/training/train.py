@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nmt import config as configuration
-from nmt import run_directory
 from nmt.compute import device as devices
 from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
 from nmt.data.corpus import check_config, check_text
 from nmt.errors import ConfigError
-from nmt.language_model import LineScorer, load_language_model
 from nmt.locks import locked
-from nmt.run import Run
-from nmt.run_directory import INPUTS
+from nmt.runs import directory as run_directory
+from nmt.runs.directory import INPUTS
+from nmt.runs.language_model import LineScorer, load_language_model
+from nmt.runs.run import Run
 from nmt.training import build, inputs, loop, new_run, parallel, state
+from nmt.training import config_file as configuration
 from nmt.training.build import Parts
 from nmt.training.job import Job
 from nmt.training.optimizers import make_optimizer

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import SavedRun
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
 from nmt.models.protocols import WordParameters
 from nmt.models.registry import AnyModel
+from nmt.runs.checkpoint import SavedRun
+from nmt.text.vocab import Vocab
 
 
 @dataclass

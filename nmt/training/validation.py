@@ -13,13 +13,13 @@ from nmt import metrics
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.corpus import Corpus
 from nmt.data.running import ChunkStream, running
-from nmt.data.text import TextPipeline
-from nmt.data.vocab import Vocab
 from nmt.layers.batch_scores import batches
 from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
 from nmt.models.registry import AnyModel
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import Vocab
 
 BATCH = 64
 TRACKS, STEPS = 16, 100  # of a development text that is read with the state carried

@@ -3,7 +3,7 @@
 import sys
 
 from nmt import files
-from nmt.lm import arpa, kneser_ney
+from nmt.ngram import arpa, kneser_ney
 
 if __name__ == "__main__":
     sentences = (files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1]))

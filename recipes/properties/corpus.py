@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nmt import files
-from nmt.data.tokenize import Tokenizer
 from nmt.errors import UserError
 from nmt.text.escapes import unescape
+from nmt.text.tokenize import Tokenizer
 
 SHORTEST, LONGEST, MOST = 5, 60, 4
 PASSES = 2  # over train

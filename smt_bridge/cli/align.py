@@ -10,9 +10,9 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
-from smt_bridge import alignment
 from smt_bridge.config import TrainConfig
-from smt_bridge.symmetrize import Links
+from smt_bridge.extraction import alignment
+from smt_bridge.extraction.symmetrize import Links
 
 log = logging.getLogger(__name__)
 

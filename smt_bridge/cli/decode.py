@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, positive
-from smt_bridge import moses_ini
-from smt_bridge import weights as weight_files
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import weights as weight_files
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from nmt.cli import options
 from nmt.cli.arguments import add_setting, check_separate, positive, settings_of
-from nmt.data.long_lines import MAX_LINE_WORDS
+from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.moses_ini import Ini, find_table
+from smt_bridge.moses.ini import Ini, find_table
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.weights import Weights
+    from smt_bridge.moses.weights import Weights
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from nmt import files
 from nmt.cli import options
 from nmt.errors import DataError
 from smt_bridge.cli.tables import add_outputs, add_table, add_unsorted, check_reordering
-from smt_bridge.filter_table import Occurring, filtered, read_texts, same_rows
+from smt_bridge.tables.filter import Occurring, filtered, read_texts, same_rows
 
 log = logging.getLogger("nmt.filter_table")
 

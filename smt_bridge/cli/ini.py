@@ -8,9 +8,10 @@ from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, positive
 from nmt.errors import ConfigError, UserError
-from smt_bridge import moses_ini, weights
-from smt_bridge.check_system import problems
-from smt_bridge.moses_ini import Ini
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import weights
+from smt_bridge.moses.check import problems
+from smt_bridge.moses.ini import Ini
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,9 @@ from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.errors import DataError
-from smt_bridge import check_system, moses, moses_ini
+from smt_bridge.moses import check as check_system
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import programs as moses
 
 Run = Callable[[argparse.Namespace, moses.Installation], None]  # one action
 

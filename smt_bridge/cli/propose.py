@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from nmt import files, phrase_table
+from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, add_setting
 from nmt.errors import ConfigError, DataError
+from nmt.formats import phrase_table
 from smt_bridge.cli.progress import Progress
 from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
-from smt_bridge.filter_table import Occurring, read_texts
+from smt_bridge.tables.filter import Occurring, read_texts
 
 if TYPE_CHECKING:
-    from smt_bridge.propose import KnownPairs, ProposedRow, Proposer
+    from smt_bridge.tables.propose import KnownPairs, ProposedRow, Proposer
 
 log = logging.getLogger("nmt.propose")
 
@@ -81,7 +82,7 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, line: str) -> None:
     """Propose rows for the thinly covered phrases of the texts, and write both tables with them."""
-    from smt_bridge import propose
+    from smt_bridge.tables import propose
 
     config = arguments.settings_of(ProposeConfig, args)
     known = propose.read_table(args.table, args.reordering)
@@ -105,8 +106,8 @@ def run(args: argparse.Namespace, line: str) -> None:
 
 def load(args: argparse.Namespace, config: ProposeConfig, known: "KnownPairs") -> "Proposer":
     """The networks, and the word translation probabilities."""
-    from nmt.run import Run
-    from smt_bridge.propose import Proposer, read_lexicon
+    from nmt.runs.run import Run
+    from smt_bridge.tables.propose import Proposer, read_lexicon
 
     inverse = None
     if args.inverse:
@@ -124,7 +125,7 @@ def load(args: argparse.Namespace, config: ProposeConfig, known: "KnownPairs") -
 
 def write(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int:
     """Write both tables; returns the number of their rows."""
-    from smt_bridge.propose import merged
+    from smt_bridge.tables.propose import merged
 
     kept = 0
     old = files.read_byte_lines(args.reordering) if args.reordering else None

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-import smt_bridge.weights as weight_files
+import smt_bridge.moses.weights as weight_files
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
-from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError
+from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.progress import Progress
 from smt_bridge.features.registry import parse
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         settings, line = feature_options.set_up(args, specs, args.output or args.best)
         log.info("%s", line)
     from smt_bridge.features.feature_set import FeatureSet
-    from smt_bridge.rescore import RescoreConfig, rescore
+    from smt_bridge.nbest.rescore import RescoreConfig, rescore
 
     config = RescoreConfig(
         output=args.output,

@@ -9,11 +9,11 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.errors import ConfigError
-from nmt.lm.selection_config import SelectionConfig
+from nmt.ngram.selection_config import SelectionConfig
 from smt_bridge.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from smt_bridge.selection import Trial
+    from nmt.ngram.selection import Trial
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-select", args.quiet)
-    from smt_bridge import selection
+    from nmt.ngram import selection
 
     selection.check(args.in_domain, args.general, args.output)
     if "-" in (*args.in_domain, *args.general):

@@ -10,9 +10,9 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
-from smt_bridge.alignment import ALIGNERS
 from smt_bridge.cli.memory import add_memory
 from smt_bridge.config import ExtractConfig, TrainConfig
+from smt_bridge.extraction.alignment import ALIGNERS
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("the texts are read more than once; give files, not -")
     if not args.alignment:
         ALIGNERS[args.method].check()
-    from smt_bridge.system_training import train
+    from smt_bridge.train_system import train
 
     extract = settings_of(ExtractConfig, args)
     begin = time.monotonic()

@@ -15,12 +15,13 @@ from nmt import files, locks, manifest, settings
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, DataError
-from smt_bridge import ini_paths, moses_ini
-from smt_bridge import weights as weight_files
 from smt_bridge.cli import decoding
 from smt_bridge.cli.progress import Progress
-from smt_bridge.moses_ini import Ini
-from smt_bridge.weights import Weights
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini_paths
+from smt_bridge.moses import weights as weight_files
+from smt_bridge.moses.ini import Ini
+from smt_bridge.moses.weights import Weights
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder

@@ -11,8 +11,8 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
-from smt_bridge import weights as weight_files
 from smt_bridge.cli.progress import Progress
+from smt_bridge.moses import weights as weight_files
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.pool import Lists, Pool

@@ -5,9 +5,9 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from nmt import settings
-from nmt.data.long_lines import MAX_LINE_WORDS
 from nmt.errors import ConfigError
 from nmt.settings import HELP, choice, number, setting
+from nmt.text.long_lines import MAX_LINE_WORDS
 
 WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 

@@ -11,9 +11,9 @@ from typing import Self
 
 import numpy as np
 
-from nmt.data import long_lines
 from nmt.errors import DataError
 from nmt.numbers import shown
+from nmt.text import long_lines
 from smt_bridge.decoder import feature_values, plain, translation, xml_input
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import SearchParameters
@@ -29,7 +29,7 @@ from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import System
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.xml_input import Marked, Markup
-from smt_bridge.weights import Weights
+from smt_bridge.moses.weights import Weights
 
 log = logging.getLogger(__name__)
 

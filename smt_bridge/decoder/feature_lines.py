@@ -8,11 +8,11 @@ from collections.abc import Set
 
 from nmt.errors import ConfigError
 from nmt.numbers import count, real, shown
-from smt_bridge import moses_ini
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.sections import truth
-from smt_bridge.moses_ini import FALSE, FeatureLine, Ini
-from smt_bridge.weights import Weights
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import FALSE, FeatureLine, Ini
+from smt_bridge.moses.weights import Weights
 
 TABLES = ("PhraseDictionaryMemory",)
 LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # whatever reads ARPA

@@ -27,7 +27,7 @@ from smt_bridge.decoder.sentence import (
 from smt_bridge.decoder.system import System
 from smt_bridge.decoder.word_lm import phrase_score
 from smt_bridge.decoder.xml_input import Marked
-from smt_bridge.weights import Weights
+from smt_bridge.moses.weights import Weights
 
 DIGITS = set("0123456789")
 EPSILON = "*EPS*"  # Moses' empty word: dropped where the table does not have it

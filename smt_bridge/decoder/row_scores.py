@@ -10,7 +10,7 @@ from smt_bridge.decoder.arrays import Floats, Int64s
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.model import SearchModel
 from smt_bridge.decoder.system import System
-from smt_bridge.weights import Weights
+from smt_bridge.moses.weights import Weights
 
 NO_ROWS = np.zeros(0, np.int64)
 

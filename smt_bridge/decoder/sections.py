@@ -12,7 +12,7 @@ from nmt.errors import DataError
 from nmt.numbers import integer, real, shown
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.xml_input import brackets
-from smt_bridge.moses_ini import FALSE, TRUE, Ini
+from smt_bridge.moses.ini import FALSE, TRUE, Ini
 
 HONORED = {  # section: field of SearchSettings
     "stack": "stack", "beam-threshold": "beam_threshold", "distortion-limit": "distortion_limit",

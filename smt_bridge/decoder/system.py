@@ -9,10 +9,10 @@ from typing import cast
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
-from nmt.lm import arpa, count
-from nmt.lm.count import KenLM
+from nmt.ngram import arpa
+from nmt.ngram import count_model as count
+from nmt.ngram.count_model import KenLM
 from nmt.numbers import shown
-from smt_bridge import moses_ini
 from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import CountLM, silent
 from smt_bridge.decoder.cache import Cache
@@ -23,8 +23,9 @@ from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.table import Table
 from smt_bridge.decoder.table import read as read_table
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
-from smt_bridge.moses_ini import FeatureLine, Ini, find_table
-from smt_bridge.weights import Weights
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import FeatureLine, Ini, find_table
+from smt_bridge.moses.weights import Weights
 
 
 @dataclass

@@ -12,8 +12,9 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, phrase_table
+from nmt import files
 from nmt.errors import DataError
+from nmt.formats import phrase_table
 from smt_bridge.decoder.cache import are_cuts, within
 from smt_bridge.decoder.table_checks import (
     check_line,

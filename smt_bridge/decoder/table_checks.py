@@ -1,9 +1,8 @@
 """The checks of `smt-ini check` on a table that is being loaded: of all rows at once, line by line only where
 something is wrong.
 
-Looking at every line the way nmt.phrase_table does takes longer than loading the table, so `sound` asks the
-same of
-distinct phrases and alignments first.
+Looking at every line the way nmt.formats.phrase_table does takes longer than loading the table, so
+`sound` asks the same of distinct phrases and alignments first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,9 +10,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, phrase_table
+from nmt import files
 from nmt.errors import DataError
-from nmt.phrase_table import PhrasePair
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
 
 Ints = NDArray[np.int64]
 SPACE, LINE_END = b" \n"

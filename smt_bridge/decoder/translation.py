@@ -6,8 +6,8 @@ from itertools import islice
 
 import numpy as np
 
-from nmt import nbest
-from nmt.nbest import Hypothesis
+from nmt.formats import nbest
+from nmt.formats.nbest import Hypothesis
 from smt_bridge.decoder.arrays import Floats, Int32s
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.sentence import Sentence

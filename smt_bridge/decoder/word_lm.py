@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.lm.arpa import LN10
-from nmt.lm.count import KenLM
+from nmt.ngram.arpa import LN10
+from nmt.ngram.count_model import KenLM
 from smt_bridge.decoder.arrays import Floats, Int32s
 from smt_bridge.decoder.automaton import Automaton, CountLM, phrase_scores, sentence_score
 

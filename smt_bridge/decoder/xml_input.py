@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nmt import files, numbers
+from nmt.formats.phrase_table import LARGEST
 from nmt.numbers import shown
-from nmt.phrase_table import LARGEST
 
 FLOOR = -100.0  # Moses' logarithm of 0
 SEPARATOR = "||"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt import files
 from nmt.errors import DataError
-from smt_bridge import alignment
+from smt_bridge.extraction import alignment
 
 END = b"|||"
 Int32s = NDArray[np.int32]

@@ -10,8 +10,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, manifest, run_directory
-from nmt.phrase_table import PhrasePair
+from nmt import files, manifest
+from nmt.formats.phrase_table import PhrasePair
+from nmt.runs import directory as run_directory
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.lm import count
+from nmt.ngram import count_model as count
 from smt_bridge.features.base import Values, WordPairs, digest
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from nmt import checkpoint
-from nmt.checkpoint import SavedLM
-from nmt.lm import arpa
-from nmt.lm.backoff import UnknownShares
 from nmt.lm.protocols import scorer_of
+from nmt.ngram import arpa
+from nmt.ngram.backoff import UnknownShares
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SavedLM
 from nmt.text.escapes import unescape
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of, run_files
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec

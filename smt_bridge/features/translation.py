@@ -7,12 +7,12 @@ import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from nmt import checkpoint
-from nmt.checkpoint import SavedRun
 from nmt.compute.reduced import Reduced
-from nmt.data.vocab import Vocab
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SavedRun
 from nmt.scoring import pair_scores
 from nmt.text.escapes import unescape
+from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, run_files
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 

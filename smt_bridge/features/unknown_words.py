@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import run_directory
-from nmt.data.vocab import Vocab
 from nmt.errors import CheckpointError, DataError
+from nmt.runs import directory as run_directory
 from nmt.text.escapes import unescape
+from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Values, WordPairs, digest
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from nmt import locks
-from smt_bridge import begun
+from smt_bridge.jobs import begun
 
 SETTINGS = "job.json"
 

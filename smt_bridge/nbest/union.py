@@ -7,10 +7,11 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nmt import files, nbest
-from nmt.data import long_lines
+from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.nbest import Hypothesis
+from nmt.formats import nbest
+from nmt.formats.nbest import Hypothesis
+from nmt.text import long_lines
 from nmt.text.escapes import escape, unescape
 
 log = logging.getLogger("nmt.rescore")

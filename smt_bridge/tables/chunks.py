@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import phrase_table
-from nmt.phrase_table import PhrasePair
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, Task
-from smt_bridge.job import Job
-from smt_bridge.reuse import OldTable
+from smt_bridge.jobs.scores import Job
+from smt_bridge.tables.reuse import OldTable
 
 # pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000
 # units

@@ -14,18 +14,19 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from nmt import files, phrase_table
+from nmt import files
 from nmt.errors import ConfigError
-from nmt.phrase_table import PhrasePair
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings
-from smt_bridge.job import Job, open_job
 from smt_bridge.jobs.folder import held
-from smt_bridge.report import TableReport
-from smt_bridge.reuse import OldTable, write_columns
+from smt_bridge.jobs.scores import Job, open_job
 from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, lines, score, survey
+from smt_bridge.tables.report import TableReport
+from smt_bridge.tables.reuse import OldTable, write_columns
 
 log = logging.getLogger("nmt.score_table")
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError, DataError, UserError
-from smt_bridge import begun
 from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.jobs import begun
+from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
 from smt_bridge.tuning.config import TuneConfig
 from smt_bridge.tuning.pool import Floats, Ints, Pool
 from smt_bridge.tuning.tuner import Point, Tuner
-from smt_bridge.weights import Weights
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, nbest
+from nmt import files
 from nmt.errors import DataError
+from nmt.formats import nbest
+from smt_bridge.moses.weights import Weights, tuned
 from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
-from smt_bridge.weights import Weights, tuned
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from nmt import files, numbers
 from nmt.errors import ConfigError, DataError, UserError
-from smt_bridge import weights as weight_files
+from smt_bridge.moses import weights as weight_files
 from smt_bridge.tuning.pool import Floats, Pool, from_weights, normalize
 from smt_bridge.tuning.tuner import Point, Progress, Tuner
 

@@ -24,8 +24,8 @@ from nmt.compute.mixed import Mixed
 from nmt.compute.processor import flags
 from nmt.data.batches import Batch, make_batch
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
-from nmt.run import Run
+from nmt.models.rnn.translator import Translator
+from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.training.optimizers import clip, make_optimizer
 

@@ -15,9 +15,9 @@ from itertools import islice
 import numpy as np
 import torch
 
-from nmt import nbest
+from nmt.formats import nbest
 from nmt.compute import matmul
-from nmt.data.vocab import Vocab
+from nmt.text.vocab import Vocab
 from nmt.lm.cslm import CSLM, CSLMConfig, distinct, ngrams
 
 SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each

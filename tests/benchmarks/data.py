@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.data.binarized import binarize
-from nmt.data.vocab import Vocab
+from nmt.text.vocab import Vocab
 
 READ = """
 import time, sys

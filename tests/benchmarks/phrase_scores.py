@@ -23,13 +23,14 @@ from pathlib import Path
 
 import torch
 
-from nmt import files, phrase_table
+from nmt import files
+from nmt.formats import phrase_table
 from nmt.compute import matmul, processor
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.scoring import pair_scores, word_scores
 
-from smt_bridge.filter_table import Occurring, read_texts
+from smt_bridge.tables.filter import Occurring, read_texts
 from smt_bridge.tables.chunks import chunks
 
 WORDS = 15000

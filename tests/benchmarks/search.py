@@ -9,7 +9,7 @@ import torch
 
 from nmt.compute import matmul
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 

@@ -16,7 +16,7 @@ from nmt.data.batches import Batch, make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.training.optimizers import Adadelta, clip, make_optimizer
 
 T, B, E, H, V, M = 25, 64, 620, 1000, 30000, 500

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from nmt import config
+from nmt.training import config_file as config
 from nmt.training.train import run_training
 
 LINES = [

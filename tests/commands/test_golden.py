@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import nbest
+from nmt.formats import nbest
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 Command = Callable[..., subprocess.CompletedProcess[str]]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt import checkpoint, files
-from nmt.language_model import load_language_model
-from nmt.lm import arpa
+from nmt import files
+from nmt.ngram import arpa
+from nmt.runs import checkpoint
+from nmt.runs.language_model import load_language_model
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 Refused = Callable[[subprocess.CompletedProcess[str]], str]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import checkpoint
+from nmt.runs import checkpoint
 from tests.commands.test_lm import config
 
 pytestmark = pytest.mark.ci

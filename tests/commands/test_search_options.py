@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import nbest
 from nmt.compute.processor import flags
-from nmt.run import Run
+from nmt.formats import nbest
+from nmt.runs.run import Run
 from tests.commands.runs import LINES
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

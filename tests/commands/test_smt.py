@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import nbest, phrase_table
+from nmt.formats import nbest, phrase_table
 from tests.conftest import BIN, Command
 
 Refused = Callable[..., str]

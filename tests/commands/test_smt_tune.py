@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import phrase_table
+from nmt.formats import phrase_table
 from nmt.metrics import corpus_bleu
 from tests.conftest import BIN, Command
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import nbest
+from nmt.formats import nbest
 from nmt.text.escapes import escape
 from tests.commands.runs import LINES
 

@@ -10,19 +10,28 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt import config, files, manifest, nbest, phrase_table, run
+from nmt import files, manifest
 from nmt.analysis import correlation, curves, systems
-from nmt.data import binarized, subword, tokenize
-from nmt.data.lexicon import Lexicon
-from nmt.data.vocab import Vocab
+from nmt.data import binarized
 from nmt.errors import DataError
-from nmt.lm import count
-from nmt.lm.dictionary import Dictionary
+from nmt.formats import nbest, phrase_table
+from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.ngram import count_model as count
+from nmt.runs import run
+from nmt.text import subword, tokenize
+from nmt.text.lexicon import Lexicon
+from nmt.text.vocab import Vocab
+from nmt.training import config_file as config
 from nmt.training import state
-from smt_bridge import alignment, check_system, job, moses_ini, propose, reuse, weights
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
+from smt_bridge.extraction import alignment
+from smt_bridge.jobs import scores as job
+from smt_bridge.moses import check as check_system
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import weights
+from smt_bridge.tables import propose, reuse
 from smt_bridge.tuning import loop as tuning
 from smt_bridge.tuning import pool, runs
 from smt_bridge.tuning.mert import Mert

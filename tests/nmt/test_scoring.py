@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
 
-from nmt import checkpoint, phrase_table
 from nmt.data import prefix_tree
-from nmt.data.vocab import UNK
+from nmt.formats import phrase_table
 from nmt.layers import batch_scores
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
+from nmt.runs import checkpoint
 from nmt.scoring import pair_scores, word_scores
-from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
+from nmt.text.vocab import UNK
 
 
 def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]], list[int]]:

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from nmt.data.tokenize import Tokenizer
+from nmt.text.tokenize import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt import phrase_table
 from nmt.errors import DataError, UserError
-from smt_bridge import alignment, propose, weights
-from smt_bridge.reuse import OldTable
+from nmt.formats import phrase_table
+from smt_bridge.extraction import alignment
+from smt_bridge.moses import weights
+from smt_bridge.tables import propose
+from smt_bridge.tables.reuse import OldTable
 from smt_bridge.tuning import runs
 
 READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {

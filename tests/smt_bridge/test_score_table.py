@@ -18,16 +18,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import checkpoint, phrase_table
+from nmt.formats import phrase_table
+from nmt.runs import checkpoint
 from nmt.scoring import word_scores
 from smt_bridge.cli.score_table import main
 from smt_bridge.features.base import Reader, Values, WordPairs, of_phrases
 from smt_bridge.features.spec import FeatureSettings
 from smt_bridge.features.translation import CorpusShares, Translation
 from smt_bridge.jobs.folder import held
-from smt_bridge.report import TableReport
 from smt_bridge.tables import chunks
 from smt_bridge.tables.chunks import moses_score
+from smt_bridge.tables.report import TableReport
 from tests.conftest import kill_once_written
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files, run_directory
+from nmt import files
 from nmt.analysis import systems
 from nmt.analysis.systems import System
 from nmt.cli import options
 from nmt.cli.analyses.base import add_output
 from nmt.cli.arguments import Input, positive
 from nmt.cli.options import Parser
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
+from nmt.runs import directory as run_directory
+from nmt.text.vocab import Vocab
 
 if TYPE_CHECKING:
-    from nmt.run import Run
+    from nmt.runs.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ def read_vocabularies(given: Sequence[str]) -> tuple[Vocab, Vocab]:
 def load_run(args: argparse.Namespace, path: str) -> "Run":
     """The run in a directory, ready to compute as the options of options.add_compute say."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
-    from nmt.run import Run
+    from nmt.runs.run import Run
 
     run = Run.load(path, which=args.checkpoint, device=args.device)
     log.info("%s: %s", run.name, set_up)

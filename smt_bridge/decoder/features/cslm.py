@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from nmt.data.text import TextPipeline
-from nmt.data.vocab import BOS, EOS, Vocab
 from nmt.errors import ConfigError
 from nmt.text.escapes import unescape
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import BOS, EOS, Vocab
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit

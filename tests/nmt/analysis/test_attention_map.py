@@ -4,7 +4,7 @@ import pytest
 
 from nmt.analysis.attention_map import table, weights
 from nmt.errors import DataError
-from nmt.run import Run
+from nmt.runs.run import Run
 from tests.conftest import ROOT
 
 

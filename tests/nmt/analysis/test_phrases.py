@@ -7,7 +7,7 @@ import pytest
 
 from nmt.analysis.phrase_choice import PhrasesConfig
 from nmt.analysis.phrases import phrases, table
-from nmt.run import Run
+from nmt.runs.run import Run
 from tests.conftest import ROOT
 
 

@@ -2,7 +2,7 @@
 
 from nmt.analysis.samples import Sample, SampleConfig, sample_sentences, table
 from nmt.analysis.systems import System, TestSet
-from nmt.data.vocab import Vocab
+from nmt.text.vocab import Vocab
 
 
 def choose(system: System, config: SampleConfig, vocabs: tuple[Vocab, Vocab] | None = None) -> list[Sample]:

@@ -2,7 +2,7 @@
 
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.unknown import by_unknown, score_subsets, subsets, table, unknown_words
-from nmt.data.vocab import Vocab
+from nmt.text.vocab import Vocab
 
 TEST = TestSet(["a a", "a z", "z z z", ""], [["b", "y", "b b b", "b"]])
 VOCABS = Vocab({"a": 3}, 9), Vocab({"b": 3}, 9)

@@ -1,4 +1,4 @@
-"""nmt-ngram, in process: it writes the model that nmt.lm.kneser_ney estimates."""
+"""nmt-ngram, in process: it writes the model that nmt.ngram.kneser_ney estimates."""
 
 import gzip
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import ngram
-from nmt.lm import arpa, kneser_ney
-from nmt.lm.kneser_ney import FALLBACK, KneserNeyConfig
+from nmt.ngram import arpa, kneser_ney
+from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
 
 TEXT = ["a b c", "a b", "b b a <unk>"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import perplexity
-from nmt.language_model import LineScores, load_language_model
+from nmt.runs.language_model import LineScores, load_language_model
 
 RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import vocab
-from nmt.data.text import SideConfig
-from nmt.data.vocab import Vocab
+from nmt.text.pipeline import SideConfig
+from nmt.text.vocab import Vocab
 
 
 def test_words_are_counted_and_escapes_undone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

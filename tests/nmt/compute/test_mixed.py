@@ -11,7 +11,7 @@ from nmt.compute.mixed import Mixed, check_precision
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from tests.nmt.models.options import with_options
 
 

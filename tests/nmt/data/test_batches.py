@@ -8,7 +8,7 @@ import torch
 from nmt.data.batches import BatchStream, make_batch, pack
 from nmt.data.binarized import binarize, open_corpus
 from nmt.data.corpus import Corpus
-from nmt.data.vocab import BOS, EOS, Vocab
+from nmt.text.vocab import BOS, EOS, Vocab
 
 
 def test_the_picture_of_the_docstring() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
 from nmt.data.corpus import Pair
-from nmt.data.vocab import Vocab
 from nmt.errors import DataError
+from nmt.text.vocab import Vocab
 
 PAIRS: list[Pair] = [
     (["a", "b"], ["x"]),

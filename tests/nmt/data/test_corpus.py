@@ -8,9 +8,9 @@ import pytest
 from nmt.data.batches import BatchStream
 from nmt.data.binarized import binarize, open_corpus
 from nmt.data.corpus import DataConfig, check_config, make_stamp, read_words
-from nmt.data.text import SideConfig, TextPipeline
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import Vocab
 from nmt.training.prepare import make_cut, make_vocabs
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nmt.data.binarized import open_corpus
 from nmt.data.running import ChunkStream, binarize, running, sentences
-from nmt.data.vocab import EOS, UNK, Vocab
+from nmt.text.vocab import EOS, UNK, Vocab
 
 
 def test_chunks_of_running_text() -> None:

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from nmt.data import prefix_tree
-from nmt.data.vocab import BOS
 from nmt.layers.batch_scores import batches, level_words, word_scores
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
+from nmt.text.vocab import BOS
 
 PAIRS = [([3], [4, 5, 6]), ([4, 5], []), ([], [7]), ([6, 6, 6], [3, 3])]
 

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import Batch
-from nmt.data.vocab import UNK
 from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.registry import language_model_class
+from nmt.text.vocab import UNK
 
 V = 8
 TEXTS = [[3, 4, 5], [3, 4, 6, 7], [], [UNK], [3, 4, 5], [7, 7, 7, 7, 7, 7, 7, 7, 3]]

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from nmt.data.batches import make_batch
-from nmt.data.vocab import EOS
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
+from nmt.text.vocab import EOS
 from tests.nmt.lm.models import KINDS, TEXTS, V, check_gradients, model_of
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from nmt.data.batches import make_batch
-from nmt.data.vocab import BOS, EOS
 from nmt.layers.batch_scores import word_scores
 from nmt.lm.cslm import CSLM, FirstLayer, distinct, ngrams
+from nmt.text.vocab import BOS, EOS
 from tests.nmt.lm.models import TEXTS, V, check_gradients, model_of
 
 

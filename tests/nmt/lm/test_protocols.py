@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.lm.dictionary import Dictionary
+from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler, scorer_of
 from nmt.lm.registry import LANGUAGE_MODELS
 from tests.nmt.lm.models import TEXTS, model_of

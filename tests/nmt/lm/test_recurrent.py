@@ -5,10 +5,10 @@ import torch
 from torch import Tensor
 
 from nmt.data.running import ChunkStream, running, sentences
-from nmt.data.vocab import EOS
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.normalized import NormalizedLSTM
 from nmt.lm.recurrent import RecurrentLM
+from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost
 from tests.nmt.lm.models import TEXTS, model_of
 

@@ -9,12 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.checkpoint import SavedRun
 from nmt.data.batches import Batch, Ids
 from nmt.data.corpus import DataConfig
-from nmt.data.lexicon import Lexicon
-from nmt.data.text import SideConfig, TextPipeline
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
 from nmt.layers.output import Softmax
 from nmt.models import registry
@@ -28,11 +24,15 @@ from nmt.models.protocols import (
     WordParameters,
     WordVectors,
 )
-from nmt.models.translator import Translator
-from nmt.run import Run
+from nmt.models.rnn.translator import Translator
+from nmt.runs.checkpoint import SavedRun
+from nmt.runs.run import Run
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
+from nmt.text.lexicon import Lexicon
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import Vocab
 from nmt.training.transfer import transfer
 
 CAPABILITIES = [PrefixTrees, Restrictable, SourceVectors, WordVectors, MergeGates, WordParameters]

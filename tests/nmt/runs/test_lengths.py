@@ -2,9 +2,9 @@
 
 import pytest
 
-from nmt.data.text import SideConfig, TextPipeline
 from nmt.errors import DataError
 from nmt.runs.lengths import GIANT, LineLengths
+from nmt.text.pipeline import SideConfig, TextPipeline
 
 
 def pipeline(characters: bool = False) -> TextPipeline:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt import config
 from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLMConfig
 from nmt.models.config import RNNConfig
 from nmt.runs import migrations
+from nmt.training import config_file as config
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 TRANSLATORS = [path.parent for path in sorted(GOLDEN.glob("**/config.yaml")) if path.parent.name != "lm"]

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt import checkpoint, config
 from nmt.errors import CheckpointError, ConfigError
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
+from nmt.runs import checkpoint
 from nmt.settings import number
+from nmt.training import config_file as config
 from nmt.training.run_config import RunConfig
 
 

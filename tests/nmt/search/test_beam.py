@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.data.vocab import BOS, EOS, UNK
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
 from nmt.search.beam import FOLD, Candidate, expand, search, topk
 from nmt.search.config import BeamConfig
 from nmt.search.steps import Ensemble, Reading
+from nmt.text.vocab import BOS, EOS, UNK
 from tests.nmt.models.options import with_options
 
 WORDS = 3  # ids 3, 4, 5

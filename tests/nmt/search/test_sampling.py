@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.data.vocab import UNK
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import distinct, draw, sample
+from nmt.text.vocab import UNK
 
 
 def make(seed: int = 0) -> Translator:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.search.shortlist import Shortlisted

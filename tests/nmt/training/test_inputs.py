@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import run_directory
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, DataError
+from nmt.runs import directory as run_directory
 from nmt.training import inputs
 
 

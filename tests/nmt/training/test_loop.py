@@ -8,7 +8,7 @@ import torch
 
 from nmt.data.batches import make_batch
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
 from nmt.training.loop import judge, limit_reached, update

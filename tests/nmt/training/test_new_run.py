@@ -6,8 +6,8 @@ import pytest
 
 from nmt.cli import train
 from nmt.data.corpus import DataConfig
-from nmt.data.text import SideConfig
 from nmt.errors import CheckpointError, ConfigError
+from nmt.text.pipeline import SideConfig
 from nmt.training import new_run
 from nmt.training.run_config import RunConfig
 

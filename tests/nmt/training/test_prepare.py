@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from nmt import locks
-from nmt.data import subword
 from nmt.data.corpus import DataConfig
-from nmt.data.subword import Subwords
-from nmt.data.text import SideConfig, TextPipeline
+from nmt.text import subword
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.subword import Subwords
 from nmt.training.prepare import make_corpus, make_cut, make_pipelines, make_vocabs, unit_counts
 
 

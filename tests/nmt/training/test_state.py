@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt import checkpoint
 from nmt.data.batches import Batch, make_batch
 from nmt.errors import CheckpointError, UserError
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
+from nmt.runs import checkpoint
 from nmt.training.config import TrainingConfig
 from nmt.training.job import Job
 from nmt.training.loop import update

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.checkpoint import SavedRun
 from nmt.data.corpus import DataConfig
-from nmt.data.text import SideConfig, TextPipeline
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
 from nmt.layers.characters import CharacterWords
 from nmt.models.config import RNNConfig
-from nmt.models.translator import Translator
+from nmt.models.rnn.translator import Translator
+from nmt.runs.checkpoint import SavedRun
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import Vocab
 from nmt.training.transfer import shared_rows, transfer
 from tests.nmt.models.options import with_options
 

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from nmt.lm import arpa, kneser_ney
+from nmt.ngram import arpa, kneser_ney
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder

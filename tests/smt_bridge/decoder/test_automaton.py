@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.lm import arpa, kneser_ney
-from nmt.lm.arpa import NgramModel
+from nmt.ngram import arpa, kneser_ney
+from nmt.ngram.arpa import NgramModel
 from smt_bridge.decoder import automaton
 from smt_bridge.decoder.automaton import CountLM
 from smt_bridge.decoder.word_lm import AutomatonLM, walk

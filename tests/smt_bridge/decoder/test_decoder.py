@@ -11,7 +11,7 @@ import pytest
 
 from nmt import signals
 from nmt.errors import DataError
-from nmt.lm import count
+from nmt.ngram import count_model as count
 from smt_bridge.decoder import automaton, system
 from smt_bridge.decoder.arrays import WORK, Floats
 from smt_bridge.decoder.compiled import HAVE_NUMBA, Compiled, Stopped

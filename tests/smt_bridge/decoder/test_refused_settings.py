@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from smt_bridge import moses_ini
 from smt_bridge.decoder import sections, system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 from tests.smt_bridge.decoder.test_settings import edit
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import nbest
-from smt_bridge import moses_ini
+from nmt.formats import nbest
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.weights import read
 from smt_bridge.tuning import pool
-from smt_bridge.weights import read
 from tests.conftest import Command
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 

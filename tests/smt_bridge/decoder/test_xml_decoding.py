@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files, nbest
+from nmt import files
 from nmt.errors import DataError
-from smt_bridge import moses_ini
+from nmt.formats import nbest
 from smt_bridge.decoder import sections, system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import TARGET, decoder, sentence, write_model
 from tests.smt_bridge.decoder.test_decoder import UNLIMITED, all_weights, same_lists
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import phrase_table
+from nmt.formats import phrase_table
 from smt_bridge.features.base import WordPairs, digest, of_phrases
 
 LINES = [b"a b ||| x ||| 1", b"a b ||| y z ||| 1", b"c ||| x ||| 1", b"c ||| w ||| 1"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.nbest import Hypothesis
+from nmt.formats.nbest import Hypothesis
 from smt_bridge.nbest.union import NbestLists, NbestSentence, missing, union
 
 

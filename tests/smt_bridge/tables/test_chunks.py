@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import phrase_table
-from nmt.phrase_table import PhrasePair
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import Task
-from smt_bridge.job import Job
 from smt_bridge.jobs import executors
 from smt_bridge.jobs.executors import Executor
-from smt_bridge.reuse import OldTable, write_columns
+from smt_bridge.jobs.scores import Job
 from smt_bridge.tables import chunks
+from smt_bridge.tables.reuse import OldTable, write_columns
 
 
 def compute(task: Task) -> list[Values]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge import weights
 from smt_bridge.cli import tune_nbest
+from smt_bridge.moses import weights
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

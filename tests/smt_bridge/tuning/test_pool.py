@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files, nbest
+from nmt import files
 from nmt.errors import DataError
+from nmt.formats import nbest
 from nmt.metrics import BleuStatistics
 from smt_bridge.tuning import moses_pool
 from smt_bridge.tuning import pool as pools

@@ -6,8 +6,8 @@ import pytest
 
 from nmt.analysis.systems import System, TestSet
 from nmt.cli.analyses.inputs import check_names, read_vocabularies, scores_of
-from nmt.data.vocab import Vocab
 from nmt.errors import ConfigError
+from nmt.text.vocab import Vocab
 
 
 def test_vocabularies_are_two_files_of_words(tmp_path: Path) -> None:

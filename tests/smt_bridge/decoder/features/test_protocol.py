@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 import numpy as np
 import pytest
 
-from nmt import nbest
 from nmt.errors import ConfigError
+from nmt.formats import nbest
 from smt_bridge.decoder import system
 from smt_bridge.decoder.arrays import Floats
 from smt_bridge.decoder.config import DecoderConfig

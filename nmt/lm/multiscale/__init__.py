@@ -1,0 +1,1 @@
+"""Multi-scale language models: tokens of several symbols."""

@@ -1,0 +1,330 @@
+"""The multi-scale LSTM (chapter 8): states at every symbol, transitions over tokens of several symbols,
+likelihood by dynamic programming.
+
+Every token that ends at position t is an arc from the position where it begins; all arcs lead to one state
+at t:
+
+    f, i, o, g of each arc = W h + U x + b        h of the arc's beginning, x its token's vector
+    c_t = mean over arcs (σ(f) c + σ(i) tanh(g))        h_t = σ(mean o) tanh(c_t)
+
+With a dictionary of single symbols this is the LSTM of recurrent.py. A line is read after an end symbol, and
+ends with one. B tracks, T steps, L length of the longest token, H hidden units, A arcs, D tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nmt.compute.autograd import Context
+from nmt.data.batches import Batch
+from nmt.data.running import Chunk
+from nmt.layers.initialize import initialize
+from nmt.lm.base import LMBase, output_layer
+from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.multiscale.dictionary import REMOVALS, Dictionary
+from nmt.lm.multiscale.lattice import Tokens, marginal
+from nmt.lm.protocols import Carried
+from nmt.settings import choice, number, setting
+from nmt.text.vocab import EOS
+
+NEVER = -1e30  # log α of an unreachable position
+
+
+@dataclass
+class MultiscaleConfig(LMConfig):
+    """The keys of `lm` for type multiscale."""
+
+    type: str = "multiscale"
+    hidden: int = number(512, least=1, most=WIDEST, help="units of the LSTM layer")
+    carry: bool = setting(
+        False, help="carry the state from line to line: for running text, not for translations"
+    )
+    bptt: int = number(35, least=1, help="with carry: steps that a gradient is propagated back")
+    dictionary: int = number(2048, least=1, help="tokens, single symbols included")
+    removals: str = choice(
+        *REMOVALS, help="which rare tokens the dictionary drops, see nmt/lm/multiscale/dictionary.py"
+    )
+
+
+@dataclass
+class Window:
+    """The last L positions of a text in B tracks, oldest first."""
+
+    symbols: Tensor  # (B, L) -1: before the beginning
+    hidden: Tensor  # (L, B, H)
+    cells: Tensor  # (L, B, H)
+    alpha: Tensor  # (L, B) log α, that of the last position 0
+
+
+class UnrollContext(Context, Protocol):
+    """What the recurrence leaves for its backward pass."""
+
+    cuts: list[int]
+    table: int  # rows of the table of tokens in use
+
+
+class _UnrollFunction(torch.autograd.Function):
+    """The recurrence over steps; `recurrent` times a state is computed once per state, not once per arc."""
+
+    @staticmethod
+    def forward(
+        ctx: UnrollContext,
+        table: Tensor,
+        matrix: Tensor,
+        hidden: Tensor,
+        cells: Tensor,
+        words: Tensor,
+        sources: Tensor,
+        rows: Tensor,
+        weights: Tensor,
+        cuts: list[int],
+    ) -> tuple[Tensor, Tensor]:
+        """table (D', 4H) is U x + b of the tokens in use; hidden, cells (L * B, H) of the positions before.
+
+        words, sources, rows, weights (A,) of each arc: its row of the table, its beginning as position * B +
+        track, its track, and 1 / number of arcs that lead to its state; the arcs of step t are
+        cuts[t] : cuts[t + 1]. -> hidden (T * B, H), cells (T * B, H) without gradient
+        """
+        steps, H = len(cuts) - 1, hidden.shape[1]
+        before, B = len(hidden), int(rows.max()) + 1
+        h_all, c_all = (
+            torch.cat([hidden, hidden.new_empty(steps * B, H)]),
+            torch.cat([cells, cells.new_empty(steps * B, H)]),
+        )
+        r_all = hidden.new_empty(before + steps * B, 4 * H)
+        torch.mm(hidden, matrix.t(), out=r_all[:before])
+        gates = hidden.new_empty(len(words), 4 * H)
+        opened, squashed = hidden.new_empty(steps * B, H), hidden.new_empty(steps * B, H)
+        for t in range(steps):
+            now, at = slice(cuts[t], cuts[t + 1]), slice(before + t * B, before + (t + 1) * B)
+            source, row, weight = sources[now], rows[now], weights[now, None]
+            a = torch.add(r_all.index_select(0, source), table.index_select(0, words[now]), out=gates[now])
+            a[:, : 2 * H].sigmoid_()
+            a[:, 3 * H :].tanh_()
+            f, i, o, g = a.chunk(4, 1)
+            cell = (f * c_all.index_select(0, source)).addcmul_(i, g)
+            c = c_all[at].zero_().index_add_(0, row, cell.mul_(weight))
+            o = opened[t * B : (t + 1) * B].zero_().index_add_(0, row, o * weight).sigmoid_()
+            s = torch.tanh(c, out=squashed[t * B : (t + 1) * B])
+            torch.mul(o, s, out=h_all[at])
+            torch.mm(h_all[at], matrix.t(), out=r_all[at])
+        ctx.save_for_backward(matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights)
+        ctx.cuts, ctx.table = cuts, len(table)
+        states, last = h_all[before:], c_all[before:]
+        ctx.mark_non_differentiable(last)
+        return states, last
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: UnrollContext, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights = ctx.saved_tensors
+        cuts, H = ctx.cuts, grad.shape[1]
+        steps = len(cuts) - 1
+        B = len(grad) // steps
+        before = len(h_all) - len(grad)
+        dr_all, dc_all = torch.zeros(len(h_all), 4 * H, dtype=grad.dtype), torch.zeros_like(c_all)
+        d_gates = torch.empty_like(gates)
+        for t in range(steps - 1, -1, -1):
+            now, at, own = (
+                slice(cuts[t], cuts[t + 1]),
+                slice(before + t * B, before + (t + 1) * B),
+                slice(t * B, (t + 1) * B),
+            )
+            source, row, weight = sources[now], rows[now], weights[now, None]
+            dh = torch.addmm(grad[own], dr_all[at], matrix)
+            o, s = opened[own], squashed[own]
+            d_o = (dh * s).mul_(o * (1 - o)).index_select(0, row).mul_(weight)
+            dc = dc_all[at].addcmul_(dh * o, 1 - s * s).index_select(0, row).mul_(weight)
+            f, i, _o, g = gates[now].chunk(4, 1)
+            df, di, do, dg = d_gates[now].chunk(4, 1)
+            torch.mul(dc * c_all.index_select(0, source), f * (1 - f), out=df)
+            torch.mul(dc * g, i * (1 - i), out=di)
+            do.copy_(d_o)
+            torch.mul(dc * i, 1 - g * g, out=dg)
+            dc_all.index_add_(0, source, dc.mul_(f))
+            dr_all.index_add_(0, source, d_gates[now])
+        d_table = torch.zeros(ctx.table, 4 * H, dtype=grad.dtype).index_add_(0, words, d_gates)
+        return (
+            d_table,
+            dr_all.t() @ h_all,
+            dr_all[:before] @ matrix,
+            dc_all[:before],
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
+
+
+class MultiscaleLM(LMBase):
+    """The LSTM over a lattice of tokens. It computes on the CPU."""
+
+    Config: ClassVar[type[LMConfig]] = MultiscaleConfig
+    needs_dictionary = True
+    cpu_only = True
+
+    def __init__(self, config: MultiscaleConfig, tokens: Tokens, fill: bool = True) -> None:
+        super().__init__()
+        config.check()
+        self.tokens, self.hidden, self.dropout = tokens, config.hidden, config.dropout
+        self.carry = config.carry
+        self.embedding = nn.Embedding(tokens.size, config.embedding)
+        # U; gates in the order f, i, o, g
+        self.inputs = nn.Parameter(torch.empty(4 * config.hidden, config.embedding))
+        self.recurrent = nn.Parameter(torch.empty(4 * config.hidden, config.hidden))  # W
+        self.bias = nn.Parameter(torch.zeros(4 * config.hidden))
+        self.output = output_layer(config, config.hidden, tokens.size)
+        if fill:
+            initialize(self, config.init, config.init_scale)
+
+    def after_initialize(self) -> None:
+        """Bias of 1 for the forget gate."""
+        self.bias[: self.hidden] = 1
+
+    @classmethod
+    def build(
+        cls,
+        config: MultiscaleConfig,
+        symbols: Sequence[str],
+        dictionary: Dictionary | None = None,
+        fill: bool = True,
+    ) -> "MultiscaleLM":
+        """A model over the symbols of a vocabulary and the tokens of a dictionary."""
+        assert dictionary is not None, "a multiscale model has a dictionary"
+        return cls(config, Tokens(symbols, dictionary), fill)
+
+    @property
+    def carries(self) -> bool:
+        return self.carry
+
+    def begin(self, rows: int) -> Window:
+        """The state after an end symbol at the beginning of a text."""
+        L, H = self.tokens.longest, self.hidden
+        zeros = self.embedding.weight.new_zeros(L, rows, H)
+        table = F.linear(self.embedding.weight[EOS : EOS + 1], self.inputs, self.bias)
+        _, i, o, g = table.expand(rows, -1).chunk(4, 1)
+        c = torch.sigmoid(i) * torch.tanh(g)
+        hidden, cells = (torch.cat([zeros[1:], last[None]]) for last in (torch.sigmoid(o) * torch.tanh(c), c))
+        symbols = torch.full((rows, L), -1)
+        alpha = self.embedding.weight.new_full((L, rows), NEVER)
+        alpha[-1] = 0.0
+        return Window(symbols=symbols, hidden=hidden, cells=cells, alpha=alpha)
+
+    def read(self, symbols: Tensor, start: Window) -> tuple[Tensor, Window]:
+        """Symbols (B, T) after `start` -> log α of positions 1 .. T relative to position 0, (T, B), and the
+        state after them"""
+        B, T = symbols.shape
+        L, tokens = self.tokens.longest, self.tokens
+        text = torch.cat([start.symbols, symbols], 1)
+        arcs = tokens.arcs(text.numpy(), T)
+        used, words = np.unique(arcs.tokens, return_inverse=True)
+        table = F.linear(self.drop(self.embedding(torch.from_numpy(used))), self.inputs, self.bias)
+        begin = arcs.ends - arcs.lengths + L - 1  # rows of the states, those before the chunk included
+        per_state = np.bincount((arcs.ends - 1) * B + arcs.rows, minlength=T * B)
+        weights = torch.from_numpy(1 / per_state[(arcs.ends - 1) * B + arcs.rows]).to(table.dtype)
+        cuts = np.searchsorted(arcs.ends, np.arange(1, T + 2)).tolist()
+        sources, rows = torch.from_numpy(begin * B + arcs.rows), torch.from_numpy(arcs.rows)
+        hidden, cells = _UnrollFunction.apply(  # type: ignore[no-untyped-call]
+            table,
+            self.recurrent,
+            start.hidden.flatten(0, 1),
+            start.cells.flatten(0, 1),
+            torch.from_numpy(words),
+            sources,
+            rows,
+            weights,
+            cuts,
+        )
+        states = torch.cat([start.hidden.flatten(0, 1), hidden])
+        order = torch.argsort(sources, stable=True)
+        scores = self.output.log_probs_at(
+            self.drop(states), sources[order], torch.from_numpy(arcs.tokens)[order]
+        )
+        grid = scores.new_full((T, B, L), -torch.inf).index_put(
+            (torch.from_numpy(arcs.ends - 1)[order], rows[order], torch.from_numpy(arcs.lengths - 1)[order]),
+            scores,
+        )
+        alpha = marginal(grid, start.alpha)
+        with torch.no_grad():
+            all_alpha = torch.cat([start.alpha, alpha])[-L:]
+            after = Window(
+                symbols=text[:, -L:],
+                hidden=states.view(-1, B, self.hidden)[-L:].detach().clone(),
+                cells=torch.cat([start.cells.flatten(0, 1), cells]).view(-1, B, self.hidden)[-L:].clone(),
+                alpha=(all_alpha - all_alpha[-1]).clamp(min=NEVER),
+            )
+        return alpha, after
+
+    def drop(self, values: Tensor) -> Tensor:
+        """Dropout."""
+        return F.dropout(values, self.dropout, self.training)
+
+    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+        """-log p of lines, or of a chunk of running text given what came before, and the state to continue
+        from. Ids are symbols."""
+        if isinstance(batch, Batch):
+            return self.loss(batch), None
+        alpha, after = self.read_running(batch, None if batch.fresh else carried)
+        return -alpha[-1].sum(), after
+
+    def read_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+        """log α of the positions of a chunk of running text, (T, B), and the state after it"""
+        start = Window(*carried) if isinstance(carried, tuple) else self.begin(chunk.tracks)
+        alpha, after = self.read(chunk.ids.view(-1, chunk.tracks).t().contiguous(), start)
+        return alpha, (after.symbols, after.hidden, after.cells, after.alpha)
+
+    def score_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+        """log α_t - log α_{t-1} of each symbol of running text, (T * B,): they add up to log p. And the state
+        after it."""
+        with torch.no_grad():
+            alpha, after = self.read_running(chunk, carried)
+        return differences(alpha).reshape(-1), after
+
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """-log p of lines on their own: ()"""
+        return -self.lines(batch.target.split(batch.target.ids))[0].sum()
+
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        """As `score_running`, of lines on their own, in packed order: (N,)"""
+        with torch.no_grad():
+            _, alpha = self.lines(batch.target.split(batch.target.ids))
+        return differences(alpha)[batch.target.steps, batch.target.order[batch.target.rows]]
+
+    def lines(self, texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """log p of lines, (B,), and log α of all their positions, (T, B); a line ends with the end symbol"""
+        lengths = torch.tensor([len(text) for text in texts])
+        # End symbols after the end are read but not counted.
+        symbols = torch.full((len(texts), int(lengths.max())), EOS)
+        for row, text in enumerate(texts):
+            symbols[row, : len(text)] = text
+        alpha, _ = self.read(symbols, self.begin(len(texts)))
+        return alpha[lengths - 1, torch.arange(len(texts))], alpha
+
+    @torch.no_grad()
+    def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
+        """Lines as tokens, drawn one token after the other (table 8.2)."""
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(lines):
+            state, tokens, length = self.begin(1), [], 0
+            while length < max_length:
+                scores = self.output.log_probs(state.hidden[-1])[0] / temperature
+                token = int(torch.multinomial(torch.softmax(scores, 0), 1, generator=generator))
+                if token == EOS:
+                    break
+                spelling = self.tokens.spelling[token]
+                _, state = self.read(torch.tensor([spelling]), state)
+                tokens.append(self.tokens.texts[token])
+                length += len(spelling)
+            yield tokens
+
+
+def differences(alpha: Tensor) -> Tensor:
+    """log α_t - log α_{t-1}, with log α_0 = 0: (T, B) -> (T, B)"""
+    return torch.diff(torch.cat([torch.zeros_like(alpha[:1]), alpha]), dim=0)

@@ -1,0 +1,292 @@
+"""The decoder of the RNN encoder-decoder: what it sees of the source enters the gates, the candidate and the
+output at every step (section 4.2.2). That is c, the same at all steps, or with attention this step's weighted
+mean of the annotations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt.data.batches import Packed
+from nmt.layers.attention import AdditiveAttention, Memory, attend
+from nmt.layers.cells import GRU, Cell, repeat
+from nmt.layers.deep_output import DeepOutput
+from nmt.layers.output import OutputLayer
+from nmt.models.config import RNNConfig
+from nmt.models.rnn.encoders import Encoded
+from nmt.text.vocab import BOS
+
+KEPT = 1 << 24  # floats of a cached table of all words, at most: 64 MiB
+
+
+@dataclass
+class Sources:
+    """What belongs to S sentences as a whole, stored once a sentence, not once a hypothesis: projections of
+    c, or the memory of an attention."""
+
+    cell: Tensor | None = None  # (S, 3H or 4H) C c
+    output: Tensor | None = None  # (S, 2M) O_c c
+    memory: Memory | None = None
+
+    def rows(self, rows: Tensor) -> "Sources":
+        """Sentence i of the result is sentence rows[i]."""
+        cell, output = (
+            None if part is None else part.index_select(0, rows) for part in (self.cell, self.output)
+        )
+        return Sources(cell=cell, output=output, memory=self.memory and self.memory.rows(rows))
+
+    @staticmethod
+    def join(parts: "Sequence[Sources]") -> "Sources":
+        """The sentences of all parts."""
+        memories = [part.memory for part in parts if part.memory is not None]
+        if memories:
+            return Sources(memory=Memory.join(memories))
+        return Sources(
+            cell=torch.cat([part.cell for part in parts if part.cell is not None]),
+            output=torch.cat([part.output for part in parts if part.output is not None]),
+        )
+
+
+@dataclass
+class DecoderState:
+    """R hypotheses of S sentences, between two words."""
+
+    hidden: Tensor  # (R, state sizes of all layers)
+    sentence: Tensor  # (R,) which of the S sentences a row belongs to
+    sources: Sources
+    weights: Tensor | None = None  # (R, L) attention weights of the last step
+
+    def rows(self, rows: Tensor) -> "DecoderState":
+        """Row i of the result is row rows[i]; rows may repeat or be missing."""
+        weights = None if self.weights is None else self.weights.index_select(0, rows)
+        return DecoderState(
+            hidden=self.hidden.index_select(0, rows),
+            sentence=self.sentence.index_select(0, rows),
+            sources=self.sources,
+            weights=weights,
+        )
+
+    @staticmethod
+    def join(states: "Sequence[DecoderState]") -> "DecoderState":
+        """The rows of all states, one below the other. Sentences without rows are dropped."""
+        sentences, sources, count = [], [], 0
+        for state in states:
+            used, index = state.sentence.unique(return_inverse=True)
+            sentences.append(index + count)
+            sources.append(state.sources.rows(used))
+            count += len(used)
+        return DecoderState(
+            hidden=torch.cat([state.hidden for state in states]),
+            sentence=torch.cat(sentences),
+            sources=Sources.join(sources),
+        )
+
+
+@dataclass
+class WordTables:
+    """T words as the decoder reads them, computed once however often a word occurs."""
+
+    cell: Tensor  # (T, 3H or 4H) W e(y)
+    output: Tensor  # (T, 2M) O_y e(y)
+
+    def rows(self, rows: Tensor) -> "WordTables":
+        """Word i of the result is word rows[i]."""
+        # index_select is 5 times as fast as [rows].
+        return WordTables(cell=self.cell.index_select(0, rows), output=self.output.index_select(0, rows))
+
+
+class RNNDecoder(nn.Module):
+    """Recurrent layers above the target embeddings, and the deep output."""
+
+    def __init__(self, config: RNNConfig, vocab_size: int) -> None:
+        super().__init__()
+        H, C, start = config.hidden, config.context, config.summary_size
+        # The row of <s>, 'no previous word', is a zero vector.
+        self.embedding = nn.Embedding(vocab_size, config.embedding, padding_idx=BOS)
+        self.initial = nn.Parameter(torch.empty(H, start))  # V'
+        self.initial_bias = nn.Parameter(torch.zeros(H)) if config.bias else None
+        self.cell = config.cell_of(config.embedding, H, C)
+        self.attention = AdditiveAttention(C, H, config.attention) if config.attention else None
+        self.upper = nn.ModuleList(config.cell_of(H, H) for _ in range(1, config.decoder_layers))
+        self.upper_initial = nn.ParameterList(torch.empty(H, start) for _ in self.upper)
+        self.output = DeepOutput(
+            hidden=H,
+            embedding=config.embedding,
+            context=C,
+            maxout=config.maxout,
+            vocab_size=vocab_size,
+            rank=config.output_rank,
+            bias=config.bias,
+            dropout=config.dropout,
+            output=config.output,
+        )
+        self.tied = config.tied != "none"
+        if self.tied:
+            self.output.tie(self.embedding)
+        self.dropout = config.dropout
+        self.first_word = config.first_word
+        self._kept: tuple[object, WordTables] | None = None
+
+    @property
+    def layer(self) -> OutputLayer:
+        """From features to probabilities."""
+        return self.output.layer
+
+    @property
+    def upper_cells(self) -> list[Cell]:
+        """The layers above the first."""
+        return list(self.upper)  # type: ignore[arg-type]
+
+    def train(self, mode: bool = True) -> "RNNDecoder":
+        self._kept = None  # torch's fused optimizers change weights without changing their version
+        return super().train(mode)
+
+    def embed(self, token_ids: Tensor) -> Tensor:
+        """(N,) -> (N, E)"""
+        embedded: Tensor = self.embedding(token_ids)
+        # A tied row of <s> also gets the gradient of the softmax: here it has to stay 'no previous word'.
+        return embedded * (token_ids != BOS)[:, None] if self.tied else embedded
+
+    def first_states(self, summary: Tensor) -> list[Tensor]:
+        """h'_0 = tanh(V' c) of each layer: (B, C) -> (B, state size)"""
+        first = self.cell.start(torch.tanh(F.linear(summary, self.initial, self.initial_bias)))
+        above = [
+            cell.start(torch.tanh(F.linear(summary, matrix)))
+            for cell, matrix in zip(self.upper_cells, self.upper_initial, strict=True)
+        ]
+        return [first, *above]
+
+    def unroll(self, encoded: Encoded, target: Packed, previous: Tensor) -> Tensor:
+        """Output features of all target tokens at once: previous tokens (N,) -> (N, K)"""
+        embedded = F.dropout(self.embed(previous), self.dropout, self.training)  # (N, E)
+        starts = self.first_states(encoded.summary[target.order])  # longest target first
+        if self.attention is None:
+            c = encoded.summary[target.order]
+            hidden = self._unroll(
+                embedded, target, starts[0], repeat(self.cell.project_context(c), target.sizes)
+            )  # (N, H)
+            seen = repeat(self.output.project_context(c), target.sizes)
+        else:
+            hidden, contexts = self._attend(self.attention, embedded, encoded, target, starts[0])
+            seen = self.output.project_context(contexts)
+        for cell, start in zip(self.upper_cells, starts[1:], strict=True):
+            hidden = cell.unroll(F.dropout(hidden, self.dropout, self.training), target.sizes, start)
+        return self.output.features(hidden, embedded, seen)
+
+    def _unroll(self, embedded: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
+        if self.first_word == "step":
+            return self.cell.unroll(embedded, target.sizes, start, context)
+        # The first word is read off h'_0 itself: the cell only reads what precedes the second to the last
+        # word.
+        rows = target.sizes[0]
+        first = self.cell.output(start)
+        later = target.sizes[1:]
+        if not later:
+            return first
+        return torch.cat([first, self.cell.unroll(embedded[rows:], later, start[: later[0]], context[rows:])])
+
+    def _attend(
+        self, attention: AdditiveAttention, embedded: Tensor, encoded: Encoded, target: Packed, start: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """-> states (N, H), contexts (N, C)"""
+        places = torch.empty_like(target.order)
+        places[target.order] = torch.arange(len(places), device=places.device)
+        memory = self.memory(attention, encoded, places)
+        x = self.cell.project(embedded)
+        if isinstance(self.cell, GRU) and self.cell.reset == "before" and self.cell.gate == "keep_old":
+            return attend(attention, self.cell, x, start, memory, target.sizes)
+        # Other cells by plain autograd, which is slower.
+        state, end, states, contexts = start, 0, [], []
+        for rows in target.sizes:
+            seen, _ = attention(
+                self.cell.output(state[:rows]),
+                Memory(keys=memory.keys[:rows], values=memory.values[:rows], mask=memory.mask[:rows]),
+            )
+            state = self.cell.advance(x[end : end + rows], state[:rows], self.cell.project_context(seen))
+            states.append(self.cell.output(state))
+            contexts.append(seen)
+            end += rows
+        return torch.cat(states), torch.cat(contexts)
+
+    @staticmethod
+    def memory(attention: AdditiveAttention, encoded: Encoded, places: Tensor | None = None) -> Memory:
+        """The annotations of each sentence as rows of a grid, keys projected once."""
+        assert encoded.states is not None and encoded.source is not None, "this encoder has no annotations"
+        source = encoded.source
+        lengths = torch.empty_like(source.order)
+        lengths[source.order if places is None else places[source.order]] = source.lengths
+        return attention.memory(source.grid(encoded.states, places), lengths)
+
+    def start(self, encoded: Encoded) -> DecoderState:
+        """One row for each sentence, before its first word."""
+        c = encoded.summary
+        rows = torch.arange(len(c), device=c.device)
+        if self.attention is None:
+            sources = Sources(cell=self.cell.project_context(c), output=self.output.project_context(c))
+        else:
+            memory = self.memory(self.attention, encoded)
+            # The mean of projections is the projection of the mean: computed once a source word, not once a
+            # hypothesis and step.
+            projected = torch.cat(
+                [self.cell.project_context(memory.values), self.output.project_context(memory.values)], 2
+            )
+            sources = Sources(memory=Memory(keys=memory.keys, values=projected, mask=memory.mask))
+        return DecoderState(hidden=torch.cat(self.first_states(c), 1), sentence=rows, sources=sources)
+
+    def read(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
+        """One step after `token_ids` (R,), None at the start -> output features (R, K) and the state after
+        it."""
+        previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
+        return self.advance(state, self.tables_of(previous), first=token_ids is None)
+
+    def tables_of(self, token_ids: Tensor) -> WordTables:
+        """As `tables`, from a table of all words that is cached while no weight changes, if it is small
+        enough."""
+        if (
+            torch.is_grad_enabled()
+            or self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden)) > KEPT
+        ):
+            return self.tables(token_ids)
+        weights = (self.embedding.weight, self.cell.inputs, self.cell.bias, self.output.previous)
+        state = [
+            (weight.data_ptr(), weight._version, weight.dtype) for weight in weights if weight is not None
+        ]
+        kept = self._kept  # read once: another thread may replace it
+        if kept is None or kept[0] != state:
+            kept = self._kept = (
+                state,
+                self.tables(torch.arange(self.embedding.num_embeddings, device=token_ids.device)),
+            )
+        return kept[1].rows(token_ids)
+
+    def tables(self, token_ids: Tensor) -> WordTables:
+        """What the decoder computes from each word alone, whatever its context: (T,) -> (T, ...)"""
+        embedded = self.embed(token_ids)
+        return WordTables(cell=self.cell.project(embedded), output=self.output.project_previous(embedded))
+
+    def advance(self, state: DecoderState, words: WordTables, first: bool) -> tuple[Tensor, DecoderState]:
+        """One step, reading a word for each row of the state -> output features (R, K) and the state after
+        it."""
+        sources, weights = state.sources, None
+        parts = state.hidden.split([self.cell.state_size, *(cell.state_size for cell in self.upper_cells)], 1)
+        if self.attention is None:
+            assert sources.cell is not None and sources.output is not None
+            into_cell = sources.cell.index_select(0, state.sentence)
+            seen = sources.output.index_select(0, state.sentence)
+        else:
+            assert sources.memory is not None
+            context, weights = self.attention(self.cell.output(parts[0]), sources.memory, state.sentence)
+            into_cell, seen = context.split([len(self.cell.inputs), len(self.output.hidden)], 1)
+        hidden = parts[0]
+        if not (first and self.first_word == "initial"):
+            hidden = self.cell.advance(words.cell, hidden, into_cell)
+        after, top = [hidden], self.cell.output(hidden)
+        for cell, below in zip(self.upper_cells, parts[1:], strict=True):
+            after.append(cell.step(top, below))
+            top = cell.output(after[-1])
+        features = self.output.combine(top, words.output, seen)
+        return features, replace(
+            state, hidden=torch.cat(after, 1) if len(after) > 1 else hidden, weights=weights
+        )

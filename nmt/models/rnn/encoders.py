@@ -1,0 +1,183 @@
+"""Encoders: packed source words -> one vector for each sentence and, for attention, one for each word (its
+annotation)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt.data import prefix_tree
+from nmt.data.batches import Ids, Packed, pack_source
+from nmt.layers.cells import Cell
+from nmt.layers.characters import CharacterWords
+from nmt.layers.grconv import GatedConvolution
+from nmt.models.config import RNNConfig
+from nmt.text.vocab import EOS
+
+
+@dataclass
+class Encoded:
+    """B sentences after the encoder."""
+
+    summary: Tensor  # (B, C) in the order of the batch: c, or with attention what the decoder starts from
+    states: Tensor | None = None  # (N, D) annotations in packed order; None: this encoder has none
+    source: Packed | None = None  # the layout of the annotations
+
+
+def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None) -> nn.Module:
+    """A table of word vectors, or vectors computed from the spelling of the words."""
+    if config.source_words == "table":
+        return nn.Embedding(vocab_size, config.embedding)
+    assert spelling is not None and len(spelling) == vocab_size, "a character encoder needs the source words"
+    return CharacterWords(spelling, config.embedding)
+
+
+class RNNEncoder(nn.Module):
+    """Reads the source up to and including its end symbol; c is the state after it (section 4.2.1).
+
+    With `birnn` a second network reads from the end: an annotation is the two states at a word, c the two
+    last states; with attention the decoder starts from the backward state at the first word alone
+    (RNNsearch). Upper layers read the annotations of the layer below.
+    """
+
+    def __init__(self, config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None = None) -> None:
+        super().__init__()
+        H, wide = config.encoder_units, config.context
+        self.embedding = word_vectors(config, vocab_size, spelling)
+        self.cell = config.cell_of(config.embedding, H)
+        self.upper = nn.ModuleList(config.cell_of(wide, H) for _ in range(1, config.encoder_layers))
+        both = config.encoder == "birnn"
+        self.backward_cells = (
+            nn.ModuleList(
+                config.cell_of(wide if layer else config.embedding, H)
+                for layer in range(config.encoder_layers)
+            )
+            if both
+            else None
+        )
+        size = config.context
+        self.summary = nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None  # V
+        self.dropout, self.reverse = config.dropout, config.reverse
+        self.from_backward = both and bool(config.attention)
+
+    def forward(self, source: Packed) -> Encoded:
+        """B sentences; end symbols are part of them."""
+        ids = source.ids[source.turned(fixed=1)] if self.reverse else source.ids
+        states = F.dropout(self.embedding(ids), self.dropout, self.training)
+        for layer, cell in enumerate([self.cell, *self.upper]):
+            if layer:
+                states = F.dropout(states, self.dropout, self.training)
+            states = self._layer(
+                cell,
+                self.backward_cells[layer] if self.backward_cells else None,  # type: ignore[arg-type]
+                states,
+                source,
+            )
+        H = self.cell.hidden
+        last = states[source.last]  # (B, C), longest sentence first
+        if self.backward_cells:
+            first = states[: len(source.order), H:]  # the backward states at the first word
+            last = first if self.from_backward else torch.cat([last[:, :H], first], 1)
+        summary = self._summarize(torch.empty_like(last).index_copy(0, source.order, last))
+        return Encoded(summary=summary, states=states, source=source)
+
+    @staticmethod
+    def _layer(cell: Cell, backward: Cell | None, inputs: Tensor, source: Packed) -> Tensor:
+        """One layer over all words: (N, E) -> (N, H), or (N, 2H) for both directions"""
+        start = inputs.new_zeros(len(source.order), cell.state_size)
+        states = cell.unroll(inputs, source.sizes, start)
+        if backward is None:
+            return states
+        turned = source.turned()
+        read_back = backward.unroll(inputs.index_select(0, turned), source.sizes, start)
+        return torch.cat([states, read_back.index_select(0, turned)], 1)
+
+    def _summarize(self, c: Tensor) -> Tensor:
+        return c if self.summary is None else torch.tanh(F.linear(c, self.summary))
+
+    @property
+    def shares_prefixes(self) -> bool:
+        """Whether the state after a prefix does not depend on what follows."""
+        return not (self.backward_cells or self.upper or self.reverse)
+
+    def by_prefix(self, sources: Sequence[Ids]) -> Tensor:
+        """As `forward`, of B sequences of ids, reading common prefixes once: -> c (B, H)"""
+        assert self.shares_prefixes
+        device = self.cell.inputs.device
+        levels = prefix_tree.levels([[*source, EOS] for source in sources])
+        words, index = np.unique(
+            np.concatenate([level.token_ids for level in levels[1:]]), return_inverse=True
+        )
+        table = self.cell.project(self.embedding(torch.from_numpy(words).to(device)))
+        state = table.new_zeros(1, self.cell.state_size)
+        c, end = table.new_empty(len(sources), self.cell.hidden), 0
+        for level in levels[1:]:
+            rows = torch.from_numpy(index[end : end + len(level.token_ids)]).to(device)
+            end += len(level.token_ids)
+            parents = torch.from_numpy(level.parents).to(device)
+            state = torch.cat(
+                [
+                    self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut]))
+                    for cut in prefix_tree.blocks(len(rows))
+                ]
+            )
+            if len(level.ended):
+                c[torch.from_numpy(level.ended).to(device)] = self.cell.output(
+                    state[torch.from_numpy(level.nodes).to(device)]
+                )
+        return self._summarize(c)
+
+
+class GrConvEncoder(nn.Module):
+    """The gated recursive convolutional network of section 6.2.2 merges words pairwise, level by level, into
+    one vector c.
+
+    The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no words.
+    """
+
+    shares_prefixes = False
+
+    def __init__(self, config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.embedding = word_vectors(config, vocab_size, spelling)
+        self.layer = GatedConvolution(config.embedding, config.encoder_units, config.bias)
+        self.summary = (
+            nn.Parameter(torch.empty(config.encoder_units, config.encoder_units))
+            if config.summary == "tanh"
+            else None
+        )
+        self.dropout, self.reverse = config.dropout, config.reverse
+
+    def forward(self, source: Packed) -> Encoded:
+        """B sentences; end symbols are part of them."""
+        leaves, sizes = self.leaves(source)
+        c = self.layer(F.dropout(self.embedding(leaves), self.dropout, self.training), sizes)
+        c = torch.empty_like(c).index_copy(0, source.order, c)
+        return Encoded(summary=c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
+
+    def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
+        """Ids without end symbols, longest sentence first, and how many sentences have a word at each step"""
+        ids = source.ids[source.turned(fixed=1)] if self.reverse else source.ids
+        kept = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+        kept[source.last] = source.lengths == 1
+        sizes = torch.bincount(source.steps[kept], minlength=1).tolist()
+        return ids[kept], sizes
+
+    def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
+        """For each sentence of T words the weights (new, left, right) of its T (T - 1) / 2 merges, level by
+        level: (nodes, 3)"""
+        source = pack_source(sources).to(self.layer.leaf.device)
+        leaves, sizes = self.leaves(source)
+        with torch.no_grad():
+            by_row = self.layer.gates_of(self.embedding(leaves), sizes)
+        result: list[Tensor] = [leaves.new_zeros(0)] * len(sources)
+        for gates, sentence in zip(by_row, source.order.tolist(), strict=True):
+            result[sentence] = gates
+        return result
+
+
+Encoder = RNNEncoder | GrConvEncoder
+ENCODER_CLASSES: dict[str, type[Encoder]] = {"rnn": RNNEncoder, "birnn": RNNEncoder, "grconv": GrConvEncoder}

@@ -1,0 +1,177 @@
+"""The RNN encoder-decoder: a loss for training, scores of given pairs, and steps for search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmt.data.batches import Batch, Ids, pack_source
+from nmt.errors import ConfigError
+from nmt.layers.batch_scores import tensor
+from nmt.layers.characters import CharacterWords
+from nmt.layers.initialize import initialize
+from nmt.layers.output import OutputLayer
+from nmt.models.config import RNNConfig
+from nmt.models.protocols import TranslationModel
+from nmt.models.rnn.decoder import DecoderState, RNNDecoder
+from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNNEncoder
+
+
+class Translator(nn.Module, TranslationModel[DecoderState]):
+    """Encoder and decoder of Cho et al. 2014, with or without attention; `model.type: rnn`. It has every
+    capability of nmt/models/protocols.py. Logarithms are natural; the end symbol is part of a target."""
+
+    Config = RNNConfig
+
+    def __init__(
+        self,
+        config: RNNConfig,
+        source_vocab_size: int,
+        target_vocab_size: int,
+        fill: bool = True,
+        spelling: Sequence[str] | None = None,
+    ) -> None:
+        """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded:
+        orthogonal matrices take time. `spelling`: the source words by id, which only source_words: characters
+        reads."""
+        super().__init__()
+        config.check()
+        self.encoder = ENCODER_CLASSES[config.encoder](config, source_vocab_size, spelling)
+        self.decoder = RNNDecoder(config, target_vocab_size)
+        if config.tied == "all":
+            if source_vocab_size != target_vocab_size:
+                raise ConfigError(
+                    "model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary"
+                )
+            self.encoder.embedding.weight = self.decoder.embedding.weight
+        if fill:
+            initialize(self, config.init, config.init_scale)
+
+    @property
+    def device(self) -> torch.device:
+        return self.decoder.initial.device
+
+    @property
+    def attends(self) -> bool:
+        return self.decoder.attention is not None
+
+    def unroll(self, batch: Batch) -> Tensor:
+        """Output features of all target tokens: (N, K)"""
+        return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
+
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Σ -log p(target | source) over the batch, with label smoothing: ()"""
+        return self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        """log p of each target token, in packed order: (N,)"""
+        with torch.no_grad():
+            return self.decoder.layer.log_probs_of(self.unroll(batch), batch.target.ids)
+
+    def start(self, sources: Sequence[Ids]) -> DecoderState:
+        """One row for each source sentence (ids without end symbol), before the first word."""
+        return self.decoder.start(self.encoder(pack_source(sources).to(self.device)))
+
+    def features(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
+        """As `step`, short of the output layer: (R, K)"""
+        return self.decoder.read(state, token_ids)
+
+    def step(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
+        """log p of every next word after `token_ids` (R,), None before the first -> (R, V), the state after
+        them"""
+        features, state = self.decoder.read(state, token_ids)
+        return self.decoder.layer.log_probs(features), state
+
+    @property
+    def vocab_size(self) -> int:
+        return self.decoder.layer.vocab_size
+
+    def restrict(self, token_ids: Tensor) -> OutputLayer:
+        return self.decoder.layer.restrict(token_ids)
+
+    def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
+        return state.rows(rows)
+
+    def join(self, states: Sequence[DecoderState]) -> DecoderState:
+        """The rows of all states, one below the other."""
+        return DecoderState.join(states)
+
+    def attention(self, state: DecoderState) -> Tensor | None:
+        """Attention weights of the last step for each row, over the source words and the end symbol: (R, L);
+        None without attention."""
+        if state.weights is None or not self.encoder.reverse:
+            return state.weights
+        assert state.sources.memory is not None
+        places = torch.arange(state.weights.shape[1], device=self.device).expand_as(state.weights)
+        last = (state.sources.memory.mask[state.sentence] == 0).sum(1, keepdim=True) - 2  # of the words
+        return state.weights.gather(1, torch.where(places <= last, last - places, places))
+
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "TranslatorWalk":
+        """For `PrefixTrees`: the decoder after each of the sources."""
+        return TranslatorWalk(self, sources, token_ids)
+
+    def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
+        """As `start`, but reading common prefixes of the sources once, if the encoder allows it."""
+        if isinstance(self.encoder, RNNEncoder) and self.encoder.shares_prefixes and not self.attends:
+            return self.decoder.start(Encoded(summary=self.encoder.by_prefix(sources)))
+        return self.start(sources)
+
+    @torch.no_grad()
+    def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
+        """c of each sentence, or with attention what the decoder starts from: (B, C)"""
+        encoded: Encoded = self.encoder(pack_source(sources).to(self.device))
+        return encoded.summary
+
+    @torch.no_grad()
+    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
+        """Embeddings of words of the `source` or `target` vocabulary: (T,) -> (T, E)"""
+        part = self.encoder if side == "source" else self.decoder
+        vectors: Tensor = part.embedding(token_ids)
+        return vectors
+
+    def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:
+        """The gates of a gated recursive convolution, see `GrConvEncoder.gates`; None for another encoder."""
+        return self.encoder.gates(sources) if isinstance(self.encoder, GrConvEncoder) else None
+
+    def rows_of(
+        self, source_vocab: Sequence[str], target_vocab: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Parameter name -> what each of its rows belongs to: words, or characters of a character encoder."""
+        output = dict.fromkeys(
+            (f"decoder.output.{name}" for name in self.decoder.layer.word_parameters()), target_vocab
+        )
+        rows = {"decoder.embedding.weight": target_vocab, **output}
+        if isinstance(self.encoder.embedding, CharacterWords):
+            return {"encoder.embedding.characters": self.encoder.embedding.row_names, **rows}
+        return {"encoder.embedding.weight": source_vocab, **rows}
+
+
+class TranslatorWalk:
+    """The decoder on its way through tries of targets, one for each source; what it makes of a word alone is
+    computed once."""
+
+    def __init__(self, model: Translator, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
+        self.model, self.sources, self.device = model, sources, model.device
+        self.output = model.decoder.layer
+        self.tables = model.decoder.tables(tensor(token_ids, model.device))
+
+    def start(self) -> DecoderState:
+        return self.model.start_by_prefix(self.sources)
+
+    def advance(
+        self, state: DecoderState, rows: Tensor, words: Tensor, first: bool
+    ) -> tuple[Tensor, DecoderState]:
+        return self.model.decoder.advance(state.rows(rows), self.tables.rows(words), first)
+
+    def join(self, states: Sequence[DecoderState]) -> DecoderState:
+        """The states of the blocks of a level as one; all of them are of the same sentences."""
+        return replace(
+            states[0],
+            hidden=torch.cat([state.hidden for state in states]),
+            sentence=torch.cat([state.sentence for state in states]),
+            weights=None,
+        )

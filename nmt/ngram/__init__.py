@@ -1,0 +1,1 @@
+"""Count models: no torch."""

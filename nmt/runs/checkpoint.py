@@ -1,0 +1,303 @@
+"""Trained models from their run directories, and weights as files; nmt/runs/directory.py lists the files."""
+
+import os
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
+
+import torch
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
+
+from nmt import manifest, settings, yaml_text
+from nmt.data.corpus import DataConfig
+from nmt.errors import CheckpointError, ConfigError, DataError, UserError
+from nmt.lm.config import LMConfig
+from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.lm.protocols import LanguageModel
+from nmt.lm.registry import language_model_class
+from nmt.models.config import ModelConfig
+from nmt.models.registry import AnyModel, make
+from nmt.runs import directory as run_directory
+from nmt.runs import migrations
+from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
+from nmt.runs.sections import config_class
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import Vocab
+from nmt.yaml_text import reason
+
+LAST_KEY = "training.tensorboard"  # the last line of every complete config.yaml
+
+Config = TypeVar("Config")
+
+
+@dataclass
+class SavedRun:
+    """A trained translator with its text pipeline. nmt.runs.run.Run translates and scores with one or more of
+    them."""
+
+    directory: Path
+    model: AnyModel
+    source: TextPipeline
+    target: TextPipeline
+    source_words: Vocab
+    target_words: Vocab
+    data: DataConfig
+    step: int  # the weights are those after this many updates
+
+    @property
+    def name(self) -> str:
+        """How results name the model that made them."""
+        return f"{self.directory.name}@{self.step}"
+
+
+@dataclass
+class SavedLM:
+    """A trained language model with its text pipeline."""
+
+    directory: Path
+    model: LanguageModel
+    text: TextPipeline
+    words: Vocab
+    config: LMConfig
+    step: int
+
+    @property
+    def name(self) -> str:
+        """How results name the model that made them."""
+        return f"{self.directory.name}@{self.step}"
+
+
+@dataclass
+class SavedConfig:
+    """What a run's config.yaml says of its model, in the section `model` or `lm`."""
+
+    data: DataConfig
+    model: ModelConfig | LMConfig
+
+
+class Loadable(Protocol):
+    """A model that takes weights."""
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+# ---- weights -----------------------------------------------------------------------------------------------
+
+
+def save_tensors(value: object, path: Path) -> None:
+    """torch.save under a temporary name, then rename. CheckpointError when the disk is full."""
+    beside = path.with_name(f"{path.name}.part{os.getpid()}")
+    try:
+        with open(beside, "wb") as stream:
+            torch.save(value, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
+        beside.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}"
+        ) from error
+
+
+def load_tensors(path: Path) -> Any:
+    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from
+    the file."""
+    try:
+        entries = manifest.read(path.parent)
+        stream = manifest.opened(path.parent, path.name, entries)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    with stream:
+        try:
+            if entries is None:
+                check_sums(stream)
+            return torch.load(stream, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises half a dozen kinds for a damaged file
+            raise CheckpointError(
+                f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name "
+                "another step"
+            ) from error
+
+
+def check_sums(stream: BinaryIO) -> None:
+    """torch writes a zip file but ignores its checksums; for a run without a manifest there are no others."""
+    with zipfile.ZipFile(stream) as parts:
+        if parts.testzip():
+            raise zipfile.BadZipFile
+    stream.seek(0)
+
+
+def load_weights(model: Loadable, path: Path) -> None:
+    """Weights from a file into a model. CheckpointError where they do not fit."""
+    weights = load_tensors(path)
+    try:
+        model.load_state_dict(weights)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
+        ) from error
+
+
+def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
+    one model."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = load_tensors(path)
+        if not isinstance(weights, dict) or (
+            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
+        ):
+            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
+        for name, value in weights.items():
+            total[name] = value.double() + total[name] if name in total else value.double()
+    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
+
+
+# ---- configuration -----------------------------------------------------------------------------------------
+
+
+def read_yaml(directory: Path) -> migrations.Section:
+    """The sections of a run's config.yaml, in today's terms. CheckpointError when it is damaged or cut off: a
+    missing key would get its default."""
+    path = directory / CONFIG
+    try:
+        entries = manifest.read(directory)
+        with manifest.opened(directory, CONFIG, entries) as stream:
+            text = stream.read().decode("utf-8")
+        config = yaml_text.parse(text)
+        if entries is None and (not text.endswith("\n") or OmegaConf.select(config, LAST_KEY) is None):
+            raise ValueError("its end is missing")
+        content = OmegaConf.to_container(config, resolve=True)
+        if not isinstance(content, dict):
+            raise ValueError("sections are missing")
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    except (ValueError, AttributeError, OmegaConfBaseException) as error:
+        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    return migrations.of_run(cast(migrations.Section, content), run_directory.version(directory))
+
+
+def read_config(directory: Path) -> SavedConfig:
+    """The sections of a run's config.yaml that its model needs. CheckpointError when it is damaged."""
+    sections, path = read_yaml(directory), directory / CONFIG
+    section = "lm" if sections.get("lm") else "model"
+    try:
+        kind = str(cast(migrations.Section, sections[section]).get("type", ModelConfig.type))
+        data = filled(DataConfig, sections["data"])
+        settings.check(data, "data.")
+    except (UserError, OmegaConfBaseException, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    try:
+        of_model = config_class(section, kind)
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    try:
+        config = filled(of_model, sections[section])
+        config.check()
+    except (UserError, OmegaConfBaseException, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    return SavedConfig(data, config)
+
+
+def filled(kind: type[Config], content: object) -> Config:
+    """A dataclass from the keys and values of a section."""
+    return cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), content)))
+
+
+# ---- runs --------------------------------------------------------------------------------------------------
+
+
+def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
+    """The text pipeline and the vocabulary of one side. CheckpointError when a file is missing or damaged."""
+    config = data.source if side == "source" else data.target
+    try:
+        if (data.bpe_merges or config.codes) and not (directory / f"{side}.codes").exists():
+            raise DataError(
+                f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?"
+            )
+        return TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+
+
+def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
+    """The dictionary of a model that needs one."""
+    if not language_model_class(config.type).needs_dictionary:
+        return None
+    try:
+        return Dictionary.load(directory / DICTIONARY)
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+
+
+def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
+    """A run ready to translate or score. CheckpointError says in one line what is wrong with the
+    directory."""
+    return settled(load_once, Path(directory), which, device)
+
+
+def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
+    """A language model ready to score. CheckpointError says in one line what is wrong with the directory,
+    ConfigError what it cannot do."""
+    return settled(load_lm_once, Path(directory), which, device)
+
+
+def settled(read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str) -> Config:
+    """What `read` makes of a run, which a training may be changing meanwhile."""
+    return run_directory.settled(directory, lambda: read(directory, which, device))
+
+
+def load_once(directory: Path, which: str, device: str) -> SavedRun:
+    """As `load`, for a run that nobody changes."""
+    config = checked_config(directory)
+    if isinstance(config.model, LMConfig):
+        raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
+    source, source_words = load_side(directory, "source", config.data)
+    target, target_words = load_side(directory, "target", config.data)
+    step = run_directory.find_step(directory, which)
+    model = make(config.model, len(source_words), len(target_words), fill=False, spelling=source_words.words)
+    load_weights(model, weights_path(directory, step))
+    model.eval()
+    return SavedRun(
+        directory=directory,
+        model=model.to(device),
+        source=source,
+        target=target,
+        source_words=source_words,
+        target_words=target_words,
+        data=config.data,
+        step=step,
+    )
+
+
+def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
+    """As `load_lm`, for a run that nobody changes."""
+    config = checked_config(directory)
+    lm = config.model
+    if not isinstance(lm, LMConfig):
+        raise CheckpointError(
+            f"{directory}: is a translator, expected a language model's run directory (lm.type)"
+        )
+    kind = language_model_class(lm.type)
+    if kind.cpu_only and device != "cpu":
+        raise ConfigError(
+            f"{directory}: {config.model.type} models compute on the CPU only; use --device cpu"
+        )
+    text, words = load_side(directory, "target", config.data)
+    step = run_directory.find_step(directory, which)
+    model = kind.build(lm, words.words, load_dictionary(directory, lm), fill=False)
+    load_weights(model, weights_path(directory, step))
+    model.eval()
+    return SavedLM(directory=directory, model=model.to(device), text=text, words=words, config=lm, step=step)
+
+
+def checked_config(directory: Path) -> SavedConfig:
+    """The configuration of a run whose files are as they were written."""
+    run_directory.check_version(directory)
+    run_directory.verify(directory)
+    return read_config(directory)

@@ -1,0 +1,322 @@
+"""A trained translator, or several as an ensemble, from Python; nmt-translate and nmt-score are made of these
+calls.
+
+>>> import nmt
+>>> run = nmt.Run.load("runs/en-fr")                 # Run.load("runs/a", "runs/b") is an ensemble
+>>> run.translate(["A boy does not follow the man."])
+["Un garçon ne suit pas l'homme."]
+>>> [score] = run.score([("A boy does not follow the man.", "Un garçon ne suit pas l'homme.")])
+>>> round(score, 2)                                  # natural log p, the end of the sentence included
+-6.43
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import tensor
+
+from nmt.data.batches import Ids
+from nmt.errors import ConfigError
+from nmt.models.protocols import Restrictable
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SavedRun
+from nmt.runs.lengths import LineLengths
+from nmt.runs.translation import BeamTranslation, joined, word_numbers
+from nmt.scoring import word_scores
+from nmt.search.beam import Candidate, search
+from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.sampling import sample
+from nmt.search.shortlist import Shortlisted
+from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
+from nmt.text.lexicon import Lexicon, shortlist
+from nmt.text.long_lines import Limit
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import SPECIALS, UNK
+
+SEARCHED = "n-best lists, samples, prefixes and alignments of the whole sentence"
+SCORED = "a score of the whole sentence"
+FREQUENT = 100  # most frequent target words of every short-list
+
+# Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
+CACHED, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
+
+Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
+
+
+class Run:
+    """One or more trained runs with one target vocabulary: an ensemble takes the mean of their probabilities.
+    All calls keep the number and the order of lines. ConfigError for different target vocabularies."""
+
+    def __init__(self, members: Sequence[SavedRun]) -> None:
+        self.members = list(members)
+        first = self.members[0]
+        for member in self.members[1:]:
+            if member.target_words.words != first.target_words.words:
+                raise ConfigError(
+                    f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
+                    "ensemble needs one and the same"
+                )
+
+    @staticmethod
+    def load(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
+        """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda, cuda:1 ...
+        CheckpointError says in one line what is wrong with a directory.
+
+        >>> Run.load("runs/en-fr", which="last").name
+        'en-fr@500'
+        """
+        return Run([checkpoint.load(directory, which, device) for directory in directories])
+
+    @property
+    def name(self) -> str:
+        """How results name the models that made them."""
+        return " + ".join(member.name for member in self.members)
+
+    @property
+    def target(self) -> TextPipeline:
+        """The text pipeline of the target side."""
+        return self.members[0].target
+
+    @property
+    def max_length(self) -> int:
+        """The longest sentence seen in training, in units."""
+        return max(member.data.max_length for member in self.members)
+
+    @cached_property
+    def source_lengths(self) -> LineLengths:
+        """Lengths of source lines."""
+        return LineLengths([member.source for member in self.members], self.max_length)
+
+    @cached_property
+    def target_lengths(self) -> LineLengths:
+        """Lengths of target lines."""
+        return LineLengths([member.target for member in self.members], self.max_length)
+
+    @cached_property
+    def model(self) -> Steps:
+        """The model, or all of them, that search asks for the next word."""
+        models = [member.model for member in self.members]
+        return models[0] if len(models) == 1 else Ensemble(models)
+
+    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> Steps:
+        """As `model`, with the softmax over the words that may translate a sentence: those of a lexical
+        table, and the most `frequent` ones. ConfigError for models that cannot."""
+        models: list[Steps] = []
+        for member in self.members:
+            if not isinstance(member.model, Restrictable):
+                raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
+            models.append(Shortlisted(member.model, ShortlistOf(member, lexicon, frequent)))
+        return models[0] if len(models) == 1 else Ensemble(models)
+
+    def read(self, line: str, tokenized: bool = False) -> "Ids | Reading":
+        """The ids of a line, or a Reading of each member's; empty for a line without words."""
+        ids = tuple(
+            member.source_words.encode(member.source.units(line, tokenized)) for member in self.members
+        )
+        return ids[0] if len(ids) == 1 else Reading(ids)
+
+    def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
+        """The ids of a target line."""
+        return self.members[0].target_words.encode(self.members[0].target.units(line, tokenized))
+
+    def search(
+        self,
+        lines: Sequence[str],
+        config: BeamConfig,
+        tokenized: bool = False,
+        prefixes: Sequence[str] | None = None,
+        model: Steps | None = None,
+        limit: Limit | None = None,
+    ) -> list[list[Candidate]]:
+        """The finished hypotheses of each line, best first. A line without words has one: empty, of
+        probability 1. DataError for one that is too long.
+
+        `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of
+        `shortlisted`.
+        """
+        limit = limit or self.source_lengths.limit()
+        self.source_lengths.refuse(lines, tokenized, limit, SEARCHED)
+        readings = [self.read(line, tokenized) for line in lines]
+        full = [index for index, reading in enumerate(readings) if len(reading)]
+        forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
+        results = [[nothing()] for _ in lines]
+        if not config.rows:
+            fitting = CACHED // len(self.members[0].target_words)
+            config = replace(config, rows=min(MOST_ROWS, max(LEAST_ROWS, fitting)))
+        found = search(model or self.model, [readings[i] for i in full], config, forced)
+        for index, candidates in zip(full, found, strict=True):
+            results[index] = candidates
+        return results
+
+    def sample(
+        self,
+        lines: Sequence[str],
+        config: SamplingConfig,
+        tokenized: bool = False,
+        first: int = 0,
+        limit: Limit | None = None,
+    ) -> list[list[Candidate]]:
+        """Draws from the model's distribution for each line, the same for the same seed; `first`: number of
+        the first line in the whole input."""
+        limit = limit or self.source_lengths.limit(first=first)
+        self.source_lengths.refuse(lines, tokenized, limit, SEARCHED)
+        results = []
+        for index, line in enumerate(lines, first):
+            # one by one: the random numbers of a sentence depend on its position, and would on its batch
+            reading = self.read(line, tokenized)
+            empty = [[nothing()] * config.samples]
+            results += sample(self.model, [reading], config, index) if len(reading) else empty
+        return results
+
+    def translation(
+        self, line: str, candidate: Candidate, tokenized: bool = False, unknown: Lexicon | None = None
+    ) -> BeamTranslation:
+        """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
+        that the attention looked at."""
+        member = self.members[0]
+        units = member.target_words.decode(candidate.words)
+        words_of = word_numbers(units)
+        alignment: list[tuple[int, int]] = []
+        if candidate.looked_at:
+            source_units = member.source.units(line, tokenized)
+            source_of = word_numbers(source_units)
+            source = member.source.join(source_units)
+            alignment = sorted(
+                {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
+            )
+            if unknown is not None:
+                instead = [unknown.best(source[source_of[look]]) for look in candidate.looked_at]
+                units = [
+                    other if unit == SPECIALS[UNK] else unit
+                    for unit, other in zip(units, instead, strict=True)
+                ]
+        return BeamTranslation(
+            words=member.target.join(units),
+            log_prob=candidate.log_prob,
+            score=candidate.score,
+            alignment=alignment,
+        )
+
+    def n_best(
+        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+    ) -> list[list[BeamTranslation]]:
+        """All finished hypotheses of each line, best first. DataError for a line that is too long.
+
+        >>> run = Run.load("runs/en-fr")
+        >>> [found] = run.n_best(["A boy does not follow the man."], BeamConfig(beam_size=5))
+        >>> found[0].words
+        ['un', 'garçon', 'ne', 'suit', 'pas', "l'", 'homme', '.']
+        >>> found[0].score >= found[1].score
+        True
+        """
+        found = self.search(lines, config or BeamConfig(), tokenized)
+        return [
+            [self.translation(line, candidate, tokenized) for candidate in candidates]
+            for line, candidates in zip(lines, found, strict=True)
+        ]
+
+    def best(
+        self,
+        lines: Sequence[str],
+        config: BeamConfig,
+        tokenized: bool = False,
+        model: Steps | None = None,
+        unknown: Lexicon | None = None,
+        limit: Limit | None = None,
+    ) -> list[BeamTranslation]:
+        """The best translation of each line. Lines that are too long are translated in parts, and have no
+        alignment."""
+        limit = limit or self.source_lengths.limit()
+        cut = [self.source_lengths.parts(line, tokenized, limit) for line in lines]
+        every = [part for parts in cut for part in parts]
+        found = iter(self.search(every, config, tokenized, model=model, limit=Limit(sys.maxsize)))
+        return [
+            joined([self.translation(part, next(found)[0], tokenized, unknown) for part in parts])
+            for parts in cut
+        ]
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        config: BeamConfig | None = None,
+        tokenized: bool = False,
+        max_line_words: int | None = None,
+    ) -> list[str]:
+        """The best translation of each line: detokenized text, or words between blanks for tokenized input.
+
+        Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
+        at punctuation.
+
+        >>> run = Run.load("runs/en-fr")
+        >>> run.translate(["a boy does not follow the man ."], BeamConfig(beam_size=5), tokenized=True)
+        ["un garçon ne suit pas l' homme ."]
+        """
+        limit = self.source_lengths.limit(max_line_words)
+        found = self.best(lines, config or BeamConfig(), tokenized, limit=limit)
+        return [self.text(translation, tokenized) for translation in found]
+
+    def text(self, translation: BeamTranslation, tokenized: bool = False) -> str:
+        """A translation as a line."""
+        return self.target.line(translation.words, tokenized)
+
+    def word_scores(
+        self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: Limit | None = None
+    ) -> list[list[float]]:
+        """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair
+        that is too long."""
+        limit = limit or self.source_lengths.limit()
+        for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
+            lengths.refuse((pair[side] for pair in pairs), tokenized, limit, SCORED)
+        targets = [self.target_ids(target, tokenized) for _, target in pairs]
+        sources = [
+            [member.source_words.encode(member.source.units(source, tokenized)) for source, _ in pairs]
+            for member in self.members
+        ]
+        scores = [
+            word_scores(member.model, list(zip(ids, targets, strict=True)))
+            for member, ids in zip(self.members, sources, strict=True)
+        ]
+        if len(scores) == 1:
+            return scores[0]
+        return [
+            mean_log_probs([tensor(row).double() for row in rows]).tolist()
+            for rows in zip(*scores, strict=True)
+        ]
+
+    def score(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False) -> list[float]:
+        """Natural log p(second text | first text) of each pair, the end symbol included. DataError for a pair
+        that is too long.
+
+        >>> run = Run.load("runs/en-fr")
+        >>> source = "A boy does not follow the man."
+        >>> likely, unlikely = run.score([(source, "Un garçon ne suit pas l'homme."), (source, "La la.")])
+        >>> likely > unlikely
+        True
+        """
+        return [math.fsum(values) for values in self.word_scores(pairs, tokenized)]
+
+
+@dataclass
+class ShortlistOf:
+    """The ids of the target words that may translate a sentence of source ids, UNK, BOS and EOS included."""
+
+    member: SavedRun
+    lexicon: Lexicon
+    frequent: int
+
+    def __call__(self, source: Ids) -> set[int]:
+        words = self.member.source.join(self.member.source_words.decode(map(int, source)))
+        if not self.member.target.subwords:
+            return shortlist(self.lexicon, words, self.member.target_words, self.frequent)
+        units = {unit for word in self.lexicon.candidates(words) for unit in self.member.target.cut([word])}
+        return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
+
+
+def nothing() -> Candidate:
+    """The translation of a line without words."""
+    return Candidate(words=[], log_prob=0.0, score=0.0)

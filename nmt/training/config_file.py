@@ -1,0 +1,263 @@
+"""The configuration of a run: a YAML file and `section.key=value` overrides, checked against the dataclasses.
+
+Defaults, ranges and explanations are in the dataclasses; here they are only put together. Sections `model`
+and `lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`."""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from nmt import files, settings, yaml_text
+from nmt.errors import CheckpointError, ConfigError
+from nmt.numbers import LONGEST, shown
+from nmt.runs import checkpoint, migrations
+from nmt.runs.directory import CONFIG
+from nmt.runs.sections import REGISTRIES
+from nmt.training.run_config import FREE, RunConfig
+from nmt.training.schema import Part, Schema, Where, schema_of
+from nmt.yaml_text import NotYaml, reason
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+log = logging.getLogger(__name__)
+
+
+PRESETS = Path(__file__).parents[1] / "presets"
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
+    """Defaults, a preset, the file, the overrides: later ones win.
+
+    ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong
+    type or out of its range.
+    """
+    content, text = read(path)
+    parts = [
+        Part(content, partial(where_is, path, text)),
+        *(Part(change_of(override), partial(place_of, override)) for override in overrides),
+    ]
+    return assembled(parts, path, preset)
+
+
+def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
+    """A configuration from nested dictionaries, checked as a file is."""
+    try:
+        plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"configuration: {reason(error)}") from error
+    return assembled(
+        [Part(cast(migrations.Section, plain), lambda key: "configuration")], "configuration", preset
+    )
+
+
+def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
+    """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
+    for part in parts:
+        for key, warning in migrations.of_user(part.content):
+            log.warning("%s: %s", part.where(key), warning)
+    schema, kind = schema_of(parts)
+    config = schema.defaults(kind)
+    for part in [*preset_parts(preset, schema), *parts]:
+        config = merge(config, part, schema)
+
+    def where(key: str) -> str:
+        """The last part that gives a key, or its section, or the whole."""
+        givers = [part for part in parts if gives(part.content, key)]
+        return (givers or parts)[-1 if givers else 0].where(key)
+
+    result = resolve(config, where)
+    if not result.run:
+        raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
+    with located(where):
+        check(result)
+    return result
+
+
+def check(config: RunConfig) -> None:
+    """ConfigError for a value out of range, and for values that do not go together. A language model has
+    neither BLEU nor a beam, which is set here."""
+    settings.check(config)
+    if config.lm is not None:
+        config.lm.check()
+        config.training.metric, config.training.dev_beam = "cost", 0
+    elif config.model is not None:
+        config.model.check()
+    config.training.check()
+
+
+def preset_parts(preset: str | None, schema: Schema) -> list[Part]:
+    """A preset, without the section of what is not trained."""
+    if not preset:
+        return []
+    found = PRESETS / f"{preset}.yaml"
+    if not found.exists():
+        names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
+        raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
+    content = read(str(found))[0]
+    own = {key: value for key, value in content.items() if key == schema.section or key not in REGISTRIES}
+    return [Part(own, lambda key: str(found))]
+
+
+def change_of(override: str) -> migrations.Section:
+    """`section.key=value` as a configuration of that key alone."""
+    key, equals, value = override.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
+        raise ConfigError(f"{short(override)}: expected section.key=value")
+    try:
+        yaml_text.parse(f"x: {value}")
+        change = OmegaConf.from_dotlist([override if value else f"{key}=''"])  # YAML takes nothing for null
+        return cast(migrations.Section, OmegaConf.to_container(change))
+    except (NotYaml, YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
+        raise ConfigError(f"{short(override)}: not a valid value: {reason(error)}") from error
+
+
+def read(path: str) -> tuple[migrations.Section, str]:
+    """A YAML file as sections and keys, and its text."""
+    text = "\n".join(files.read_lines(path))
+    try:
+        given = yaml_text.parse(text)
+        content = OmegaConf.to_container(given)
+    except NotYaml as error:
+        place = f"{path}:{error.line}" if error.line else path
+        raise ConfigError(f"{place}: not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: {reason(error)}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"{path}: expected sections and keys, such as 'model:', found {type(content).__name__}"
+        )
+    return cast(migrations.Section, content), text
+
+
+def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
+    """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong
+    type."""
+    known = set(schema.keys())
+    given = {key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES}
+    try:
+        for key, value in given_keys(given):
+            if key not in known:
+                raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(key)}")
+            if schema.is_section(key) and value is not None and not isinstance(value, dict):
+                raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
+        return cast(DictConfig, OmegaConf.merge(config, given))
+    except OmegaConfBaseException as error:
+        key = str(error.full_key)
+        raise ConfigError(f"{part.where(key)}: {key}: {reason(error)}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{part.where('run')}: {reason(error)}") from error
+
+
+def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every dotted key of nested sections, with its value."""
+    for key, value in content.items():
+        yield f"{prefix}{key}", value
+        if isinstance(value, dict):
+            yield from given_keys(value, f"{prefix}{key}.")
+
+
+def gives(content: Mapping[str, object], key: str) -> bool:
+    """Does a part of a configuration have a value for a key, or for one of its sections as a whole?"""
+    names = {name for name, _ in given_keys(content)}
+    return key in names
+
+
+def resolve(config: DictConfig, where: Where) -> RunConfig:
+    """As dataclasses, every ${...} filled in."""
+    try:
+        return cast(RunConfig, OmegaConf.to_object(config))
+    except (OmegaConfBaseException, RecursionError) as error:
+        # a ${...} that leads nowhere, or in a circle
+        key = str(getattr(error, "full_key", None) or "run")
+        raise ConfigError(f"{where(key)}: {key}: {reason(error)}") from error
+
+
+@contextmanager
+def located(where: Where) -> Iterator[None]:
+    """Messages of the dataclasses begin with a key: put the place of that key before them."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{where(str(error).partition(':')[0])}: {error}") from error
+
+
+def place_of(override: str, key: str) -> str:
+    return short(override)
+
+
+def short(override: str) -> str:
+    return override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
+
+
+def where_is(path: str, text: str, key: str) -> str:
+    """`file:line` of the last part of a dotted key; just the file when it cannot be found."""
+    number = 0
+    lines = text.split("\n")
+    for part in key.split("."):
+        part = part.partition("[")[0]
+        found = [
+            n
+            for n in range(number, len(lines))
+            if re.match(rf"\s*['\"]?{re.escape(part)}['\"]?\s*:|.*[{{,]\s*{re.escape(part)}\s*:", lines[n])
+        ]
+        if not found:
+            return path
+        number = found[0]
+    return f"{path}:{number + 1}"
+
+
+# ---- runs --------------------------------------------------------------------------------------------------
+
+
+def to_yaml(config: RunConfig) -> str:
+    """A configuration as the text of a file, without the section of what is not trained."""
+    structured = OmegaConf.structured(config)
+    given = {key: structured[key] for key in structured if structured[key] is not None}
+    return str(OmegaConf.to_yaml(OmegaConf.create(given)))
+
+
+def of_run(directory: Path) -> RunConfig:
+    """The configuration that a run was started with; keys newer than the run have their defaults."""
+    content = checkpoint.read_yaml(directory)
+    part = Part(content, lambda key: str(directory / CONFIG))
+    try:
+        schema, kind = schema_of([part])
+        return resolve(merge(schema.defaults(kind), part, schema), part.where)
+    except ConfigError as error:
+        place = directory / CONFIG
+        message = str(error).removeprefix(f"{place}: ")
+        raise CheckpointError(f"{place}: damaged configuration ({message}); copy it again") from error
+
+
+def differences(config: RunConfig, directory: Path) -> list[str]:
+    """Keys in which a configuration differs from the one a run was started with, except those that may."""
+    now, before = dict(flat(config)), dict(flat(of_run(directory)))
+    kinds = [key for key in ("model.type", "lm.type") if now.get(key) != before.get(key)]
+    keys: Iterable[str] = kinds or {**before, **now}
+    return [
+        f"{key}={now.get(key)} (was {before.get(key)})"
+        for key in keys
+        if key not in FREE and now.get(key) != before.get(key)
+    ]
+
+
+def flat(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every dotted key that is not a section, with its value."""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            yield from flat(value, f"{prefix}{item.name}.")
+        elif value is not None:
+            yield f"{prefix}{item.name}", value

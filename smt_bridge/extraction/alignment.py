@@ -1,0 +1,175 @@
+"""Word alignments, trained with sil-thot's models or read from any tool: lines `0-0 1-2`, source word first,
+counted from 0."""
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from nmt import files
+from nmt.errors import ConfigError, DataError
+from smt_bridge.extraction.symmetrize import HEURISTICS, Links
+
+log = logging.getLogger(__name__)
+
+POINT = re.compile(r"[0-9]{1,9}-[0-9]{1,9}")
+LONGEST = 1024  # words: sil-thot reads no longer sentences
+Texts = list[list[str]]
+
+
+def thot() -> Any:
+    """The package sil-thot. ConfigError if it is not installed.
+
+    It runs with one thread: several add floating-point numbers in varying order, so that now and then a link
+    differs from run to run. Its OpenMP reads the variable when it is loaded.
+    """
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        import thot.alignment
+    except ImportError as error:
+        raise ConfigError(
+            "no alignment tool: the package sil-thot is not installed; install it with: pip install "
+            "'nmt-smt[smt]', or give alignments of another tool"
+        ) from error
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+    return thot.alignment
+
+
+class Aligner(Protocol):
+    """A way to align the words of a parallel text."""
+
+    def check(self) -> None:
+        """ConfigError when it cannot run here."""
+        ...
+
+    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+        """One direction: the links of each sentence pair, none where a side is empty."""
+        ...
+
+
+@dataclass(frozen=True)
+class Thot:
+    """Models of sil-thot, each initialized by the one before it, and how many iterations each is trained for.
+    0: as many as the model schedules."""
+
+    stages: tuple[tuple[str, int], ...]
+    sampled: bool = False  # the alignment is the last sample of training, as in eflomal
+
+    def check(self) -> None:
+        thot()
+
+    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+        """Each target word gets at most one source word, except for eflomal and IBM 4."""
+        package = thot()
+        usable = [
+            number
+            for number, pair in enumerate(zip(sources, targets, strict=True))
+            if all(0 < len(side) <= LONGEST for side in pair)
+        ]
+        model: Any = None
+        for name, iterations in self.stages:
+            kind = getattr(package, name)
+            if model is None:
+                model = kind()
+                for number in usable:
+                    model.add_sentence_pair(sources[number], targets[number], 1)
+            else:
+                model = kind(model)
+            if self.sampled:
+                model.emit_training_alignments = True
+            model.start_training()
+            for _ in range(iterations or model.scheduled_iterations):
+                model.train()
+            model.end_training()
+        if self.sampled:
+            found = [model.get_training_alignment(place)[1] for place in range(len(usable))]
+        else:
+            texts = [sources[number] for number in usable], [targets[number] for number in usable]
+            found = [matrix for _, matrix in model.get_best_alignments(*texts)]
+        links: list[Links] = [frozenset()] * len(sources)
+        for number, matrix in zip(usable, found, strict=True):
+            axes = (axis.tolist() for axis in matrix.to_numpy().nonzero())
+            links[number] = frozenset(zip(*axes, strict=True))
+        return links
+
+
+HMM = (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5))
+ALIGNERS: dict[str, Aligner] = {
+    "fast_align": Thot((("FastAlignModel", 4),)),
+    "eflomal": Thot((("EflomalAlignmentModel", 0),), sampled=True),
+    "hmm": Thot(HMM),
+    "ibm4": Thot((*HMM, ("Ibm3AlignmentModel", 5), ("Ibm4AlignmentModel", 5))),
+}
+
+
+def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
+    """The words of a parallel corpus. DataError for unequal numbers of lines, or no words."""
+    sources, targets = [], []
+    for left, right in files.parallel(source, target):
+        sources.append(files.split_words(left))
+        targets.append(files.split_words(right))
+    if not any(left and right for left, right in zip(sources, targets, strict=True)):
+        raise DataError(f"{source}: no pair of two lines with words, nothing to align")
+    return sources, targets
+
+
+def both(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
+    """Both directions, each with the source word first. `method`: a name in ALIGNERS."""
+    aligner = ALIGNERS[method]
+    forward = aligner.align(sources, targets)
+    log.info("source to target aligned")
+    return forward, swapped(aligner.align(targets, sources))
+
+
+def swapped(links: Iterable[Links]) -> list[Links]:
+    """The same links with the other side first."""
+    return [frozenset((b, a) for a, b in one) for one in links]
+
+
+def symmetrized(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> list[Links]:
+    """Both directions combined. `heuristic`: a name in HEURISTICS."""
+    combine = HEURISTICS[heuristic]
+    return [combine(a, b) for a, b in zip(forward, reverse, strict=True)]
+
+
+def line_of(links: Links) -> str:
+    """Links as a line such as `0-0 1-2`, sorted."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def parse(line: str, where: str) -> Links:
+    """The links of a line. DataError for anything but points i-j, the possible links i?j or ipj included."""
+    words = files.split_words(line)
+    for word in words:
+        if not POINT.fullmatch(word):
+            raise DataError(
+                f"{where}: {word[:30]!r} is no alignment point, expected source-target such as 0-0 1-2 "
+                "(words are counted from 0)"
+            )
+    return frozenset(
+        (int(source), int(target)) for source, _, target in (word.partition("-") for word in words)
+    )
+
+
+def read(path: str | Path) -> Iterator[Links]:
+    """The links of each line of a file, plain or gzip. DataError for a line that holds anything else."""
+    for number, line in enumerate(files.read_lines(path), 1):
+        yield parse(line, f"{files.name_of(path)}:{number}")
+
+
+def check_points(links: Links, source: int, target: int, where: str) -> None:
+    """DataError for a point outside a sentence pair of these lengths."""
+    for a, b in links:
+        if a >= source or b >= target:
+            raise DataError(
+                f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the "
+                "source side first, and does the text match?"
+            )

@@ -1,0 +1,110 @@
+"""The folder of a long job, `OUTPUT.job/`: what it was started with, and the scores of its finished chunks.
+
+    job.json    the settings; a resumed job has to have the same ones
+    scores      one record per chunk, in order: number of rows and checksum (4 bytes each, little-endian),
+                then rows x features float64
+
+Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any
+moment. The process that works in the folder holds its lock: of two that append to one file, the second would
+overwrite what the first writes.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files, locks
+from nmt.errors import ConfigError, DataError
+from smt_bridge.jobs import begun
+from smt_bridge.jobs.folder import SETTINGS, folder_of
+
+HEAD = struct.Struct("<II")
+
+
+class Job:
+    """Scores of finished chunks on disk."""
+
+    def __init__(self, folder: Path, features: int) -> None:
+        self.path = folder / "scores"
+        self.folder = folder
+        self.features = features
+        self.end = 0  # bytes of whole records, known once `finished` has been read
+
+    def finished(self) -> Iterator[NDArray[np.float64]]:
+        """The scores of the finished chunks, in order: (rows, features) each. Whatever follows the last whole
+        record is cut off by the next `add`."""
+        self.end = 0
+        if not self.path.exists():
+            return
+        size = self.path.stat().st_size
+        with open(self.path, "rb") as stream:
+            while len(head := stream.read(HEAD.size)) == HEAD.size:
+                rows, checksum = HEAD.unpack(head)
+                # 0 only in the NUL bytes that a power failure may leave behind
+                length = rows * self.features * 8
+                if (
+                    not 0 < length <= size - stream.tell()
+                    or zlib.crc32(body := stream.read(length)) != checksum
+                ):
+                    break
+                self.end = stream.tell()
+                yield np.frombuffer(body).reshape(rows, self.features)
+
+    def count(self) -> int:
+        """The number of finished chunks."""
+        return sum(1 for _ in self.finished())
+
+    def add(self, scores: NDArray[np.float64]) -> None:
+        """Append the scores of the next chunk."""
+        body = np.ascontiguousarray(scores).tobytes()
+        try:
+            with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
+                stream.truncate(self.end)
+                stream.seek(self.end)
+                stream.write(HEAD.pack(len(scores), zlib.crc32(body)) + body)
+                stream.flush()
+                self.end = stream.tell()
+        except OSError as error:
+            raise files.cannot_write(self.path, error) from error
+
+    def check(self, values: NDArray[np.float64], rows: int) -> None:
+        """DataError unless a finished chunk has as many rows as its part of the input."""
+        if len(values) != rows:
+            raise DataError(
+                f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove "
+                f"{self.folder} to start over"
+            )
+
+    def remove(self) -> None:
+        """Delete the files of the job; its output is complete."""
+        locks.clear(self.folder)
+
+
+def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> Job:
+    """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
+    of other settings."""
+    folder = folder_of(output)
+    place = folder / SETTINGS
+    before = begun.read(place)
+    if before is not None:
+        if not resume:
+            raise ConfigError(
+                f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
+            )
+        if changed := begun.changed(before, settings):
+            raise ConfigError(
+                f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
+                "remove the folder to start over"
+            )
+        return Job(folder, features)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "scores").unlink(missing_ok=True)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+    begun.write(place, settings)
+    return Job(folder, features)

@@ -1,0 +1,1 @@
+"""Moses' own files and programs."""

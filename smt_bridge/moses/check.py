@@ -1,0 +1,195 @@
+"""What Moses would silently get wrong about a system, found before a decoder starts: in moses.ini, its
+tables, or its weights."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from nmt.errors import DataError
+from nmt.formats import phrase_table
+from nmt.numbers import shown
+from smt_bridge.decoder import sections
+from smt_bridge.features.registry import NAME, NOT_A_NAME
+from smt_bridge.moses.ini import FeatureLine, Ini, find_table
+from smt_bridge.moses.weights import UNTUNED, tuned
+from smt_bridge.tables.filter import differ
+
+# Options of LexicalReordering, besides those that begin with sparse-
+REORDERING_KEYS = set(
+    "name num-features type input-factor output-factor path default-scores property-index".split()
+)
+# Combines tables that are features themselves; PhraseDictionaryMultiModelCounts begins like it
+MULTI_MODEL = "PhraseDictionaryMultiModel"
+# What Moses adds to the name of a compiled table
+ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
+Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
+
+
+def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
+    """One line for each problem. `root`: the folder in which Moses will be started, where relative paths
+    begin. `thorough`: read the phrase and the reordering tables whole, side by side."""
+    yield from weight_problems(ini)
+    yield from section_problems(ini)
+    yield from feature_problems(ini)
+    tables: Tables = {}
+    for feature in ini.features:
+        if (path := feature.options.get("path")) is not None:
+            yield from path_problems(ini, feature, path, root, tables)
+    for feature, place in [entry for entries in tables.values() for entry in entries]:
+        found = columns(place)
+        if found != feature.scores:
+            yield (
+                f"{ini.path}:{feature.row + 1}: {feature.name} has num-features={feature.scores}, but "
+                f"{place} has {found} scores per line; Moses stops at it"
+            )
+    if thorough:
+        yield from row_problems(tables, components(ini))
+
+
+def path_problems(ini: Ini, feature: FeatureLine, path: str, root: str, tables: Tables) -> Iterator[str]:
+    """A file that does not exist, or is of the wrong kind; text tables are added to `tables`."""
+    where = f"{ini.path}:{feature.row + 1}"
+    place = find_table(path, root) or find_table(path + ENDINGS.get(feature.kind, ""), root)
+    if place is None:
+        beside = Path(ini.path).parent
+        hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"
+        known = find_table(path, str(beside))
+        yield f"{where}: path={path} of {feature.name} does not exist{hint if known else ''}"
+    elif (
+        place.is_file()
+        and place.suffix not in ENDINGS.values()
+        and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")
+    ):
+        tables.setdefault(feature.kind, []).append((feature, place))
+    elif feature.kind == "ProbingPT" and not place.is_dir():
+        yield (
+            f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a "
+            "file; give a text table as PhraseDictionaryMemory"
+        )
+
+
+def section_problems(ini: Ini) -> Iterator[str]:
+    """Sections that Moses does not know, or ignores."""
+    known = (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)
+    for name, section in ini.sections.items():
+        where = f"{ini.path}:{section.row + 1}"
+        whole = sections.SHORT.get(name, name)
+        if not any(whole in names for names in known):
+            yield (
+                f"{where}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); "
+                "remove it, or correct its name"
+            )
+        elif whole != name and whole not in sections.HARMLESS:
+            yield (
+                f"{where}: Moses knows [{name}] on its command line only, and ignores it here; write "
+                f"[{whole}]"
+            )
+
+
+def feature_problems(ini: Ini) -> Iterator[str]:
+    """What Moses stops at, or crashes on later, whatever its tables contain."""
+    names = [feature.name for feature in ini.features]
+    if not any(feature.kind == UNTUNED for feature in ini.features):
+        yield (
+            f"{ini.path}: no feature {UNTUNED}: Moses crashes at the first word that is not in the "
+            f"table; add the line {UNTUNED} below [feature]"
+        )
+    for feature in ini.features:
+        where = f"{ini.path}:{feature.row + 1}"
+        if feature.kind == "LexicalReordering":
+            for key in feature.options:
+                if key not in REORDERING_KEYS and not key.startswith("sparse-"):
+                    yield (
+                        f"{where}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown "
+                        "argument'); remove it"
+                    )
+        if feature.kind.startswith(MULTI_MODEL):
+            for name in feature.options.get("components", "").split(","):
+                if name not in names:
+                    yield (
+                        f"{where}: {feature.name} combines {name or 'nothing'}, which is not a feature; "
+                        "name tables of this ini in components="
+                    )
+
+
+def components(ini: Ini) -> set[str]:
+    """The tables that a MultiModel combines: it has the weights, and the pairs of all of them."""
+    return {
+        name
+        for feature in ini.features
+        if feature.kind.startswith(MULTI_MODEL)
+        for name in feature.options.get("components", "").split(",")
+    }
+
+
+def weight_problems(ini: Ini) -> Iterator[str]:
+    """Features and weights that do not fit together."""
+    names = [feature.name for feature in ini.features]
+    combined = components(ini)
+    for feature in ini.features:
+        where = f"{ini.path}:{feature.row + 1}"
+        if not NAME.fullmatch(feature.name):
+            yield f"{where}: name {feature.name!r}: {NOT_A_NAME}"
+        if names.count(feature.name) > 1:
+            yield f"{where}: the name {feature.name} is given twice"
+        values = ini.weights.get(feature.name)
+        if values is None:
+            if feature.kind != UNTUNED:
+                yield (
+                    f"{where}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of "
+                    "its scores"
+                )
+        elif len(values) != feature.scores:
+            where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
+            yield (
+                f"{where}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; "
+                "Moses stops at it"
+            )
+        elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:
+            yield (
+                f"{ini.path}:{ini.weight_rows[feature.name] + 1}: all weights of {feature.name} are 0; "
+                "Moses ignores the feature (remove it, or tune)"
+            )
+    for name, row in ini.weight_rows.items():
+        if name not in names:
+            yield f"{ini.path}:{row + 1}: weights of {name}, but there is no such feature"
+    if ini.weights and not any(any(ini.weights[name]) for name in tuned(ini.weights)):
+        yield f"{ini.path}: all weights are 0: a tuner found no hypothesis with any BLEU"
+
+
+def columns(path: str | Path) -> int:
+    """The number of scores in the first line of a table."""
+    return len(next(iter(phrase_table.checked(path, unsorted=True))).scores.split())
+
+
+def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
+    """Reordering tables that lack rows of the phrase table: Moses gives a missing one probability 1, a bonus.
+
+    The reordering table of a MultiModel has the rows of all its tables, which are only checked by themselves.
+    """
+    for table, phrases in tables.get("PhraseDictionaryMemory", []):
+        others = [] if table.name in combined else tables.get("LexicalReordering", [])
+        try:
+            for feature, path in others:
+                found = first_difference(phrases, path)
+                if found:
+                    hint = "filter or sort both alike (smt-filter-table)"
+                    yield (
+                        f"{path}:{found}: a different phrase pair than in line {found} of {phrases}, for "
+                        f"{feature.name}; {hint}"
+                    )
+            if not others:
+                for _ in phrase_table.checked(phrases):
+                    pass
+        except DataError as error:
+            yield str(error)
+
+
+def first_difference(phrases: Path, reordering: Path) -> int:
+    """The number of the first line in which two tables have different pairs; 0 if there is none."""
+    for number, (one, other) in enumerate(
+        zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
+    ):
+        if one is None or other is None or differ(one, other):
+            return number
+    return 0

@@ -1,0 +1,299 @@
+"""moses.ini: feature lines and weights that change together, every other byte kept.
+
+[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz ...
+[weight]
+TranslationModel0= 0.2 0.2 0.2 0.2
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt import files, numbers
+from nmt.errors import ConfigError, DataError
+from smt_bridge.moses import weights as weight_lines
+from smt_bridge.moses.weights import Weights
+
+TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
+FALSE = ("false", "no", "n", "0")
+OLD_SECTIONS = {
+    "ttable-file",
+    "lmodel-file",
+    "distortion-file",
+    "generation-file",
+    "weight-t",
+    "weight-l",
+    "weight-d",
+    "weight-w",
+    "weight-lr",
+    "ttable-limit",
+}
+CONVERT = "convert it first with Moses' scripts/training/convert-moses-ini-to-v2.perl"
+ADVICE = {"ttable-limit": "write table-limit=N in the line of the table"}
+
+
+@dataclass
+class FeatureLine:
+    """One line of [feature]."""
+
+    row: int  # index of the line, from 0
+    kind: str  # PhraseDictionaryMemory ...
+    name: str  # given, or the kind and a number, as in Moses
+    options: dict[str, str]
+
+    @property
+    def scores(self) -> int:
+        """The number of its values. Moses knows it for a language model and for msd reordering."""
+        if self.options.get("oov-feature", "").lower() in TRUE:
+            return 2
+        return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
+
+
+@dataclass
+class Section:
+    """[name] and the lines below it, without comments."""
+
+    row: int  # of the header, from 0
+    values: list[tuple[int, str]] = field(default_factory=list)  # row and text
+
+
+@dataclass
+class Ini:
+    """A configuration: its unchanged lines, and where its features and weights are."""
+
+    path: str
+    lines: list[str]  # of the whole file; the last one is empty if the file ends in a line end
+    features: list[FeatureLine]
+    weight_rows: dict[str, int]  # name -> index of its weight line
+    weights: Weights
+    weight_end: int  # index after the last weight line
+    sections: dict[str, Section]
+
+    def feature(self, name: str) -> FeatureLine:
+        """The feature of this name. ConfigError if there is none."""
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise ConfigError(
+            f"{self.path}: no feature {name}, expected one of "
+            f"{', '.join(feature.name for feature in self.features)}"
+        )
+
+
+def read(path: str) -> Ini:
+    """Read a moses.ini. DataError for another file, one in the old format, or one that Moses itself would
+    refuse."""
+    with files.open_bytes(path) as stream:
+        text = stream.read()
+    return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
+
+
+def parse(path: str, lines: list[str]) -> Ini:
+    """The configuration that these lines are; `path` is for messages. Errors as in `read`."""
+    sections = split(path, lines)
+    empty = Section(-1)
+    counts: Counter[str] = Counter()
+    features = [parse_feature(path, row, text, counts) for row, text in sections.get("feature", empty).values]
+    if not features:
+        raise DataError(f"{path}: no section [feature] with features, expected a moses.ini")
+    weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
+    weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
+    parsed = weight_lines.parse([(row + 1, text) for row, text in weights.values], path)
+    return Ini(
+        path=path,
+        lines=lines,
+        features=features,
+        weight_rows=weight_rows,
+        weights=parsed,
+        weight_end=max([weights.row, *weight_rows.values()]) + 1,
+        sections=sections,
+    )
+
+
+def split(path: str, lines: list[str]) -> dict[str, Section]:
+    """The sections of an ini as Moses reads them: # begins a comment anywhere, and a repeated section
+    continues the first."""
+    found: dict[str, Section] = {}
+    here: Section | None = None
+    for row, line in enumerate(lines):
+        text = line.partition("#")[0].strip()
+        if text.startswith("["):
+            name, bracket, _ = text[1:].partition("]")
+            if not bracket:
+                raise DataError(
+                    f"{path}:{row + 1}: {numbers.shown(text)} has no closing bracket, so Moses skips "
+                    "it; write [name]"
+                )
+            if name in OLD_SECTIONS:
+                raise DataError(
+                    f"{path}:{row + 1}: section [{name}] belongs to the old moses.ini format; "
+                    f"{ADVICE.get(name, CONVERT)}"
+                )
+            here = found.setdefault(name, Section(row))
+        elif text and here is None:
+            raise DataError(
+                f"{path}:{row + 1}: {numbers.shown(text)} comes before the first section, expected a "
+                "moses.ini that starts with one such as [feature]"
+            )
+        elif text and here is not None:
+            here.values.append((row, text))
+    return found
+
+
+def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
+    """A line of [feature]. `counts`: features of each kind so far. DataError for one that Moses would
+    refuse."""
+    kind, *words = text.split()
+    where = f"{path}:{row + 1}"
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise DataError(f"{where}: {word!r} does not have the form key=value; Moses stops at it")
+        if key in options:
+            raise DataError(f"{where}: {key} is given twice; Moses stops at it")
+        options[key] = value
+    try:
+        numbers.count(options.get("num-features", "1"))
+    except ValueError as error:
+        raise DataError(f"{where}: num-features={error}") from error
+    name = options.get("name", f"{kind}{counts[kind]}")
+    counts[kind] += 1
+    return FeatureLine(row=row, kind=kind, name=name, options=options)
+
+
+def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
+    """Add scores to a feature: `num-features` and the weights grow together. `path`: the table that has the
+    new columns."""
+    feature = ini.feature(name)
+    before = weights_of(ini, feature)
+    changed = {"num-features": str(feature.scores + len(values))}
+    if path:
+        changed["path"] = path
+    lines = list(ini.lines)
+    lines[feature.row] = with_options(lines[feature.row], changed)
+    set_line(lines, ini, name, [*before, *values])
+    return parse(ini.path, lines)
+
+
+def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> Ini:
+    """Remove one score of a feature, counted from 1. ConfigError if there is none, or no other."""
+    feature = ini.feature(name)
+    values = weights_of(ini, feature)
+    if not 1 <= column <= feature.scores:
+        raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}")
+    if feature.scores == 1:
+        raise ConfigError(
+            f"{ini.path}: {name} has only this score; remove the whole feature, without --column"
+        )
+    changed = {"num-features": str(feature.scores - 1)}
+    if path:
+        changed["path"] = path
+    lines = list(ini.lines)
+    lines[feature.row] = with_options(lines[feature.row], changed)
+    set_line(lines, ini, name, values[: column - 1] + values[column:])
+    return parse(ini.path, lines)
+
+
+def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
+    """Add a feature function with its weights. ConfigError for a name that exists, or the wrong number of
+    weights."""
+    new = parse_feature(
+        ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features)
+    )
+    if any(feature.name == new.name for feature in ini.features):
+        raise ConfigError(f"{ini.path}: feature {new.name} exists already; give another name=")
+    if new.scores != len(values):
+        raise ConfigError(f"{line}: {new.scores} scores, but {len(values)} weights; the numbers must agree")
+    lines = list(ini.lines)
+    lines.insert(ini.weight_end, weight_lines.format_line(new.name, values))
+    if not any(line.strip() == "[weight]" for line in ini.lines):
+        lines.insert(ini.weight_end, "[weight]")
+    lines.insert(ini.features[-1].row + 1, line)
+    return parse(ini.path, lines)
+
+
+def remove_feature(ini: Ini, name: str) -> Ini:
+    """Remove a feature function and its weights."""
+    rows = {ini.feature(name).row, ini.weight_rows.get(name, -1)}
+    return parse(ini.path, [line for row, line in enumerate(ini.lines) if row not in rows])
+
+
+def set_weights(ini: Ini, weights: Weights) -> Ini:
+    """Set the weights of some features. ConfigError for a feature that does not exist or has another number
+    of scores."""
+    lines = list(ini.lines)
+    for name, values in weights.items():
+        feature = ini.feature(name)
+        if len(values) != feature.scores:
+            raise ConfigError(
+                f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given"
+            )
+        if name in ini.weight_rows:
+            set_line(lines, ini, name, values)
+    for name in weights:
+        if name not in ini.weight_rows:
+            raise ConfigError(
+                f"{ini.path}: no line '{name}=' in [weight]; Moses would use 1 for it. Add the line first"
+            )
+    return parse(ini.path, lines)
+
+
+def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
+    """The weights of a feature. ConfigError unless there is one for each score."""
+    values = ini.weights.get(feature.name)
+    if values is None:
+        where = f"{ini.path}:{feature.row + 1}"
+        raise ConfigError(
+            f"{where}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. "
+            "Add the line first"
+        )
+    if len(values) != feature.scores:
+        where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
+        raise ConfigError(
+            f"{where}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at "
+            "it. Fix that first"
+        )
+    return values
+
+
+def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
+    """Replace the weights in a line of `lines`, and keep its comment and line end."""
+    row = ini.weight_rows[name]
+    _, mark, comment = lines[row].rstrip("\r").partition("#")
+    lines[row] = (
+        weight_lines.format_line(name, values)
+        + f" #{comment}" * bool(mark)
+        + "\r" * lines[row].endswith("\r")
+    )
+
+
+def with_options(line: str, changed: dict[str, str]) -> str:
+    """A feature line with some values replaced, or appended before a comment. ConfigError for a value that is
+    not UTF-8."""
+    line, mark, comment = line.partition("#")
+    for key, value in changed.items():
+        if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):
+            raise ConfigError(
+                f"{key}={value}: is not UTF-8, as a moses.ini must be; rename the file or its folder"
+            )
+        pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
+        found = pattern.search(line)
+        line = (
+            f"{line[: found.start()]}{key}={value}{line[found.end() :]}"
+            if found
+            else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"
+        )
+    return line + mark + comment
+
+
+def find_table(path: str, root: str) -> Path | None:
+    """A table as Moses finds it: by its name, or its name with .gz; None if it does not exist."""
+    for name in (path, f"{path}.gz"):
+        place = Path(root) / name
+        if place.exists():
+            return place
+    return None

@@ -1,0 +1,233 @@
+"""An installation of Moses, and the four of its programs that the bridge runs."""
+
+import logging
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import BinaryIO, cast
+
+from nmt import files, locks
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.settings import name_in, number
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini_paths
+
+log = logging.getLogger(__name__)
+
+FILTER = "scripts/training/filter-model-given-input.pl"
+TUNE = "scripts/training/mert-moses.pl"
+LOG_LINES, LOG_BYTES = 5, 4000  # shown at the end of a log of Moses' scripts
+
+
+@dataclass
+class Installation:
+    """A built checkout of mosesdecoder: bin/ and scripts/."""
+
+    root: Path
+
+    @property
+    def bin(self) -> Path:
+        """The folder of its programs."""
+        return self.root / "bin"
+
+    def program(self, name: str) -> Path:
+        """A program or script by its path below `root`. ConfigError when it does not exist."""
+        path = self.root / name
+        if not path.is_file():
+            raise ConfigError(f"{path}: does not exist; is {self.root} a built Moses (bin/ and scripts/)?")
+        return path
+
+
+def find(given: str | None) -> Installation:
+    """The installation in the given folder, or in that of the environment variable MOSES_HOME. ConfigError
+    when there is none."""
+    root = given or os.environ.get("MOSES_HOME", "")
+    if not root:
+        raise ConfigError(
+            "no Moses: give --moses DIR, or set MOSES_HOME to the folder with bin/ and scripts/"
+        )
+    installation = Installation(Path(root).absolute())
+    if not os.access(installation.program("bin/moses"), os.X_OK):
+        raise ConfigError(f"{installation.bin / 'moses'}: cannot be executed")
+    return installation
+
+
+def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None) -> None:
+    """Run a program to its end; its messages go to stderr. UserError with its exit status when it fails."""
+    line = shlex.join(map(str, command))
+    try:
+        with open(stdout, "wb") if stdout else nullcontext() as sink:
+            done = subprocess.run(
+                list(map(str, command)), stdin=stdin or subprocess.DEVNULL, stdout=sink, check=False
+            )
+    except FileNotFoundError as error:
+        raise ConfigError(f"{line}: {error.filename} is not installed") from error
+    except OSError as error:
+        raise UserError(f"{line}: {error.strerror or error}") from error
+    if done.returncode:
+        fate = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+        program = Path(command[1] if command[0] == "perl" else command[0]).name
+        raise UserError(f"{program}: failed with {fate}; its own messages are above")
+
+
+def whole_ini(ini: str, folder: Path) -> Path:
+    """Write a copy of an ini with absolute paths into a folder, for Moses' scripts, which change folders. As
+    in Moses, relative paths start at the working directory."""
+    made = folder / "smt-moses.ini"
+    with files.Writing(made) as out:
+        out.write("\n".join(ini_paths.whole(moses_ini.read(ini), ["."]).lines))
+    return made
+
+
+def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
+    """Cut the tables to a text with Moses' own script, in a new folder; returns the moses.ini in it."""
+    folder = Path(output).absolute()
+    if folder.exists():
+        raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
+    with TemporaryDirectory(prefix="smt-moses.") as temporary:
+        run(["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()])
+    made = folder / "moses.ini"
+    if not made.is_file():
+        raise UserError(f"{made}: Moses' filter script ended without it; its own messages are above")
+    return made
+
+
+def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
+    """Make OUTPUT.minphr from a text table. Without `-nscores` Moses assumes 4, and aborts on a fifth
+    column."""
+    program = moses.program("bin/processPhraseTableMin")
+    given = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
+    run([program, *given])
+
+
+@dataclass
+class DecodeOptions:
+    """How a text is translated."""
+
+    threads: int = 1
+    n_best_list: str | None = None  # file for an n-best list with segmentation and alignment
+    n_best: int = number(100, least=1, help="distinct texts of each sentence in the list")
+
+
+def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
+    """Translate a text; outputs are written whole or not at all. DataError when the decoder did not answer
+    every line."""
+    program = moses.program("bin/moses")
+    command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
+    beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.n_best_list))
+    if listed:
+        command += ["-n-best-list", listed, str(options.n_best), "distinct"]
+        command += ["-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
+    try:
+        with TemporaryFile() as given:
+            asked = 0
+            for line in files.read_byte_lines(text):
+                given.write(line + b"\n")  # Moses skips a last line without a line end
+                asked += 1
+            given.seek(0)
+            run(command, cast(BinaryIO, given), beside)
+        answered = files.count_lines(str(beside))
+        if asked != answered:
+            raise DataError(
+                f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line"
+            )
+        for made, name in ((listed, options.n_best_list), (beside, output)):
+            if made and name:
+                os.replace(made, name)
+    except OSError as error:
+        raise files.cannot_write(error.filename or output, error) from error
+    finally:
+        for part in filter(None, (beside, listed)):
+            Path(part).unlink(missing_ok=True)
+
+
+# How mert-moses.pl is told which optimizer to use.
+METHODS = {"mert": (), "kbmira": ("--batch-mira",), "pro": ("--pairwise-ranked",)}
+
+
+@dataclass
+class TuneOptions:
+    """How Moses' own loop tunes."""
+
+    method: str = name_in(METHODS, help="the optimizer")
+    n_best: int = number(100, least=1, help="translations of each sentence in a list")
+    iterations: int = number(25, least=1, help="at most")
+    threads: int = 1
+    filter: bool = True  # cut the tables to the development set first
+
+
+def tune(
+    moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
+) -> Path:
+    """Run Moses' own tuning loop with seeds that make it repeatable; returns the tuned moses.ini. The folder
+    is locked meanwhile."""
+    if options.method == "pro":
+        check_megam(moses)
+    reference = references[0] if len(references) == 1 else common_stem(references)
+    work = Path(folder).absolute()
+    with locks.locked(work, "smt-moses tune"):
+        command: list[str | Path] = ["perl", moses.program(TUNE)]
+        command += [Path(text).absolute(), Path(reference).absolute()]
+        command += [moses.program("bin/moses"), whole_ini(ini, work)]
+        command += ["--mertdir", moses.bin, "--working-dir", work]
+        command += ["--nbest", str(options.n_best), "--predictable-seeds"]
+        command += [f"--decoder-flags=-threads {options.threads} -v 0"]
+        command += ["--maximum-iterations", str(options.iterations), *METHODS[options.method]]
+        command += [] if options.filter else ["--no-filter-phrase-table"]
+        begin = time.time()
+        try:
+            run(command)
+        except UserError as error:
+            raise UserError(f"{error}{last_words(work, begin)}") from error
+        made = work / "moses.ini"
+        if not made.is_file():
+            raise UserError(
+                f"{made}: Moses' tuner ended without it; its own messages are above{last_words(work, begin)}"
+            )
+    return made
+
+
+def check_megam(moses: Installation) -> None:
+    """ConfigError without the optimizer that pro needs, which Moses' script would try to download."""
+    path = moses.bin / "megam_i686.opt"
+    if not os.access(path, os.X_OK):
+        raise ConfigError(
+            f"--method pro: needs the program megam as {path}, which does not exist, and Moses would try to "
+            "download it; give --method kbmira, or tune the lists of another method with smt-tune-nbest "
+            "--method pro"
+        )
+
+
+def last_words(folder: Path, begin: float) -> str:
+    """Show the end of the log that Moses' script wrote last: the programs that it starts report their errors
+    nowhere else. Returns how a message goes on."""
+    logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
+    written = [
+        (path.stat().st_mtime, path)
+        for path in logs
+        if path.stat().st_size and path.stat().st_mtime >= begin - 1
+    ]
+    if not written:
+        return ""
+    newest = max(written)[1]
+    lines = newest.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace").rstrip("\n").split("\n")
+    for line in lines[-LOG_LINES:]:
+        log.error("%s: %s", newest.name, line)
+    return f", and the end of {newest}"
+
+
+def common_stem(references: Sequence[str]) -> str:
+    """ref0 ref1 ref2 -> ref, which is how Moses' scripts take several references. ConfigError for other
+    names."""
+    stem = references[0].removesuffix("0")
+    if list(references) != [f"{stem}{number}" for number in range(len(references))]:
+        raise ConfigError(
+            f"{' '.join(references)}: Moses needs several references to be named {stem}0 {stem}1 ..."
+        )
+    return stem

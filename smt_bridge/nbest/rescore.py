@@ -1,0 +1,344 @@
+"""n-best lists with more features: features, totals, the best of each sentence.
+
+    union of the lists -> score each distinct pair once -> append features -> new totals -> list and 1-best
+
+A chunk is a number of sentences; nothing of it depends on the number of workers.
+"""
+
+import logging
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.errors import ConfigError, DataError
+from nmt.formats import nbest
+from nmt.formats.nbest import Hypothesis
+from smt_bridge.features.base import PhraseLocal, Values, WordPairs
+from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
+from smt_bridge.jobs.scores import Job, open_job
+from smt_bridge.moses.weights import Weights, tuned
+from smt_bridge.nbest.union import NbestLists, NbestSentence
+from smt_bridge.tables.chunks import FLOOR
+
+log = logging.getLogger("nmt.rescore")
+
+SENTENCES = 40  # of a chunk: some thousand hypotheses
+SAMPLE = 8  # sentences on which --precision is measured
+UNKNOWN_WORD = -100.0  # what Moses adds for each, with weight 1, and does not print (UnknownWordPenalty0)
+CLOSE = 0.01  # printed totals have six digits
+
+Scores = NDArray[np.float64]  # of a chunk: (hypotheses, features)
+
+
+@dataclass
+class RescoreConfig:
+    """What smt-rescore may be told beside its lists and features."""
+
+    output: str | None = None  # the list again
+    best: str | None = None  # the best translation of each sentence
+    weights: Weights | None = None  # of the new totals; without them the totals stay
+    decoder_weights: Weights | None = None  # those that the lists' totals were computed with
+    by_phrase: bool = False  # sum features over phrases, where they can
+    limit: int = 0  # words of a sentence at most; 0: any number
+    resume: bool = False
+    workers: int = 1
+    executor: str | None = None
+
+    @property
+    def target(self) -> str:
+        """The output that the job folder lies beside."""
+        return self.output or self.best or "-"
+
+
+def rescore(
+    lists: NbestLists, features: FeatureSet, config: RescoreConfig, progress: Callable[[int, int], None]
+) -> int:
+    """Write the lists with the values of the features, and new totals; returns the number of sentences.
+    `progress` is called with the sentences done and all sentences. The lists have been surveyed."""
+    if config.by_phrase and not any(local(features)):
+        raise ConfigError(
+            "--by-phrase needs a --feature that is summed over phrases, such as translation or inverse"
+        )
+    # sentences that are scored as a whole have a limit
+    limit = config.limit if len(features) and not config.by_phrase else 0
+    total = sum(1 for _ in lists.sentences(features.names, limit))
+    if features.settings.precision != "fp32":
+        sample = list(islice(lists.sentences(features.names, limit), SAMPLE))
+        pairs = ask(sample, local(features, config.by_phrase), lists.paths[0])[0].pairs
+        log.info("%s", features.precision_error(pairs))
+    job = start_job(lists, features, config)
+    with ExitStack() as stack:
+        executor = stack.enter_context(features.executor(config.executor, config.workers))
+        outputs = [
+            stack.enter_context(files.Writing(path, job.folder if job and path == config.target else None))
+            if path
+            else None
+            for path in (config.output, config.best)
+        ]
+        chunks = blocks(lists.sentences(features.names, limit))
+        scored = score(chunks, executor, local(features, config.by_phrase), lists.paths[0], job)
+        done = 0
+        for chunk, values in scored:
+            rows = iter(values.tolist())
+            for sentence in chunk:
+                own = list(islice(rows, len(sentence.hypotheses)))
+                write(entries(sentence, own, lists, features.names, config), config, outputs)
+            done += len(chunk)
+            progress(done, total)
+    if job:
+        job.remove()
+    return total
+
+
+def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> Job | None:
+    """The job folder beside the output; None for a stream, and where nothing is computed."""
+    if not len(features) or config.target == "-":
+        return None
+    paths = [*lists.paths, lists.source]
+    states = [Path(path).stat() for path in paths]
+    settings = {
+        "lists": [
+            [os.path.realpath(path), state.st_size, state.st_mtime_ns]
+            for path, state in zip(paths, states, strict=True)
+        ],
+        "features": features.identities(),
+        "back_end": features.settings.back_end,
+        "threads": features.settings.threads,
+        "by_phrase": config.by_phrase,
+        "chunk": SENTENCES,
+        "escape": lists.escape,
+    }
+    return open_job(config.target, settings, len(features), config.resume)
+
+
+def blocks(stream: Iterator[NbestSentence]) -> Iterator[list[NbestSentence]]:
+    """Chunks of SENTENCES sentences."""
+    while block := list(islice(stream, SENTENCES)):
+        yield block
+
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+
+def local(features: FeatureSet, by_phrase: bool = True) -> list[bool]:
+    """Which features are summed over phrases."""
+    return [by_phrase and isinstance(one, PhraseLocal) and one.by_phrase for one in features.features]
+
+
+@dataclass
+class Asked:
+    """The distinct pairs of a chunk, and for each hypothesis the rows of them that make up its value."""
+
+    pairs: WordPairs
+    rows: list[list[int]]
+
+
+def whole_sentences(chunk: Sequence[NbestSentence]) -> Asked:
+    """Each hypothesis with its source sentence."""
+    targets: list[list[str]] = []
+    source_of: list[int] = []
+    rows = []
+    for number, sentence in enumerate(chunk):
+        distinct: dict[tuple[str, ...], int] = {}
+        for hypothesis in sentence.hypotheses:
+            words = tuple(hypothesis.text)
+            if words not in distinct:
+                distinct[words] = len(targets)
+                targets.append(list(words))
+                source_of.append(number)
+            rows.append([distinct[words]])
+    sources = [sentence.source for sentence in chunk]
+    return Asked(WordPairs(sources=sources, targets=targets, source_of=source_of, whole=True), rows)
+
+
+def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
+    """The phrase pairs of the segmentations. DataError for a segmentation that points outside its sentence;
+    `name`: of the list, for it."""
+    sources: dict[tuple[str, ...], int] = {}
+    distinct: dict[tuple[int, tuple[str, ...]], int] = {}
+    rows = []
+    for sentence in chunk:
+        where = f"{name}: sentence {sentence.number}"
+        for hypothesis in sentence.hypotheses:
+            text, row = hypothesis.text, []
+            for (first, last), (start, end) in nbest.segmentation(hypothesis, where):
+                if not (first <= last < len(sentence.source) and start <= end < len(text)):
+                    raise DataError(
+                        f"{where}: segmentation {first}-{last}={start}-{end} points outside the sentence; "
+                        "is --source the text of this list?"
+                    )
+                source = sources.setdefault(tuple(sentence.source[first : last + 1]), len(sources))
+                row.append(distinct.setdefault((source, tuple(text[start : end + 1])), len(distinct)))
+            rows.append(row)
+    pairs = WordPairs(
+        sources=list(map(list, sources)),
+        targets=[list(target) for _, target in distinct],
+        source_of=[source for source, _ in distinct],
+    )
+    return Asked(pairs, rows)
+
+
+def score(
+    chunks: Iterator[list[NbestSentence]],
+    executor: FeatureExecutor,
+    by_phrase: Sequence[bool],
+    name: str,
+    job: Job | None = None,
+) -> Iterator[tuple[list[NbestSentence], Scores]]:
+    """Each chunk with the values of its hypotheses: those of a resumed job as they were. `by_phrase`: of each
+    feature."""
+    if job:
+        for values in job.finished():
+            chunk = next(chunks, [])
+            job.check(values, sum(len(sentence.hypotheses) for sentence in chunk))
+            yield chunk, values
+    waiting: deque[tuple[list[NbestSentence], list[Asked]]] = deque()
+
+    def tasks() -> Iterator[Task]:
+        for chunk in chunks:
+            asked = ask(chunk, by_phrase, name)
+            waiting.append((chunk, asked))
+            yield [one.pairs for one in asked]
+
+    for found in executor.map(tasks()):
+        chunk, asked = waiting.popleft()
+        if not by_phrase:  # no feature at all
+            yield chunk, np.zeros((sum(len(sentence.hypotheses) for sentence in chunk), 0))
+            continue
+        columns = [
+            sums(one, scores, floor) for one, scores, floor in zip(asked, found, by_phrase, strict=True)
+        ]
+        values = np.stack(columns, 1)
+        if job:
+            job.add(values)
+        yield chunk, values
+
+
+def ask(chunk: Sequence[NbestSentence], by_phrase: Sequence[bool], name: str) -> list[Asked]:
+    """What each feature has to score; those that score the same pairs share them."""
+    whole = whole_sentences(chunk)
+    parts = phrases(chunk, name) if any(by_phrase) else whole
+    return [parts if one else whole for one in by_phrase]
+
+
+def sums(asked: Asked, scores: Values, floor: bool) -> Values:
+    """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
+    same number."""
+    if floor:
+        scores = np.maximum(scores, math.log(FLOOR))
+    return np.array([math.fsum(scores[row] for row in rows) for rows in asked.rows])
+
+
+# ---- totals ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Entry:
+    """A hypothesis as it is written."""
+
+    total: float
+    line: str
+    text: list[str]
+
+
+def entries(
+    sentence: NbestSentence,
+    values: Sequence[list[float]],
+    lists: NbestLists,
+    names: Sequence[str],
+    config: RescoreConfig,
+) -> list[Entry]:
+    """The entries of a sentence with their new features `names`, and new totals where there are weights: then
+    the best first. `values`: (hypotheses, features)"""
+    found = []
+    weights, several = config.weights, len(lists.paths) > 1
+    for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):
+        beyond = beyond_features(hypothesis, config.decoder_weights)
+        new = {name: [value] for name, value in zip(names, row, strict=True)}
+        if several:
+            beyond = 0.0  # entries of other lists do not have it, so that it would decide between lists
+            lists.complete(hypothesis, new, holders)
+            new = {name: value for name, value in new.items() if name not in lists.sizes}
+        features = {**hypothesis.features, **new}
+        score = hypothesis.total
+        if weights is not None:
+            check_weights(features, weights)
+            score = total(features, weights) + beyond
+        line = nbest.extended(hypothesis, new, None if weights is None else score)
+        found.append(Entry(total=score, line=line, text=hypothesis.text))
+    if weights is not None:
+        found.sort(key=lambda entry: -entry.total)  # stable: of equals the first stays first
+    return found
+
+
+def write(found: list[Entry], config: RescoreConfig, outputs: Sequence[files.Output | None]) -> None:
+    """The entries of a sentence, into the list and the file of best translations."""
+    nbest_list, best = outputs
+    if nbest_list:
+        nbest_list.write_lines(entry.line for entry in found)
+    if best:
+        best.write(" ".join(max(found, key=lambda entry: entry.total).text) + "\n")
+
+
+def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
+    """The part of a total for unknown words, where the entry comes from the decoder of these weights."""
+    if weights and set(hypothesis.features) >= tuned(weights):
+        return unknown_words(hypothesis, weights)
+    return 0.0
+
+
+def total(features: dict[str, list[float]], weights: Weights) -> float:
+    """Σ weight x feature; a feature that a hypothesis lacks (a sparse one) counts 0."""
+    return math.fsum(
+        weight * value
+        for name, values in features.items()
+        for weight, value in zip(weights[name], values, strict=True)
+    )
+
+
+def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
+    """What the decoder's total has beyond the printed features: -100 for each unknown word.
+
+    `weights` are those of the decoder. ConfigError when the rest is not a multiple of that: these are not its
+    weights.
+    """
+    try:
+        rest = hypothesis.total - total(
+            {name: values for name, values in hypothesis.features.items() if name in weights}, weights
+        )
+    except ValueError as error:
+        raise ConfigError(
+            "the decoder's weights have another number of values than the list's features"
+        ) from error
+    count = round(rest / UNKNOWN_WORD)
+    if abs(rest - count * UNKNOWN_WORD) > CLOSE or count < 0:
+        raise ConfigError(
+            f"sentence {hypothesis.sentence}: weights x features give {hypothesis.total - rest:.6g}, but the "
+            f"list says {hypothesis.total:.6g}; "
+            "these are not the weights that its decoder used"
+        )
+    return count * UNKNOWN_WORD
+
+
+def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
+    """ConfigError when weights and features do not match."""
+    for name, values in features.items():
+        if name not in weights:
+            raise ConfigError(
+                f"no weight for feature {name}; tune with it (smt-tune-nbest), or write '{name}= "
+                f"{'0 ' * len(values)}'"
+            )
+        if len(weights[name]) != len(values):
+            raise ConfigError(f"feature {name} has {len(values)} values, but {len(weights[name])} weights")
+    for name in sorted(tuned(weights)):
+        if name not in features:
+            raise ConfigError(f"a weight for {name}, which no list has and no --feature computes")

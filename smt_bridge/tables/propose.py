@@ -1,0 +1,270 @@
+"""New options from the network: target phrases that an encoder-decoder proposes for source phrases that a
+table covers thinly.
+
+The document leaves this as future work: the RNN not as a scorer of what the table has, but as a source of
+phrases. Beam search gives a few targets for each wanted source phrase; those that the table lacks become
+rows:
+
+    phi          p(source | target) and p(target | source) of the networks
+    lexical      weights by the most likely links of the word translation table, which also make the alignment
+    last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for
+                 tuning to weigh
+    reordering   the mean of the table's rows of that source, or of all rows: a missing row would cost
+                 nothing, which is a bonus over every real one
+
+Further columns (RNN, CSLM ...) are left to smt-score-table, which scores new rows like old ones.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files, numbers
+from nmt.errors import ConfigError, DataError
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
+from nmt.runs.translation import BeamTranslation
+from nmt.search.config import BeamConfig
+from nmt.text.escapes import escape, unescape
+from smt_bridge.config import ProposeConfig
+from smt_bridge.features.base import Feature, WordPairs
+from smt_bridge.tables.filter import Occurring, same_rows
+
+FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
+PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
+TABLE = b"1"
+COLUMNS = 4  # scores of a row, before
+REORDERING = 6  # probabilities of a row of the reordering table
+RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
+BATCH = 256  # source phrases searched at a time
+
+Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probability
+
+
+@dataclass
+class KnownPairs:
+    """What proposals need to know of a table."""
+
+    targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
+    counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
+    target_counts: dict[bytes, int] = field(default_factory=dict)
+    # target words without escapes -> as the table writes them
+    words: dict[str, str] = field(default_factory=dict)
+    reordering: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)  # of rare sources
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(REORDERING))
+
+
+@dataclass(order=True)
+class ProposedRow:
+    """A proposed pair: its line, and its row of the reordering table."""
+
+    line: bytes
+    reordering: bytes
+    source: bytes
+
+
+def read_table(path: str, reordering: str | None) -> KnownPairs:
+    """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four
+    scores."""
+    known = KnownPairs()
+    pairs = phrase_table.checked(path)
+    others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
+        same_rows(pairs, phrase_table.read(reordering), reordering)
+        if reordering
+        else ((pair, None) for pair in pairs)
+    )
+    total, rows = np.zeros(REORDERING), 0
+    for rows, (pair, other) in enumerate(others, 1):
+        if rows == 1 and len(pair.scores.split()) != COLUMNS:
+            raise ConfigError(
+                f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, "
+                "then score further columns"
+            )
+        add_pair(known, pair, f"{path}:{rows}")
+        if other is not None:
+            values = reordering_scores(other, f"{reordering}:{rows}")
+            total += values
+            if known.counts.get(pair.source, 0) <= RARE:
+                known.reordering.setdefault(pair.source, []).append(values)
+    known.mean = total / max(1, rows)
+    return known
+
+
+def add_pair(known: KnownPairs, pair: PhrasePair, where: str) -> None:
+    """Remember a row of the phrase table."""
+    known.targets.setdefault(pair.source, set()).add(pair.target)
+    counts = phrase_table.counts(pair, where)
+    if len(counts) > 1:
+        known.counts[pair.source] = counts[1]
+        known.target_counts[pair.target] = counts[0]
+    for word in pair.target.decode("utf-8").split(" "):
+        known.words.setdefault(unescape(word), word)
+
+
+def reordering_scores(row: PhrasePair, where: str) -> NDArray[np.float64]:
+    """The six probabilities of a row of the reordering table. DataError for another number of them."""
+    words = [word.decode("utf-8", "replace") for word in row.scores.split()]
+    try:
+        values = np.array(numbers.reals(words))
+    except ValueError as error:
+        raise DataError(
+            f"{where}: {error}, expected {REORDERING} probabilities (msd-bidirectional-fe)"
+        ) from error
+    if len(values) != REORDERING:
+        raise DataError(f"{where}: {len(values)} probabilities, expected {REORDERING} (msd-bidirectional-fe)")
+    return values
+
+
+def wanted(occurring: Occurring, known: KnownPairs, config: ProposeConfig) -> list[bytes]:
+    """The phrases of a text that the table lacks or covers thinly, in order of their bytes."""
+    found = []
+    for source in sorted(occurring.grams):
+        if source.count(b" ") >= config.max_length:
+            continue
+        options, count = len(known.targets.get(source, ())), known.counts.get(source, 0)
+        if options <= config.thin or 0 < count <= config.rare:
+            found.append(source)
+    return found
+
+
+def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
+    """Moses' lex files: lines `word given probability`. DataError for another line."""
+    found = {}
+    for number, line in enumerate(files.read_lines(path), 1):
+        try:
+            word, given, probability = line.split(" ")
+            found[given.encode(), word.encode()] = numbers.real(probability)
+        except ValueError as error:
+            raise DataError(
+                f"{path}:{number}: expected 'word given probability', found {numbers.shown(line)}"
+            ) from error
+    return found
+
+
+def best_links(
+    given: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
+) -> tuple[list[tuple[int, int]], float]:
+    """Each word to the given word, or NULL, that makes it most likely: links (given, word), and the product
+    of the probabilities."""
+    points, weight = [], 1.0
+    for place, word in enumerate(words):
+        chances = [lexicon.get((origin, word), 0.0) for origin in given]
+        top = int(np.argmax(chances))
+        null = lexicon.get((b"NULL", word), 0.0)
+        if chances[top] >= null and chances[top] > 0:
+            points.append((top, place))
+        weight *= max(FLOOR, chances[top], null)
+    return points, weight
+
+
+def line_of(
+    source: bytes,
+    target: bytes,
+    chances: tuple[float, float],
+    lexicons: tuple[Lexicon, Lexicon],
+    counts: tuple[int, int],
+) -> bytes:
+    """A line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target words
+    given source words, and back."""
+    s, t = source.split(b" "), target.split(b" ")
+    forward, direct = best_links(s, t, lexicons[0])
+    backward, inverse = best_links(t, s, lexicons[1])
+    linked = {word for word, _ in forward}
+    points = sorted(
+        {*forward, *((b, a) for a, b in backward if b not in linked)}, key=lambda point: (point[1], point[0])
+    )
+    scores = b" ".join(
+        b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct)
+    )
+    shape = b" ".join(b"%d-%d" % point for point in points)
+    fields = (source, target, scores, PROPOSED, shape, *counts)
+    return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % fields
+
+
+class PhraseSearch(Protocol):
+    """What proposes: nmt.Run, or anything that searches like it."""
+
+    def n_best(
+        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+    ) -> list[list[BeamTranslation]]:
+        """Translations of each line, best first."""
+        ...
+
+
+@dataclass
+class Proposer:
+    """Networks and what they need to make rows."""
+
+    search: PhraseSearch
+    inverse: Feature | None  # of the other direction, for p(source | target)
+    config: ProposeConfig
+    known: KnownPairs
+    lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and back
+
+    def rows(
+        self, sources: Sequence[bytes], progress: Callable[[int], None] = lambda count: None
+    ) -> list[ProposedRow]:
+        """The proposals for some source phrases, in order of their lines. `progress` is called with the
+        number of phrases of each batch."""
+        rows: list[ProposedRow] = []
+        for start in range(0, len(sources), BATCH):
+            batch = sources[start : start + BATCH]
+            found = self.targets_of(batch)
+            for (source, target, direct), back in zip(found, self.inverse_of(found), strict=True):
+                counts = (self.known.target_counts.get(target, 0), self.known.counts.get(source, 0))
+                line = line_of(source, target, (back, direct), self.lexicons, counts)
+                rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
+            progress(len(batch))
+        return sorted(rows)
+
+    def reordering(self, source: bytes, target: bytes) -> bytes:
+        """The row of the reordering table."""
+        own = self.known.reordering.get(source, [])
+        mean = np.mean(own, 0) if own else self.known.mean
+        return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
+
+    def targets_of(self, batch: Sequence[bytes]) -> list[tuple[bytes, bytes, float]]:
+        """Source, target and p(target | source) of what the table lacks."""
+        texts = [" ".join(phrase_table.words(source)) for source in batch]
+        beam = BeamConfig(beam_size=self.config.beam_size, normalize="none", max_length_factor=3.0)
+        found = []
+        for source, translations in zip(batch, self.search.n_best(texts, beam, tokenized=True), strict=True):
+            held = self.known.targets.get(source, set())
+            new = 0
+            for translation in translations:
+                chance = math.exp(min(0.0, translation.log_prob))
+                if new >= self.config.options or chance < self.config.least:
+                    break
+                target = " ".join(
+                    self.known.words.get(word, escape(word)) for word in translation.words
+                ).encode()
+                if target and target not in held:
+                    found.append((source, target, chance))
+                    new += 1
+        return found
+
+    def inverse_of(self, found: Sequence[tuple[bytes, bytes, float]]) -> list[float]:
+        """p(source | target); without a network of that direction that of the other."""
+        if self.inverse is None or not found:
+            return [chance for _, _, chance in found]
+        pairs = WordPairs(
+            sources=[source.decode().split(" ") for source, _, _ in found],
+            targets=[target.decode().split(" ") for _, target, _ in found],
+            source_of=list(range(len(found))),
+        )
+        return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
+
+
+def merged(
+    pairs: Iterable[PhrasePair], rows: Collection[ProposedRow], reordering: Iterable[bytes] | None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no
+    proposal."""
+    others = iter(reordering) if reordering is not None else None
+    old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
+    return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])

@@ -1,0 +1,177 @@
+"""A report on new columns: coverage, scatter against the direct probability, best phrases (Table 4.2).
+
+coverage.tsv        number of pairs; by the first network among the features: pairs with an unknown word,
+                    words and unknown words of each side that it reads
+scatter-NAME.tsv    source, target, count, ln p(target | source) of the table, ln of the new score; and
+scatter-NAME.png    the same as a figure
+phrases-NAME.tsv    for long frequent and long rare sources: the best targets by the table and by the new
+                    score
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.analysis import plots
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
+from smt_bridge.features.base import Feature, Readers
+
+POINTS = 5000  # of the scatter
+SOURCES = 10  # frequent ones, and as many rare ones
+LONG = 3  # words of a long source phrase
+BEST = 3  # targets shown
+
+Option = tuple[PhrasePair, NDArray[np.float64]]  # a line of the table, and its new values: (features,)
+Ranked = tuple[tuple[int, int], list[Option]]  # in a heap: (count, order), options of a source
+
+
+@dataclass
+class Coverage:
+    """Words of one side, and how many of them a network does not know."""
+
+    words: int = 0
+    unknown: int = 0
+
+    def add(self, words: list[str], known: Container[str]) -> int:
+        """Count the words of a phrase; returns how many are unknown."""
+        unknown = sum(word not in known for word in words)
+        self.words += len(words)
+        self.unknown += unknown
+        return unknown
+
+    def rows(self, side: str) -> list[tuple[str, str]]:
+        """As coverage.tsv has them."""
+        known = 1 - self.unknown / max(1, self.words)
+        return [
+            (f"{side} words", f"{self.words}"),
+            (f"unknown {side} words", f"{self.unknown}"),
+            (f"{side} coverage", f"{known:.4f}"),
+        ]
+
+
+class TableReport:
+    """Reads chunks as they pass; memory does not grow with the table. UserError where the folder cannot be
+    written, or the plots package is missing."""
+
+    def __init__(self, directory: str, names: Sequence[str], features: Sequence[Feature]) -> None:
+        """`names`: of the features."""
+        self.directory = Path(directory)
+        plots.pyplot()  # reported before the work, not after it
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise files.cannot_write(directory, error) from error
+        self.names = names
+        self.readers = next((feature.readers() for feature in features if isinstance(feature, Readers)), {})
+        self.sides = {side: Coverage() for side in self.readers}
+        self.pairs = self.unknown_pairs = self.sources = 0
+        self.random = random.Random(1)
+        self.points: list[Option] = []
+        self.frequent: list[Ranked] = []
+        self.rare: list[Ranked] = []
+
+    def add(self, piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> None:
+        """A chunk and its values: (pairs, features)."""
+        for pair, row in zip(piece, values, strict=True):
+            self.pairs += 1
+            self.unknown_pairs += self.cover(pair)
+            if len(self.points) < POINTS:
+                self.points.append((pair, row))
+            elif (place := self.random.randrange(self.pairs)) < POINTS:  # reservoir sampling
+                self.points[place] = (pair, row)
+        for _, group in groupby(zip(piece, values, strict=True), key=lambda item: item[0].source):
+            self.remember(list(group))
+
+    def cover(self, pair: PhrasePair) -> bool:
+        """Count the words of the sides that the first network reads. Does the pair have one that it does not
+        know?"""
+        phrases = {"source": pair.source, "target": pair.target}
+        unknown = [
+            self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.known)
+            for side, reader in self.readers.items()
+        ]
+        return sum(unknown) > 0
+
+    def remember(self, options: list[Option]) -> None:
+        """Keep the options of a source if it is long and among the most frequent, or among the rarest with a
+        choice."""
+        first = options[0][0]
+        if len(first.source.split()) < LONG or len(options) <= BEST:
+            return
+        count = phrase_table.source_count(first)
+        self.sources += 1
+        keep(self.frequent, (count, -self.sources), options)
+        keep(self.rare, (-count, -self.sources), options)
+
+    def write(self) -> None:
+        """Write the files."""
+        rows = [("pairs", f"{self.pairs}")]
+        if self.readers:
+            rows.append(("pairs with an unknown word", f"{self.unknown_pairs}"))
+            rows += [row for side, coverage in self.sides.items() for row in coverage.rows(side)]
+        files.write_text(self.directory / "coverage.tsv", ["\t".join(row) for row in rows])
+        for feature, name in enumerate(self.names):
+            self.write_scatter(feature, name)
+            self.write_phrases(feature, name)
+
+    def write_scatter(self, feature: int, name: str) -> None:
+        """The new score of some pairs beside the table's p(target | source)."""
+        points = sorted(
+            ((pair, phrase_table.direct(pair), float(row[feature])) for pair, row in self.points),
+            key=lambda point: point[0].raw,
+        )
+        lines = [
+            f"{text(pair.source)}\t{text(pair.target)}\t{phrase_table.joint_count(pair)}\t{x:.6g}\t{y:.6g}"
+            for pair, x, y in points
+        ]
+        files.write_text(
+            self.directory / f"scatter-{name}.tsv", ["source\ttarget\tcount\tln_direct\tln_score", *lines]
+        )
+        plots.scatter(
+            [self.directory / f"scatter-{name}.png"],
+            [x for _, x, _ in points],
+            [y for _, _, y in points],
+            "ln p(target | source) of the table",
+            f"ln {name}",
+            name,
+        )
+
+    def write_phrases(self, feature: int, name: str) -> None:
+        """The best targets of the kept sources, by the table and by the new score."""
+        orders: list[tuple[str, Callable[[Option], float]]] = [
+            ("table", lambda option: phrase_table.direct(option[0])),
+            (name, lambda option: float(option[1][feature])),
+        ]
+        lines = ["kind\tsource\tcount\tby\trank\ttarget\tln_score"]
+        for kind, heap in (("frequent", self.frequent), ("rare", self.rare)):
+            for _, options in sorted(heap, key=lambda item: item[0], reverse=True):
+                first = options[0][0]
+                start = f"{kind}\t{text(first.source)}\t{phrase_table.source_count(first)}"
+                for by, value in orders:
+                    best = sorted(options, key=value, reverse=True)[:BEST]
+                    lines += [
+                        f"{start}\t{by}\t{rank}\t{text(option[0].target)}\t{value(option):.6g}"
+                        for rank, option in enumerate(best, 1)
+                    ]
+        files.write_text(self.directory / f"phrases-{name}.tsv", lines)
+
+
+def keep(heap: list[Ranked], rank: tuple[int, int], options: list[Option]) -> None:
+    """Add to a heap of the SOURCES highest ranks."""
+    if len(heap) < SOURCES:
+        heapq.heappush(heap, (rank, options))
+    elif rank > heap[0][0]:
+        heapq.heapreplace(heap, (rank, options))
+
+
+def text(phrase: bytes) -> str:
+    """A phrase as a field of TSV."""
+    return phrase.decode("utf-8").replace("\t", " ")

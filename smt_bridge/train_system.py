@@ -1,0 +1,149 @@
+"""From parallel text to the folder of a phrase-based model, step by step; finished steps are not repeated.
+
+    alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
+
+Every result is written whole or not at all, and `train.json` records what they were made from, so that a
+killed training can be resumed. The paths in moses.ini are relative.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from nmt import files, locks, manifest
+from nmt.errors import ConfigError
+from nmt.ngram import arpa, kneser_ney
+from nmt.settings import check
+from smt_bridge.config import TrainConfig
+from smt_bridge.extraction import alignment, work_folder
+from smt_bridge.extraction.tables import Inputs, Outputs, build
+from smt_bridge.jobs import begun
+
+log = logging.getLogger(__name__)
+
+ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
+LEXICAL = "lex"  # lex.e2f and lex.f2e
+REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
+SETTINGS = "train.json"
+RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
+
+# The weights that Moses' train-model.perl writes.
+WEIGHTS = {
+    "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
+    "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
+    "UnknownWordPenalty0": [1.0],
+}  # fmt: skip
+
+
+def train(folder: Path, config: TrainConfig) -> None:
+    """Take the steps that are missing. ConfigError for a folder that was started with other settings or other
+    texts, or that is in use."""
+    check(config)
+    files.check_parallel(config.source, config.target)
+    check_folder(folder)
+    with locks.locked(folder, "smt-train"):
+        start(folder, config)
+        take_steps(folder, config)
+
+
+def check_folder(folder: Path) -> None:
+    """ConfigError for a folder with files in it that was not made by smt-train."""
+    if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
+        raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
+
+
+def take_steps(folder: Path, config: TrainConfig) -> None:
+    """Make each result that does not exist yet."""
+    steps: list[tuple[str, Callable[[Path], None]]] = [
+        (ALIGNMENT, lambda path: align(path, config)),
+        (TABLE, lambda path: extract(folder, config)),
+        (LM, lambda path: estimate(path, config)),
+        (INI, lambda path: write_ini(path, config)),
+    ]
+    for number, (name, step) in enumerate(steps, 1):
+        if (folder / name).exists():
+            log.info("step %d of %d: %s exists", number, len(steps), name)
+            continue
+        begin = time.monotonic()
+        step(folder / name)
+        log.info("step %d of %d: %s, %.0f s", number, len(steps), name, time.monotonic() - begin)
+
+
+def start(folder: Path, config: TrainConfig) -> None:
+    """Record in the folder what the model is made from, or check that it is the same; remove what a killed
+    step left behind."""
+    settings = asdict(config)
+    settings["extract"].pop("memory")  # affects no result
+    for name in ("source", "target", "alignment", "lm_text"):
+        settings[name] = manifest.digest(settings[name]) if settings[name] else ""
+    before = begun.read(folder / SETTINGS)
+    if before is None:
+        check_folder(folder)
+        begun.write(folder / SETTINGS, settings)
+    elif changed := begun.changed(before, settings):
+        raise ConfigError(
+            f"{folder}: was started with another {', '.join(changed)}; name another folder, or remove this "
+            "one to start anew"
+        )
+    work_folder.sweep(folder)
+    try:
+        for left in [left for name in RESULTS for left in folder.glob(f"{name}.part*")]:
+            left.unlink()
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+
+
+def align(path: Path, config: TrainConfig) -> None:
+    """The symmetrized alignment, or the one that the user gave, checked."""
+    if config.alignment:
+        files.check_parallel(config.source, config.alignment)
+        files.write_text(path, map(alignment.line_of, alignment.read(config.alignment)))
+        return
+    directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
+    files.write_text(path, map(alignment.line_of, alignment.symmetrized(*directions, config.symmetrization)))
+
+
+def extract(folder: Path, config: TrainConfig) -> None:
+    """Both tables. The phrase table gets its name last: once it exists, the step is finished."""
+    beside = folder / f"{TABLE}.part.gz"
+    inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
+    reordering = str(folder / REORDERING) if config.reordering else None
+    outputs = Outputs(table=str(beside), reordering=reordering, lexical=str(folder / LEXICAL))
+    pairs = build(inputs, outputs, config.extract)
+    beside.rename(folder / TABLE)
+    log.info("%s phrase pairs", f"{pairs:,}")
+
+
+def estimate(path: Path, config: TrainConfig) -> None:
+    """A Kneser-Ney model of the target side or the given text, with fallback discounts if it is too small."""
+    settings = kneser_ney.KneserNeyConfig(order=config.order, discount_fallback=kneser_ney.FALLBACK)
+    text = config.lm_text or config.target
+    model = kneser_ney.estimate((files.split_words(line) for line in files.read_lines(text)), settings)
+    arpa.write(model, path)
+
+
+def write_ini(path: Path, config: TrainConfig) -> None:
+    """The configuration of the model, with the weights of WEIGHTS."""
+    features = [
+        "UnknownWordPenalty",
+        "WordPenalty",
+        "PhrasePenalty",
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
+        "output-factor=0",
+        "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
+        f"input-factor=0 output-factor=0 path={REORDERING}",
+        "Distortion",
+        f"KENLM name=LM0 factor=0 path={LM} order={config.order}",
+    ]
+    weights = dict(WEIGHTS)
+    if not config.reordering:
+        del features[4], weights["LexicalReordering0"]
+    lines = [
+        "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
+        "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",
+        str(config.distortion_limit), "", "[feature]", *features, "",
+        "[weight]", *(f"{name}= {' '.join(map(str, values))}" for name, values in weights.items()),
+    ]  # fmt: skip
+    files.write_text(path, lines)

@@ -1,0 +1,205 @@
+"""ARPA files: read = what was written, scores = the rule of the format, what is damaged is told in one
+line."""
+
+import gzip
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import DataError
+from nmt.ngram import arpa, kneser_ney
+from nmt.ngram.arpa import LN10, NgramModel
+from nmt.ngram.kneser_ney import KneserNeyConfig
+
+TEXT = """\\data\\
+ngram 1=5
+ngram 2=3
+ngram 3=1
+
+\\1-grams:
+-1.5\t<unk>
+-99\t<s>\t-0.3
+-0.9\t</s>
+-0.7\tthe\t-0.5
+-1.0\tdog\t-0.25
+
+\\2-grams:
+-0.2\t<s> the\t-0.1
+-0.4\tthe dog\t-0.05
+-0.6\tdog </s>
+
+\\3-grams:
+-0.125\t<s> the dog
+
+\\end\\
+"""
+
+
+def write(folder: Path, text: str = TEXT) -> Path:
+    (folder / "lm").write_text(text, encoding="utf-8")
+    return folder / "lm"
+
+
+def some_model(order: int = 4) -> tuple[NgramModel, list[list[str]]]:
+    rng = random.Random(2)
+    text = [[f"w{int(rng.paretovariate(0.9))}" for _ in range(rng.randrange(0, 9))] for _ in range(300)]
+    return kneser_ney.estimate(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5))), text
+
+
+def one_by_one(model: NgramModel, words: list[str], whole: bool) -> list[float]:
+    """By the rule of the format, with dictionaries: the longest n-gram that is there, and the back-offs of
+    longer contexts."""
+    known = [
+        {
+            tuple(model.words[w] for w in gram): (p, b)
+            for gram, p, b in zip(model.grams(n).tolist(), level.log10, level.backoff, strict=True)
+        }
+        for n, level in enumerate(model.levels, 1)
+    ]
+    grams = {gram: numbers for level in known for gram, numbers in level.items()}
+    line = ["<s>", *words, "</s>"] if whole else words
+    line = [word if (word,) in grams else "<unk>" for word in line]
+
+    def score(context: tuple[str, ...], word: str) -> float:
+        if (*context, word) in grams:
+            return float(grams[(*context, word)][0])
+        return float(grams.get(context, (0, 0.0))[1]) + score(context[1:], word)
+
+    return [
+        LN10 * score(tuple(line[max(0, at - model.order + 1) : at]), line[at])
+        for at in range(int(whole), len(line))
+    ]
+
+
+def test_by_hand(tmp_path: Path) -> None:
+    """<s> the dog </s>: -0.2, -0.125, then `the dog </s>` is not there: back-off of `the dog` -0.05, dog </s>
+    -0.6."""
+    model = arpa.read(write(tmp_path))
+    (scores,) = model.scores([["the", "dog"]])
+    assert scores.tolist() == pytest.approx([LN10 * -0.2, LN10 * -0.125, LN10 * (-0.05 - 0.6)], abs=1e-12)
+    # cat is unknown: after <s> the: -0.1, the: -0.5, then -1.5; </s> after it: no context is there, -0.9
+    (scores,) = model.scores([["the", "cat"]])
+    assert scores.tolist() == pytest.approx([LN10 * -0.2, LN10 * (-0.1 - 0.5 - 1.5), LN10 * -0.9], abs=1e-12)
+    (scores,) = model.scores([["the", "dog"]], whole=False)
+    assert scores.tolist() == pytest.approx([LN10 * -0.7, LN10 * -0.4], abs=1e-12)
+    assert [part.tolist() for part in model.scores([[], ["the"]], whole=False)] == [
+        [],
+        pytest.approx([LN10 * -0.7]),
+    ]
+    assert (
+        model.scores([]) == [] and model.knows("dog") and not model.knows("cat") and not model.knows("<unk>")
+    )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_scores_of_many_sentences_are_those_word_by_word(order: int, whole: bool) -> None:
+    model, text = some_model(order)
+    rng = random.Random(3)
+    texts = [
+        *text[:40],
+        [],
+        ["w1"],
+        ["new"],
+        *([rng.choice(["w1", "w2", "w3", "w17", "new"]) for _ in range(9)] for _ in range(40)),
+    ]
+    for words, scores in zip(texts, model.scores(texts, whole), strict=True):
+        assert scores.tolist() == pytest.approx(one_by_one(model, words, whole), abs=1e-9)
+
+
+def test_read_is_what_was_written(tmp_path: Path) -> None:
+    model, _ = some_model()
+    for name in ("a", "b.gz"):
+        arpa.write(model, tmp_path / name)
+        again = arpa.read(tmp_path / name)
+        assert again.words == model.words
+        for level, other in zip(model.levels, again.levels, strict=True):
+            assert (level.keys == other.keys).all()
+            assert np.allclose(level.log10, other.log10, atol=1e-6) and np.allclose(
+                level.backoff, other.backoff, atol=1e-6
+            )
+    assert "".join(f"{line}\n" for line in arpa.lines(arpa.read(tmp_path / "a"))) == (
+        tmp_path / "a"
+    ).read_text(encoding="utf-8")
+    assert gzip.decompress((tmp_path / "b.gz").read_bytes()) == (tmp_path / "a").read_bytes()
+
+
+def test_other_orders_of_lines_and_blanks_for_tabs(tmp_path: Path) -> None:
+    lines = TEXT.split("\n")
+    lines[13:16] = reversed(lines[13:16])
+    shuffled = "\n".join(line.replace("\t", " ") for line in lines)
+    first = arpa.read(write(tmp_path)).scores([["the", "dog"]])[0]
+    assert (arpa.read(write(tmp_path, shuffled)).scores([["the", "dog"]])[0] == first).all()
+
+
+def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None:
+    text = TEXT.replace("ngram 1=5", "ngram 1=4").replace("-1.5\t<unk>\n", "")
+    (scores,) = arpa.read(write(tmp_path, text)).scores([["cat"]], whole=False)
+    assert scores.tolist() == pytest.approx([-100 * LN10])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("\\data\\", "data"), "lm:1: not an ARPA file: expected \\data\\, found 'data'"),
+        (("ngram 2=3", "ngram 3=3"), "lm:3: expected 'ngram 2=COUNT', found 'ngram 3=3'"),
+        (("ngram 2=3", "ngram 2=x"), "lm:3: expected 'ngram 2=COUNT'"),
+        (("ngram 2=3", "ngram 2=2"), "lm:16: expected \\3-grams:, found '-0.6\\tdog </s>'"),
+        (
+            ("ngram 2=3", "ngram 2=4"),
+            "lm:17: expected log10 p, 2 words and a back-off weight, a tab between them, found ''",
+        ),
+        (("-0.4\tthe dog", "0.4\tthe dog"), "lm:15: expected log10 p, 2 words"),
+        (("-0.4\tthe dog", "-0.4\tthe"), "lm:15: expected log10 p, 2 words"),
+        (("-0.4\tthe dog\t-0.05", "-0.4\tthe dog\tnan"), "lm:15: expected log10 p, 2 words"),
+        (("-0.4\tthe dog", "-0.4\tthe cat"), "lm:15: 'cat' is not a unigram of this file"),
+        (
+            ("-0.2\t<s> the\t-0.1", "-0.2\tdog the\t-0.1"),
+            "3-gram 1 ('<s> the dog'): its first 2 words are not a 2-gram of this file; KenLM",
+        ),
+        (("-0.6\tdog </s>", "-0.4\tthe dog\t-0.05"), "a 2-gram is repeated"),
+        (("-1.0\tdog", "-1.0\tthe"), "lm:11: the unigram 'the' is repeated"),
+        (("</s>\n", "</S>\n"), "no unigram </s>"),
+        (
+            ("\\end\\\n", ""),
+            "lm:21: the file ends here, expected more n-grams or \\end\\; was it copied whole?",
+        ),
+        (("\\end\\", "-1\tx"), "lm:21: expected \\end\\, found '-1\\tx'"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    path = write(
+        tmp_path, TEXT.replace(*change, 1) if change[0] != "</s>\n" else TEXT.replace("</s>", "</S>")
+    )
+    with pytest.raises(DataError) as error:
+        arpa.read(path)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("promise", ["999999999999", "9" * 5000, "²", "1_0", "-1", "٣"])
+def test_a_header_may_promise_anything(tmp_path: Path, promise: str) -> None:
+    with pytest.raises(DataError, match=r"lm:[0-9]+: expected"):
+        arpa.read(write(tmp_path, TEXT.replace("ngram 2=3", f"ngram 2={promise}")))
+    with pytest.raises(DataError, match=r"lm:[0-9]+: expected"):
+        arpa.read(write(tmp_path, TEXT.replace("ngram 1=5", f"ngram 1={promise}")))
+
+
+@pytest.mark.parametrize("number", ["-1_0", "-٣", "²", "nan", "-1e", "x" * 10**5])
+def test_what_is_no_number_is_named(tmp_path: Path, number: str) -> None:
+    with pytest.raises(DataError, match=r"lm:[0-9]+: expected log10 p") as error:
+        arpa.read(write(tmp_path, TEXT.replace("-0.6\tdog", f"{number}\tdog")))
+    assert len(str(error.value)) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("odd", ["\r", "\x0c", "\x85", "\xa0", "\u2028"], ids=ascii)
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_odd_white_space_is_part_of_a_word(odd: str, order: int, tmp_path: Path) -> None:
+    text = [[f"a{odd}", f"{odd}b", odd, "c"], ["c", f"a{odd}"], [f"a{odd}b"]] * 2
+    model = kneser_ney.estimate(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5)))
+    arpa.write(model, tmp_path / "lm")
+    again = arpa.read(tmp_path / "lm")
+    assert again.words == model.words
+    for ours, theirs in zip(model.scores(text), again.scores(text), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

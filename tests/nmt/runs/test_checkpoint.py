@@ -1,0 +1,179 @@
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.errors import CheckpointError
+from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.1.0" / "translator"
+
+
+@pytest.fixture
+def run(tiny: Path, tmp_path: Path) -> Path:
+    shutil.copytree(tiny / "run", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_run_directory_is_complete(run: Path) -> None:
+    loaded = checkpoint.load(run)
+    assert loaded.step == json.loads((run / "checkpoints.json").read_text())["best"]
+    assert loaded.source.words("The MAN sees.") == ["the", "man", "sees", "."]
+    weights = torch.load(run / f"step-{loaded.step}.pt", weights_only=True)
+    assert all(torch.equal(value, weights[name]) for name, value in loaded.model.state_dict().items())
+    assert not list(run.glob("*.part*"))
+
+
+@pytest.fixture
+def old(run: Path) -> Path:
+    """As version 0.5 left it."""
+    (run / "manifest.json").unlink()
+    return run
+
+
+VERIFIED = ["step-*.pt", "source.vocab", "target.vocab", "config.yaml", "checkpoints.json"]
+
+
+@pytest.mark.parametrize("name", VERIFIED)
+def test_truncated_files_give_one_clear_error(run: Path, name: str) -> None:
+    """Cut at any byte: of a configuration at every one. Half of it is still YAML, and what is missing would
+    get its default."""
+    paths = list(run.glob(name))
+    whole = {path: path.read_bytes() for path in paths}
+    lengths = range(min(map(len, whole.values())))
+    for length in lengths if name == "config.yaml" else (0, 1, len(lengths) // 2, len(lengths) - 1):
+        for path in paths:
+            path.write_bytes(whole[path][:length])
+        with pytest.raises(CheckpointError) as error:
+            checkpoint.read_config(run) if name == "config.yaml" and length % 500 else checkpoint.load(run)
+        assert str(run / name.split("*")[0]) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("folder", ["old", "golden"])
+def test_an_old_configuration_is_refused_when_cut_at_any_byte(old: Path, folder: str) -> None:
+    """Without a manifest its last line, which every version wrote, has to be there to its end."""
+    text = (old if folder == "old" else GOLDEN).joinpath("config.yaml").read_bytes()
+    path = old / "config.yaml"
+    path.write_bytes(text)
+    checkpoint.read_config(old)
+    for length in range(len(text)):
+        path.write_bytes(text[:length])
+        with pytest.raises(CheckpointError, match=r"config\.yaml: damaged"):
+            checkpoint.read_yaml(old)
+
+
+@pytest.mark.parametrize("name", VERIFIED)
+def test_a_flipped_bit_is_seen(run: Path, name: str) -> None:
+    """Also where the file still reads as before: in a weight, a count, a blank of the configuration."""
+    for path in run.glob(name):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(CheckpointError, match="damaged: size or checksum is not the one"):
+        checkpoint.load(run)
+
+
+def test_a_flipped_bit_in_weights_of_an_old_run_is_seen(old: Path) -> None:
+    """torch.load does not look at the checksums of the zip file that it has written."""
+    for path in old.glob("step-*.pt"):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        torch.load(path, weights_only=True)
+    with pytest.raises(CheckpointError, match=r"step-[0-9]+\.pt: damaged"):
+        checkpoint.load(old)
+
+
+def test_an_old_run_loads_with_one_line(old: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("nmt").propagate = True
+    with caplog.at_level(logging.INFO, "nmt"):
+        checkpoint.load(old)
+    assert [record.getMessage() for record in caplog.records if "manifest" in record.getMessage()] == [
+        f"{old}: an early version wrote no manifest.json: its files are not checked"
+    ]
+
+
+def test_codes_that_are_lost_are_missed_in_old_runs_too(old: Path) -> None:
+    """Without them words would be read uncut, nearly all of them unknown, and nothing would be said."""
+    shutil.copy(GOLDEN / "config.yaml", old / "config.yaml")
+    for side in ("source", "target"):
+        shutil.copy(GOLDEN / f"{side}.truecase", old / f"{side}.truecase")
+    with pytest.raises(CheckpointError, match=r"source\.codes: not there, but the run has subwords"):
+        checkpoint.load(old)
+
+
+def test_values_out_of_range_in_a_configuration_are_refused(old: Path) -> None:
+    path = old / "config.yaml"
+    text = path.read_text()
+    for line, other in (
+        ("hidden: 24", "hidden: -24"),
+        ("vocabulary: 30000", "vocabulary: -5"),
+        ("dropout: 0.1", "dropout: .nan"),
+        ("hidden: 24", "hidden: ${oc.env:X}"),
+    ):
+        assert line in text
+        path.write_text(text.replace(line, other))
+        with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration"):
+            checkpoint.load(old)
+
+
+def test_a_save_in_the_midst_of_loading_is_no_half_state(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training takes away the weights that the index has just named: the newer ones are loaded, and no lock
+    is needed."""
+    find, saves = run_directory.find_step, iter([61, 62])
+
+    def racing(directory: Path, which: str) -> int:
+        step = find(directory, which)
+        if newer := next(saves, 0):
+            with run_directory.writing(directory, drop=(f"step-{step}.pt",)) as new:
+                shutil.copy(directory / f"step-{step}.pt", new / f"step-{newer}.pt")
+                run_directory.write_index(new, newer, newer)
+        return step
+
+    monkeypatch.setattr(run_directory, "find_step", racing)
+    assert checkpoint.load(run).step == 62
+
+
+def test_other_versions_are_refused(run: Path) -> None:
+    (run / "version").write_text("nmt-run 3\n")
+    with pytest.raises(CheckpointError, match="format 'nmt-run 3', expected 'nmt-run 2'"):
+        checkpoint.load(run)
+
+
+def test_code_in_a_checkpoint_is_never_run(old: Path, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (open, (str(tmp_path / "evil"), "w"))  # type: ignore[return-value]
+
+    for path in old.glob("step-*.pt"):
+        torch.save({"x": Evil()}, path)
+    with pytest.raises(CheckpointError, match="damaged or not a checkpoint"):
+        checkpoint.load(old)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_foreign_weights_are_refused(old: Path) -> None:
+    for path in old.glob("step-*.pt"):
+        checkpoint.save_tensors({"a": torch.zeros(1)}, path)
+    with pytest.raises(CheckpointError, match="do not fit"):
+        checkpoint.load(old)
+
+
+def test_missing_things_are_named(run: Path, tmp_path: Path) -> None:
+    for directory, message in (
+        (tmp_path / "nosuch", "no such run directory"),
+        (tmp_path, "not a run directory"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            checkpoint.load(directory)
+    with pytest.raises(CheckpointError, match=r"step-7\.pt: not there"):
+        checkpoint.load(run, "7")
+    with pytest.raises(CheckpointError, match="cannot find checkpoint 'newest'"):
+        checkpoint.load(run, "newest")
+    (run / "checkpoints.json").unlink()
+    with pytest.raises(CheckpointError, match="no checkpoint yet"):
+        checkpoint.load(run)

@@ -1,0 +1,199 @@
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import CheckpointError, ConfigError
+from nmt.lm.cslm import CSLMConfig
+from nmt.models.config import RNNConfig
+from nmt.training import config_file as config
+from nmt.training.config import TrainingConfig
+from nmt.training.run_config import RunConfig
+
+
+def load(folder: Path, text: str, *overrides: str) -> RunConfig:
+    (folder / "c.yaml").write_text(text)
+    return config.load(str(folder / "c.yaml"), list(overrides))
+
+
+def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
+    result = load(
+        tmp_path, "run: r\ntraining: {learning_rate: 1e-4}\n", "model.hidden=50", "data.source.case=keep"
+    )
+    assert isinstance(result.model, RNNConfig)
+    assert (result.training.learning_rate, result.model.hidden, result.data.source.case) == (1e-4, 50, "keep")
+    assert result.data.target.language == "fr"
+
+
+def test_written_configuration_is_the_same(tmp_path: Path) -> None:
+    first = load(tmp_path, "run: r\nmodel: {hidden: 7}\n")
+    assert load(tmp_path, config.to_yaml(first)) == first
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("run: r\nmodel:\n  hiden: 5\n", "c.yaml:3: unknown key 'model.hiden', did you mean 'model.hidden'?"),
+        (
+            "run: r\nhidden: 5\n",
+            "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden'?",
+        ),
+        (
+            "run: r\ndata:\n  source: {langage: en}\n",
+            "c.yaml:3: unknown key 'data.source.langage', did you mean 'data.source.language'?",
+        ),
+        ("run: r\nmodel:\n  hidden: many\n", "c.yaml:3: model.hidden: "),
+        ("run: r\nmodel: 3\n", "c.yaml:2: model is a section"),
+        ("run: r\nmodel: [1\n", "c.yaml:2: not valid YAML"),
+        ("- a\n- b\n", "c.yaml: expected sections"),
+        ("model: {hidden: 5}\n", "run is missing"),
+        ("", "run is missing"),
+        ("run: r\ndata:\n  train_source: ${oc.env:NO_SUCH_VARIABLE}/x\n", "c.yaml:3: data.train_source: "),
+        ("run: r\nseed: -1\n", "c.yaml:2: seed: -1 is out of range, expected 0 or more"),
+        ("run: r\nseed: 1" + "0" * 23, "c.yaml:2: seed: '100000000000000000000000' is too large"),
+        ("run: r\ntraining: {cost: words}\n", "c.yaml:2: training.cost: 'words' is unknown"),
+        (
+            "run: r\ntraining:\n  pool: 3\n  batch_size: 0\n",
+            "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more",
+        ),
+        (
+            "run: r\ntraining: {schedule: inverse_sqrt}\n",
+            "c.yaml:2: training.schedule: inverse_sqrt needs warmup",
+        ),
+        ("run: r\nx: {y: {z: 1}}\n", "c.yaml:2: unknown key 'x'"),
+        ("run: r\ndata: {'': {x: 1}}\n", "c.yaml: unknown key 'data.'"),
+        ("run: r\n? [1, 2]\n: 3\n", "c.yaml"),
+        ("run: r\n2020-01-01: 3\n", "c.yaml"),
+        ("run: r\nseed: " + "9" * 5000, "c.yaml: not valid YAML"),
+        ("run: " + "[" * 3000 + "]" * 3000, "c.yaml: not valid YAML: nested too deep"),
+        ("run: " + "{a: " * 3000 + "}" * 3000, "c.yaml: not valid YAML: nested too deep"),
+        ("run: &a [*a]\n", "c.yaml"),
+        (
+            "a: &a [x, x, x, x, x, x, x, x]\n"
+            + "".join(
+                f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n"
+                for a, b in zip("abcdefg", "bcdefgh", strict=True)
+            ),
+            "expected at most",
+        ),
+        ("run: ${run}\n", "c.yaml:1: run: "),
+        ("run: r\ninit_from: ${seed}${x\n", "c.yaml: not valid YAML"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text)
+    assert message in str(error.value)
+
+
+NONSENSE = [
+    "seed=1" + "0" * 23, "seed=-1", "threads=-1", "precision=fp16", "matmul=none",
+    "data.max_length=0", "data.bpe_merges=-3", "data.bpe_dropout=1", "data.bpe_dropout=.nan",
+    "data.source.vocabulary=-5", "data.target.vocabulary=0", "data.source.min_count=-1",
+    "data.target.case=upper",
+    "model.hidden=0", "model.hidden=99999999999999", "model.encoder_layers=0", "model.attention=-1",
+    "model.dropout=1", "model.dropout=.nan",
+    "model.init_scale=.nan", "model.init_scale=.inf", "model.init_scale=-1", "model.cell=rnn",
+    "model.tied=both",
+    "lm.order=1", "lm.order=99999", "lm.layers=[0]", "lm.layers=[5, -1]", "lm.normalizer=.nan",
+    "lm.init_scale=0", "lm.removals=some", "lm.type=ngram",
+    "training.learning_rate=.inf", "training.learning_rate=.nan", "training.learning_rate=-1",
+    "training.rho=1", "training.rho=.nan", "training.eps=-1",
+    "training.eps=0", "training.eps=.nan", "training.clip=.nan", "training.clip=.inf", "training.clip=-1",
+    "training.decay=-1", "training.decay=.nan",
+    "training.decay=0", "training.decay=2", "training.max_minutes=.nan", "training.max_minutes=.inf",
+    "training.max_steps=-1", "training.patience=-1",
+    "training.decay_patience=0", "training.keep=0", "training.pool=0", "training.label_smoothing=1",
+    "training.label_smoothing=.nan",
+    "training.dev_beam=-1", "training.dev_beam=100000000", "training.warmup=-1", "training.optimizer=adamw",
+    "training.metric=ter",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "model.hidden",
+        "model.hiden=3",
+        "model.hidden=many",
+        "model.hidden=[1",
+        "[=1",
+        "data..x=1",
+        ".=1",
+        "=1",
+        "a.b.c=1",
+        "é=1",
+        *NONSENSE,
+    ],
+)
+def test_bad_overrides_are_named(tmp_path: Path, override: str) -> None:
+    section, _, key = override.partition("=")[0].rpartition(".")
+    kind = "multiscale" if key == "removals" else "cslm"
+    text = f"run: r\nlm: {{type: {kind}}}\n" if section == "lm" else "run: r\n"
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text, override)
+    assert "missing" not in str(error.value)
+    assert str(error.value).startswith(override) and "\n" not in str(error.value)
+
+
+def test_a_message_bears_any_override(tmp_path: Path) -> None:
+    for override in (
+        f"seed={'9' * 5000}",
+        f"run={'[' * 3000}",
+        f"{'x' * 5000}=1",
+        f"model.hidden={'y' * 5000}",
+    ):
+        with pytest.raises(ConfigError) as error:
+            load(tmp_path, "run: r\n", override)
+        assert len(str(error.value)) < 400 + len(str(tmp_path))
+
+
+def test_a_near_key_is_another_key(tmp_path: Path) -> None:
+    """Of `data..x` it was said: unknown key 'data', did you mean 'data'?"""
+    with pytest.raises(ConfigError, match=r"data\.\.x=1: expected section\.key=value"):
+        load(tmp_path, "run: r\n", "data..x=1")
+    with pytest.raises(ConfigError, match=r"unknown key 'dota', did you mean 'data'\?"):
+        load(tmp_path, "run: r\ndota: 1\n")
+
+
+def test_the_place_of_a_value_is_that_of_the_last_word(tmp_path: Path) -> None:
+    text = "run: r\ntraining:\n  clip: -1\n  keep: 0\n"
+    with pytest.raises(ConfigError, match=r"c\.yaml:3: training\.clip: -1 is out of range"):
+        load(tmp_path, text, "training.pool=4")
+    with pytest.raises(ConfigError, match=r"^training\.clip=-2: training\.clip: -2 is out of range"):
+        load(tmp_path, text, "training.clip=3", "training.clip=-2")
+    with pytest.raises(ConfigError, match=r"c\.yaml:4: training\.keep: 0 is out of range"):
+        load(tmp_path, text, "training.clip=3")
+
+
+def test_python_is_checked_alike() -> None:
+    for check in (
+        RNNConfig(hidden=-1),
+        CSLMConfig(order=0),
+        TrainingConfig(learning_rate=float("inf")),
+    ):
+        with pytest.raises(ConfigError, match="is out of range"):
+            check.check()
+
+
+def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
+    before = load(tmp_path, "run: r\n")
+    (tmp_path / "config.yaml").write_text(config.to_yaml(before))
+    now = load(tmp_path, "run: q\n", "training.max_steps=9", "model.hidden=3")
+    assert config.differences(now, tmp_path) == ["model.hidden=3 (was 1000)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "run: [\n",
+        "[]\n",
+        "training: {tensorboard: x}\n",
+        "model: 3\ntraining: {tensorboard: true}\n",
+        "run: " + "[" * 3000 + "\n",
+    ],
+)
+def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration \("):
+        config.differences(RunConfig(run="r"), tmp_path)

@@ -1,0 +1,121 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.formats import phrase_table
+from smt_bridge.jobs.folder import held, settings_of
+from smt_bridge.jobs.scores import Job, open_job
+from smt_bridge.tables.chunks import score
+
+BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
+
+
+def filled(folder: Path) -> Job:
+    job = Job(folder, 2)
+    for block in BLOCKS:
+        job.add(block)
+    return job
+
+
+def same(found: list[NDArray[np.float64]], expected: list[NDArray[np.float64]]) -> bool:
+    return len(found) == len(expected) and all((a == b).all() for a, b in zip(found, expected, strict=True))
+
+
+def test_what_is_added_is_read(tmp_path: Path) -> None:
+    assert same(list(filled(tmp_path).finished()), BLOCKS) and Job(tmp_path, 2).count() == 3
+
+
+@pytest.mark.parametrize("keep", [0, 5, 8, 20, 39])
+def test_a_torn_record_is_cut_off_and_written_over(tmp_path: Path, keep: int) -> None:
+    filled(tmp_path)
+    place = tmp_path / "scores"
+    whole = place.read_bytes()
+    place.write_bytes(whole[:40] + whole[40:80][: keep // 2] if keep > 8 else whole[: 40 + keep])
+    job = Job(tmp_path, 2)
+    assert same(list(job.finished()), BLOCKS[:1])
+    for block in BLOCKS[1:]:
+        job.add(block)
+    assert place.read_bytes() == whole
+
+
+def test_a_damaged_record_ends_what_is_finished(tmp_path: Path) -> None:
+    filled(tmp_path)
+    place = tmp_path / "scores"
+    data = bytearray(place.read_bytes())
+    data[50] ^= 1  # inside the second block
+    place.write_bytes(data)
+    job = Job(tmp_path, 2)
+    assert same(list(job.finished()), BLOCKS[:1])
+    job.add(BLOCKS[0])
+    assert same(list(Job(tmp_path, 2).finished()), [BLOCKS[0], BLOCKS[0]])  # what followed the damage is gone
+
+
+def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
+    output = str(tmp_path / "o")
+    open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False).add(np.ones((3, 1)))
+    assert settings_of(output) == {"shard": [1, 2], "features": ["x"]}
+    with pytest.raises(ConfigError, match="--resume continues it"):
+        open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False)
+    with pytest.raises(ConfigError, match=r"other settings \(features\)"):
+        open_job(output, {"shard": (1, 2), "features": ["y"]}, 1, resume=True)
+    assert open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=True).count() == 1
+
+
+@pytest.mark.parametrize("text", ["{", "", "[1]", "7", '"x"', "[" * 100_000])
+def test_damaged_settings(text: str, tmp_path: Path) -> None:
+    (tmp_path / "o.job").mkdir()
+    (tmp_path / "o.job" / "job.json").write_text(text)
+    with pytest.raises(DataError, match=r"job\.json: damaged; remove"):
+        open_job(str(tmp_path / "o"), {}, 1, resume=True)
+    with pytest.raises(DataError, match="damaged"):
+        settings_of(str(tmp_path / "o"))
+
+
+def test_a_damaged_length_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "scores").write_bytes(b"\xff\xff\xff\xff\0\0\0\0some")
+    assert Job(tmp_path, 1000).count() == 0
+
+
+def test_nul_bytes_are_no_chunks(tmp_path: Path) -> None:
+    """A machine without power may leave a file of its new size whose last bytes were never written."""
+    filled(tmp_path)
+    with open(tmp_path / "scores", "ab") as stream:
+        stream.write(bytes(1000))
+    assert same(list(Job(tmp_path, 2).finished()), BLOCKS)
+
+
+def test_scores_of_another_input(tmp_path: Path) -> None:
+    job = filled(tmp_path)
+    pairs = [phrase_table.parse(b"a ||| %d ||| 1" % number, "t:1") for number in range(3)]
+    for pieces in ([], [pairs]):
+        with pytest.raises(DataError, match=r"scores: holds 2 scores where the input has \d rows; remove"):
+            next(score(pieces, None, 1, job))  # type: ignore[arg-type]
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    """The second is told who works there; a folder into which nothing was put goes again, one with a job
+    stays."""
+    output = str(tmp_path / "o")
+    with held(output, "smt-score-table"):
+        with (
+            pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"),
+            held(output, "smt-rescore"),
+        ):
+            pass
+        assert (tmp_path / "o.job").exists()
+    assert not (tmp_path / "o.job").exists()
+    with held(output, "smt-score-table"):
+        open_job(output, {}, 1, resume=False)
+    assert (tmp_path / "o.job" / "job.json").exists()
+    with held(output, "smt-score-table"):
+        open_job(output, {}, 1, resume=True).remove()
+        assert not (tmp_path / "o.job").exists()
+
+
+def test_settings_are_plain_json(tmp_path: Path) -> None:
+    open_job(str(tmp_path / "o"), {"a": 1}, 1, resume=True)
+    assert json.loads((tmp_path / "o.job" / "job.json").read_text()) == {"a": 1}

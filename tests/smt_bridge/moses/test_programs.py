@@ -1,0 +1,235 @@
+"""smt-moses with stand-in programs that record their arguments; no real Moses is needed."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.smt_bridge.test_moses_ini import INI, REORDERING, TABLE
+
+from nmt import locks
+from smt_bridge.cli.moses import main
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+LISTS = 'while [ $# -gt 0 ]; do [ "$1" = -n-best-list ] && echo list > "$2"; shift; done\n'
+RECORD = 'printf "%s\\n" "$(basename "$0")" "$@" > "{log}"\n'
+
+
+@pytest.fixture
+def moses(tmp_path: Path) -> Path:
+    """A system in tmp_path, and an installation in tmp_path/moses: the decoder echoes, the scripts make what
+    they promise."""
+    for name, text in (
+        ("moses.ini", INI),
+        ("t", TABLE),
+        ("r", REORDERING),
+        ("lm", "x"),
+        ("text", "a b\n\nc\n"),
+        ("ref", "x\ny\nz\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    root = tmp_path / "moses"
+    (root / "bin").mkdir(parents=True)
+    (root / "scripts" / "training").mkdir(parents=True)
+    record = RECORD.format(log=tmp_path / "log")
+    programs = {
+        "bin/moses": f"#!/bin/sh\n{record}{LISTS}cat\n",
+        "bin/processPhraseTableMin": f"#!/bin/sh\n{record}",
+    }
+    perl = 'open(L, ">", "{log}"); print L map {{"$_\\n"}} "{name}", @ARGV; close L;\n{rest}'
+    made = 'mkdir $d; open(I, ">", "$d/moses.ini"); print I "x"; close I;\n'
+    scripts = {
+        "scripts/training/filter-model-given-input.pl": perl.format(
+            log=tmp_path / "log", name="filter", rest="$d = $ARGV[0]; " + made
+        ),
+        "scripts/training/mert-moses.pl": perl.format(
+            log=tmp_path / "log",
+            name="mert",
+            rest='for $i (0..$#ARGV) { $d = $ARGV[$i + 1] if $ARGV[$i] eq "--working-dir" } ' + made,
+        ),
+    }
+    for name, text in {**programs, **scripts}.items():
+        (root / name).write_text(text)
+        (root / name).chmod(0o755)
+    return root
+
+
+def arguments(folder: Path) -> list[str]:
+    return (folder / "log").read_text().split("\n")[:-1]
+
+
+def test_decode(moses: Path, command: Command, tmp_path: Path) -> None:
+    done = command(
+        "smt-moses",
+        "decode",
+        "moses.ini",
+        "-i",
+        "text",
+        "-o",
+        "out",
+        "--n-best-list",
+        "list",
+        "--threads",
+        3,
+        cwd=tmp_path,
+        MOSES_HOME=str(moses),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").read_text() == "a b\n\nc\n" and (tmp_path / "list").read_text() == "list\n"
+    found = arguments(tmp_path)
+    assert found[:7] == ["moses", "-f", "moses.ini", "-threads", "3", "-v", "0"]
+    assert found[7] == "-n-best-list" and found[9:] == [
+        "100",
+        "distinct",
+        "-include-segmentation-in-n-best",
+        "-print-alignment-info-in-n-best",
+    ]
+
+
+def test_tune(moses: Path, command: Command, tmp_path: Path) -> None:
+    done = command(
+        "smt-moses",
+        "tune",
+        "moses.ini",
+        "-i",
+        "text",
+        "-r",
+        "ref",
+        "--working-dir",
+        "w",
+        "--method",
+        "kbmira",
+        "--moses",
+        moses,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    found = arguments(tmp_path)
+    assert found[:5] == [
+        "mert",
+        str(tmp_path / "text"),
+        str(tmp_path / "ref"),
+        str(moses / "bin/moses"),
+        str(tmp_path / "w" / "smt-moses.ini"),
+    ]
+    used = (tmp_path / "w" / "smt-moses.ini").read_text()  # Moses' script changes folders
+    assert (
+        f"path={tmp_path / 't'}" in used
+        and f"path={tmp_path / 'lm'}" in used
+        and used.replace(f"path={tmp_path}/", "path=") == INI
+    )
+    assert (
+        "--predictable-seeds" in found
+        and "--batch-mira" in found
+        and "--decoder-flags=-threads 1 -v 0" in found
+    )
+    assert (tmp_path / "w" / "moses.ini").exists()
+
+
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.chdir(tmp_path)
+    return main([*map(str, words), "--moses", str(tmp_path / "moses")])
+
+
+TUNE = ("tune", "moses.ini", "-i", "text", "-r", "ref", "--working-dir", "w")
+
+
+def test_tune_that_fails_shows_the_log(
+    moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = f'open(L, ">", "{tmp_path}/w/filterphrases.err"); print L "one\\ntable not found\\n"; close L;'
+    (moses / "scripts/training/mert-moses.pl").write_text(f"{log} exit 3")
+    assert run(tmp_path, monkeypatch, *TUNE) == 2
+    told = capsys.readouterr().err.split("\n")
+    assert told[:2] == ["smt-moses: filterphrases.err: one", "smt-moses: filterphrases.err: table not found"]
+    assert (
+        "failed with exit status 3" in told[2]
+        and told[2].endswith(f"above, and the end of {tmp_path}/w/filterphrases.err")
+        and told[3:] == [""]
+    )
+
+
+def test_pro_downloads_nothing(
+    moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, monkeypatch, *TUNE, "--method", "pro") == 2
+    assert (
+        "megam_i686.opt, which does not exist, and Moses would try to download it" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "w").exists() and not (tmp_path / "log").exists()
+    (moses / "bin" / "megam_i686.opt").write_text("")
+    (moses / "bin" / "megam_i686.opt").chmod(0o755)
+    assert run(tmp_path, monkeypatch, *TUNE, "--method", "pro") == 0 and "--pairwise-ranked" in arguments(
+        tmp_path
+    )
+
+
+def test_one_tuning_in_a_folder(
+    moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locks.locked(tmp_path / "w", "smt-moses tune"):
+        assert run(tmp_path, monkeypatch, *TUNE) == 2
+    assert (
+        "w: in use by smt-moses tune, process" in capsys.readouterr().err and not (tmp_path / "log").exists()
+    )
+
+
+def test_the_last_line_needs_no_end(
+    moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stand-in drops it, as Moses does. When lines are missing nonetheless there is no output at all."""
+    decode = ("decode", "moses.ini", "-i", "text", "-o", "out", "--n-best-list", "list")
+    (tmp_path / "text").write_text("a b\n\nc")
+    moses_bin = moses / "bin" / "moses"
+    moses_bin.write_text(f'#!/bin/sh\n{LISTS}while IFS= read -r line; do echo "$line"; done\n')
+    assert run(tmp_path, monkeypatch, *decode) == 0
+    assert (tmp_path / "out").read_text() == "a b\n\nc\n"
+    (tmp_path / "out").unlink()
+    (tmp_path / "list").unlink()
+    moses_bin.write_text(f"#!/bin/sh\n{LISTS}head -1\n")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert run(tmp_path, monkeypatch, *decode) == 2
+    assert "out: 1 lines, but text has 3" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_filter_and_compact(moses: Path, command: Command, tmp_path: Path) -> None:
+    assert (
+        command(
+            "smt-moses", "filter", "moses.ini", "-i", "text", "-o", "f", "--moses", moses, cwd=tmp_path
+        ).returncode
+        == 0
+    )
+    found = arguments(tmp_path)
+    assert (
+        found[:2] == ["filter", str(tmp_path / "f")]
+        and found[2].endswith("/smt-moses.ini")
+        and found[3:] == [str(tmp_path / "text")]
+    )
+    assert command("smt-moses", "compact", "t", "-o", "pt", "--moses", moses, cwd=tmp_path).returncode == 0
+    assert arguments(tmp_path) == [
+        "processPhraseTableMin",
+        "-in",
+        "t",
+        "-out",
+        "pt",
+        "-nscores",
+        "2",
+        "-threads",
+        "1",
+    ]
+
+
+def test_failures_are_one_line(
+    moses: Path, command: Command, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    decode = ["smt-moses", "decode", "moses.ini", "-i", "text", "-o", "out"]
+    assert "give --moses DIR, or set MOSES_HOME" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=""))
+    lost = refused(command(*decode, cwd=tmp_path, MOSES_HOME="/nowhere"))
+    assert "is /nowhere a built Moses" in lost
+    (moses / "bin" / "moses").write_text("#!/bin/sh\necho half\nexit 3\n")
+    assert "failed with exit status 3" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))
+    (moses / "bin" / "moses").write_text("#!/bin/sh\necho one line\n")
+    assert "1 lines, but text has 3" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))
+    (tmp_path / "moses.ini").write_text(INI.replace("num-features=2", "num-features=5"))
+    assert "(1 more: smt-ini check)" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))

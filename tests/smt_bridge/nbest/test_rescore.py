@@ -1,0 +1,333 @@
+"""smt-rescore: new features, totals, unions; what was there keeps its bytes."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt import files
+from nmt.formats import nbest
+from nmt.runs import checkpoint
+from nmt.scoring import word_scores
+from nmt.text.escapes import escape
+from smt_bridge.moses import weights
+from smt_bridge.nbest import rescore
+from tests.conftest import kill_once_written
+from tests.smt_bridge.test_score_table import ARPA
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+LIST = """0 ||| le chien voit  ||| LM0= -3 WordPenalty0= -3 ||| -2.1 ||| 0-1=0-1 2=2 ||| 0-0 1-1 2-2\x20
+0 ||| un chien  ||| LM0= -2 WordPenalty0= -2 ||| -1.4 ||| 0=0 1-2=1 ||| 0-0 1-1\x20
+1 |||  ||| LM0= 0 WordPenalty0= 0 ||| 0 |||  |||\x20
+2 ||| le &apos; chat  ||| LM0= -5 WordPenalty0= -3 ||| -104 ||| 0-1=0-1 2=2 ||| 0-0\x20
+2 ||| un chat  ||| LM0= -6 WordPenalty0= -2 ||| -3.8 ||| 0=0 1-2=1 ||| 0-0\x20
+"""
+SOURCE = "the dog sees\n\nthe &apos; cat\n"
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    (tmp_path / "n").write_text(LIST)
+    (tmp_path / "s").write_text(SOURCE)
+    (tmp_path / "w").write_text("LM0= 0.5\nWordPenalty0= 0.2\nRNN0= 1\n")
+    return tmp_path
+
+
+def features_of(path: Path) -> list[dict[str, list[float]]]:
+    return [hypothesis.features for hypothesis in nbest.read(path)]
+
+
+def test_without_weights_only_features_are_added(lists: Path, tiny: Path, command: Command) -> None:
+    """Whole sentences: the value is that of nmt-score's pair, Moses' escapes undone."""
+    done = command(
+        "smt-rescore",
+        lists / "n",
+        "-s",
+        lists / "s",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "-o",
+        lists / "o",
+        "-b",
+        lists / "b",
+    )
+    assert done.returncode == 0, done.stderr
+    run = checkpoint.load(tiny / "run")
+    sources = [line.replace("&apos;", "'").split() for line in SOURCE.split("\n")]
+    for old, new in zip(LIST.split("\n")[:-1], files.read_lines(lists / "o"), strict=True):
+        left, right = old.split("|||"), new.split("|||")
+        name, value = right[2].split()[-2:]
+        assert (
+            [*left[:2], *left[3:]] == [*right[:2], *right[3:]]
+            and right[2] == f"{left[2]}{name} {value} "
+            and name == "RNN0="
+        )
+        target = left[1].replace("&apos;", "'").split()
+        pair = run.source_words.encode(sources[int(left[0])]), run.target_words.encode(target)
+        assert float(value) == pytest.approx(sum(word_scores(run.model, [pair])[0]), abs=1e-4)
+    assert (lists / "b").read_text() == "un chien\n\nun chat\n"
+
+
+def test_by_phrase_is_the_sum_of_the_tables_column(lists: Path, tiny: Path, command: Command) -> None:
+    (lists / "t").write_text("".join(f"{pair} ||| 1\n" for pair in sorted([
+        "&apos; cat ||| chat", "cat ||| chat", "dog sees ||| chien", "sees ||| voit",
+        "the &apos; ||| le &apos;", "the dog ||| le chien", "the ||| un",
+    ], key=str.encode)))  # fmt: skip
+    feature = ["-f", f"translation={tiny / 'run'}"]
+    table = command("smt-score-table", lists / "t", "-q", "--unsorted", *feature).stdout
+    column = {
+        tuple(line.split(" ||| ")[:2]): math.log(float(line.split()[-1])) for line in table.split("\n")[:-1]
+    }
+    assert (
+        command(
+            "smt-rescore", lists / "n", "-q", "-s", lists / "s", "--by-phrase", *feature, "-o", lists / "o"
+        ).returncode
+        == 0
+    )
+    found = [features["RNN0"][0] for features in features_of(lists / "o")]
+    pairs = [
+        [("the dog", "le chien"), ("sees", "voit")], [("the", "un"), ("dog sees", "chien")], [],
+        [("the &apos;", "le &apos;"), ("cat", "chat")], [("the", "un"), ("&apos; cat", "chat")],
+    ]  # fmt: skip
+    assert found == pytest.approx([sum(column[pair] for pair in row) for row in pairs], abs=1e-3)
+
+
+def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
+    """New totals are weights x features, -100 for an unknown word kept; the list is sorted by them, the best
+    is its first."""
+    (lists / "old").write_text("LM0= 0.5\nWordPenalty0= 0.2\nUnknownWordPenalty0= 1\n")
+    (lists / "n").write_text(
+        LIST.replace("||| -104 |||", "||| -103.1 |||").replace("||| -3.8 |||", "||| -3.4 |||")
+    )
+    command_line = [
+        "smt-rescore",
+        lists / "n",
+        "-s",
+        lists / "s",
+        "-f",
+        f"translation={tiny / 'run'}",
+        "-w",
+        lists / "w",
+    ]
+    done = command(*command_line, "--decoder-weights", lists / "old", "-o", lists / "o", "-b", lists / "b")
+    assert done.returncode == 0, done.stderr
+    by_sentence: dict[int, list[nbest.Hypothesis]] = {}
+    for hypothesis in nbest.read(lists / "o"):
+        unknown = -100 if "&apos;" in hypothesis.text else 0
+        values = {name: value for name, (value,) in hypothesis.features.items()}
+        assert hypothesis.total == pytest.approx(
+            0.5 * values["LM0"] + 0.2 * values["WordPenalty0"] + values["RNN0"] + unknown, rel=1e-4
+        )
+        by_sentence.setdefault(hypothesis.sentence, []).append(hypothesis)
+    best = [" ".join(group[0].text) for group in by_sentence.values()]
+    assert (lists / "b").read_text().split("\n")[:-1] == best and best[2] == "un chat"
+    assert all(
+        group == sorted(group, key=lambda hypothesis: -hypothesis.total) for group in by_sentence.values()
+    )
+
+
+@pytest.mark.ci
+def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
+    """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell
+    where it is from."""
+    (lists / "m").write_text(
+        "0 ||| un chien ||| NMT0= -1 ||| -1\n0 ||| la voiture ||| NMT0= -2 ||| -1\n2 ||| le ' chat ||| "
+        "NMT0= "
+        "-3 ||| -1\n"
+    )
+    line = ["smt-rescore", lists / "n", lists / "m", "-q", "-s", lists / "s", "-o", lists / "o"]
+    message = refused(command(*line))
+    assert "sentence 0 has hypotheses without NMT0, which are not computed from the text" in message
+    (lists / "lm").write_text(ARPA)
+    message = refused(command(*line, "--escape", "-f", f"lm:LM0={lists / 'lm'}"))
+    assert "hypotheses without NMT0, which" in message  # LM0 is computed, the word penalty counted
+    done = command(*line, "--fill-missing", "--escape", "-f", f"translation={tiny / 'run'}")
+    assert done.returncode == 0, done.stderr
+    found = {
+        (h.sentence, " ".join(h.text)): {
+            name: value for name, (value,) in h.features.items() if name != "RNN0"
+        }
+        for h in nbest.read(lists / "o")
+    }
+    assert found[0, "un chien"] == {"LM0": -2, "WordPenalty0": -2, "NMT0": -1, "List0": 1, "List1": 1}
+    assert found[0, "la voiture"] == {"LM0": 0, "WordPenalty0": -2, "NMT0": -2, "List0": 0, "List1": 1}
+    assert found[2, "le &apos; chat"] == {"LM0": -5, "WordPenalty0": -3, "NMT0": -3, "List0": 1, "List1": 1}
+    assert found[2, "un chat"] == {"LM0": -6, "WordPenalty0": -2, "NMT0": 0, "List0": 1, "List1": 0}
+    assert (
+        len(found) == 6 == len(features_of(lists / "o"))
+        and len({tuple(features) for features in found.values()}) == 1
+    )
+    assert all("RNN0" in features for features in features_of(lists / "o"))
+
+
+def test_a_missing_feature_is_computed(lists: Path, command: Command) -> None:
+    """The list of nmt-translate gets a language model score; entries that have one keep theirs; all have the
+    same order of features."""
+    (lists / "lm").write_text(ARPA)
+    (lists / "m").write_text(
+        "1 |||  ||| NMT0= -1 ||| -1\n2 ||| the dog ||| NMT0= -3 ||| -1\n"
+    )  # nothing for sentence 0
+    line = [
+        "smt-rescore",
+        lists / "n",
+        lists / "m",
+        "-q",
+        "-s",
+        lists / "s",
+        "-o",
+        lists / "o",
+        "-f",
+        f"lm:LM0={lists / 'lm'}",
+        "--fill-missing",
+    ]
+    done = command(*line)
+    assert done.returncode == 0, done.stderr
+    hypotheses = list(nbest.read(lists / "o"))
+    assert {tuple(h.features) for h in hypotheses} == {("LM0", "WordPenalty0", "NMT0", "List0", "List1")}
+    (new,) = (h for h in hypotheses if h.text == ["the", "dog"])
+    # <s> the: back-off -0.3, -0.5; the dog: -0.125; dog </s>: back-off 0, -0.9
+    assert new.features["LM0"][0] == pytest.approx(
+        math.log(10) * (-0.3 - 0.5 - 0.125 - 0.9), rel=1e-5
+    ) and new.features["WordPenalty0"] == [-2]
+    assert [h.features["LM0"][0] for h in hypotheses if h.sentence == 0] == [-3, -2]
+
+
+def test_escape() -> None:
+    assert [escape(word) for word in ["l'", "&", "a|b", "[x]", "&apos;", "&amp;", "R&D"]] == [
+        "l&apos;", "&amp;", "a&#124;b", "&#91;x&#93;", "&apos;", "&amp;", "R&amp;D",
+    ]  # fmt: skip
+
+
+REFUSALS = {
+    "nothing to write": (["-o", ""], "nothing to write"),
+    "missing weight": (["-w", "w2", "-o", "o"], "no weight for feature WordPenalty0"),
+    "weight of nothing": (["-w", "w3", "-o", "o"], "a weight for XX0, which no list has"),
+    "wrong decoder weights": (
+        ["--decoder-weights", "w4", "-o", "o"],
+        "these are not the weights that its decoder used",
+    ),
+    "name taken": (["-f", "lm:LM0=x", "-o", "o"], "the name LM0 is taken"),
+    "by phrase": (["--by-phrase", "-o", "o"], "--by-phrase needs a --feature"),
+    "text too short": (["-s", "short", "-o", "o"], "entries for sentence 2, but short has 2 lines"),
+    "text too long": (["-s", "long", "-o", "o"], "no entry for sentence 3 (line 4 of long)"),
+    "output is input": (["-o", "n"], "is read too"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusals(case: str, lists: Path, command: Command, refused: Callable[..., str]) -> None:
+    for name, text in (
+        ("w2", "LM0= 1\n"),
+        ("w3", "LM0= 1\nWordPenalty0= 1\nXX0= 1\n"),
+        ("w4", "LM0= 1\nWordPenalty0= 1\n"),
+    ):
+        (lists / name).write_text(text)
+    (lists / "short").write_text("a\n\n")
+    (lists / "long").write_text(SOURCE + "a\n")
+    words, message = REFUSALS[case]
+    given = [] if "-s" in words else ["-s", "s"]
+    done = command("smt-rescore", "n", "-q", *given, *(words if words != ["-o", ""] else []), cwd=lists)
+    assert message in refused(done)
+    assert not (lists / "o").exists()
+
+
+@pytest.mark.ci
+def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("the dog sees\n" * 40)
+    (tmp_path / "n").write_text(
+        "".join(
+            f"{n} ||| {'le ' * (n % 3)}chien ||| LM0= {-n % 7} ||| 0\n{n} ||| un ||| LM0= -1 ||| 0\n"
+            for n in range(40)
+        )
+    )
+    code = (
+        "import sys, time; import smt_bridge.nbest.rescore as r; r.SENTENCES = 4\n"
+        "from smt_bridge.features.feature_set import FeatureSet\n"
+        "whole = FeatureSet.compute; slow = float(sys.argv.pop(1))\n"
+        "FeatureSet.compute = lambda features, task: (time.sleep(slow), whole(features, task))[1]\n"
+        "from smt_bridge.cli.rescore import main; sys.exit(main())"
+    )
+    arguments = [
+        str(tmp_path / "n"),
+        "-q",
+        "-s",
+        str(tmp_path / "s"),
+        "-f",
+        f"translation={tiny / 'run'}",
+        "-o",
+    ]
+
+    def start(slow: float, *more: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", code, str(slow), *arguments, *more])
+
+    process = start(0.5, str(tmp_path / "o"))
+    scores = tmp_path / "o.job" / "scores"
+    kill_once_written(process, scores)
+    assert not (tmp_path / "o").exists() and scores.exists()
+    assert start(0, str(tmp_path / "o"), "--resume").wait() == 0
+    assert start(0, str(tmp_path / "whole")).wait() == 0
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes() and not (
+        tmp_path / "o.job"
+    ).exists()
+
+
+def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
+    """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words
+    (-100) accounted for."""
+    folder = nmt_data / "moses-multi30k"
+    tuned = weights.read(folder / "moses.tuned.ini")
+    count = unknown = 0
+    for name in ("val", "test_2016_flickr"):
+        for hypothesis in nbest.read(folder / "out" / f"{name}.100best.segalign.gz"):
+            beyond = rescore.unknown_words(hypothesis, tuned)
+            assert abs(rescore.total(hypothesis.features, tuned) + beyond - hypothesis.total) < 1e-3
+            count += 1
+            unknown += beyond != 0
+    assert count == 139374 and unknown > 1000
+
+
+@pytest.mark.ci
+def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Path) -> None:
+    """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed
+    precision)."""
+    from nmt.formats import phrase_table
+
+    out = nmt_data / "moses-multi30k" / "out"
+    done = command(
+        "smt-rescore",
+        out / "nbest60.nb4.gz",
+        "-s",
+        out / "nbest60.src",
+        "-f",
+        f"lm={out.parent / 'lm.fr.arpa.gz'}",
+        "-o",
+        tmp_path / "o",
+    )
+    assert done.returncode == 0, done.stderr
+    hypotheses = list(nbest.read(tmp_path / "o"))
+    sources = [files.split_words(line) for line in files.read_lines(out / "nbest60.src")]
+    used = [
+        [
+            (" ".join(sources[h.sentence][a : b + 1]).encode(), " ".join(h.text[c : d + 1]).encode())
+            for (a, b), (c, d) in nbest.segmentation(h, "n")
+        ]
+        for h in hypotheses
+    ]
+    wanted = {pair for row in used for pair in row}
+    table = {
+        (pair.source, pair.target): [math.log(float(score)) for score in pair.scores.split()]
+        for pair in phrase_table.read(out.parent / "phrase-table.gz")
+        if (pair.source, pair.target) in wanted
+    }
+    unknown = 0
+    for hypothesis, row in zip(hypotheses, used, strict=True):
+        assert hypothesis.features["KenLM0"][0] == pytest.approx(hypothesis.features["LM0"][0], abs=2e-3)
+        unknown += any(pair not in table for pair in row)
+        for column, value in enumerate(hypothesis.features["TranslationModel0"]):
+            assert value == pytest.approx(
+                sum(table[pair][column] if pair in table else 0 for pair in row), abs=1e-3
+            )
+    assert unknown < len(hypotheses) / 2

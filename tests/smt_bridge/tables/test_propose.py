@@ -1,0 +1,113 @@
+"""Which proposals become rows, and what a row says; the network is a stand-in that gives the same list to
+every source."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt.formats.phrase_table import parse
+from nmt.runs.translation import BeamTranslation
+from nmt.search.config import BeamConfig
+from smt_bridge.config import ProposeConfig
+from smt_bridge.tables.filter import Occurring
+from smt_bridge.tables.propose import KnownPairs, ProposedRow, Proposer, best_links, merged, wanted
+
+
+class Network:
+    """Answers with (words, probability), best first."""
+
+    def __init__(self, answers: Sequence[tuple[str, float]]) -> None:
+        self.answers = answers
+
+    def n_best(
+        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+    ) -> list[list[BeamTranslation]]:
+        assert tokenized
+        answers = [
+            BeamTranslation(words=words.split(), log_prob=math.log(p), score=0.0) for words, p in self.answers
+        ]
+        return [answers for _ in lines]
+
+
+def proposer(
+    answers: Sequence[tuple[str, float]], known: KnownPairs, config: ProposeConfig | None = None
+) -> Proposer:
+    return Proposer(
+        search=Network(answers),
+        inverse=None,
+        config=config or ProposeConfig(),
+        known=known,
+        lexicons=(
+            {(b"cat", b"chat"): 0.7, (b"the", b"le"): 0.6, (b"NULL", b"l&apos;"): 0.2},
+            {(b"chat", b"cat"): 0.9},
+        ),
+    )
+
+
+def test_what_is_proposed() -> None:
+    """Not what the table has; escapes as the table writes them, Moses' own where it has no such word; at most
+    so many, none too unlikely."""
+    known = KnownPairs(targets={b"the cat": {b"le chat"}}, words={"l'": "l&apos;", "|": "&#124;"})
+    answers = [("le chat", 0.5), ("l' chat", 0.3), ("un chat", 0.1), ("[ chat", 0.06), ("chat", 0.01)]
+
+    def found(options: int, least: float) -> list[bytes]:
+        config = ProposeConfig(options=options, least=least)
+        return [target for _, target, _ in proposer(answers, known, config).targets_of([b"the cat"])]
+
+    assert found(options=9, least=0.05) == [b"l&apos; chat", b"un chat", b"&#91; chat"]
+    assert found(options=1, least=0.05) == [b"l&apos; chat"]
+    assert found(options=9, least=0.2) == [b"l&apos; chat"]
+    assert found(options=9, least=0.0)[-1] == b"chat"
+
+
+def test_who_is_asked_for() -> None:
+    """Sources that the table lacks, or has with few options, or saw rarely; of so many words at most."""
+    known = KnownPairs(
+        targets={b"a": {b"x", b"y", b"z"}, b"b": {b"x"}, b"c": {b"x", b"y", b"z"}},
+        counts={b"a": 50, b"b": 50, b"c": 2},
+    )
+    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=1, rare=2, max_length=2)) == [
+        b"a b",
+        b"b",
+        b"b c",
+        b"c",
+    ]
+    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=0, rare=0, max_length=1)) == []
+
+
+def test_a_row_by_hand() -> None:
+    """phi of the network both ways, lexical weights of the best links (le: 0.6, chat: 0.7; cat: 0.9, the: the
+    floor), mean reordering of the source."""
+    known = KnownPairs(
+        counts={b"the cat": 7},
+        target_counts={b"le chat": 3},
+        mean=np.full(6, 0.5),
+        reordering={b"the cat": [np.full(6, 0.2), np.full(6, 0.4)]},
+    )
+    (row,) = proposer([("le chat", 0.25)], known).rows([b"the cat"])
+    assert row.line == b"the cat ||| le chat ||| 0.25 9e-08 0.25 0.42 2.718282 ||| 0-0 1-1 ||| 3 7 0 ||| |||"
+    assert row.reordering == b"the cat ||| le chat ||| 0.3 0.3 0.3 0.3 0.3 0.3"
+    (other,) = proposer([("le chat", 0.25)], KnownPairs(mean=np.full(6, 0.5))).rows([b"a cat"])
+    assert other.reordering.endswith(b"||| 0.5 0.5 0.5 0.5 0.5 0.5")
+
+
+def test_links_prefer_what_is_likelier() -> None:
+    lexicon = {
+        (b"a", b"x"): 0.5,
+        (b"b", b"x"): 0.4,
+        (b"NULL", b"x"): 0.1,
+        (b"NULL", b"y"): 0.3,
+        (b"a", b"y"): 0.2,
+    }
+    points, weight = best_links([b"b", b"a"], [b"x", b"y"], lexicon)
+    assert points == [(1, 0)] and math.isclose(weight, 0.5 * 0.3)
+
+
+def test_merged_in_order() -> None:
+    pairs = [parse(line, "table:1") for line in (b"a ||| x ||| 0.5 ||| 0-0", b"c ||| x ||| 0.5")]
+    rows = [ProposedRow(line=b"b ||| x ||| 1", reordering=b"b row", source=b"b")]
+    assert list(merged(pairs, rows, [b"a row", b"c row"])) == [
+        (b"a ||| x ||| 0.5 1 ||| 0-0", b"a row"), (b"b ||| x ||| 1", b"b row"),
+        (b"c ||| x ||| 0.5 1", b"c row"),
+    ]  # fmt: skip

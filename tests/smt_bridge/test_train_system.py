@@ -1,0 +1,58 @@
+"""The folder of smt-train: one process at a time, nobody else's files."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt import locks
+from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge.config import ExtractConfig, TrainConfig
+from smt_bridge.train_system import start, train
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> TrainConfig:
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("a b\n")
+    return TrainConfig(str(tmp_path / "source"), str(tmp_path / "target"))
+
+
+def test_one_process_at_a_time(config: TrainConfig, tmp_path: Path) -> None:
+    with (
+        locks.locked(tmp_path / "model", "smt-train"),
+        pytest.raises(UserError, match="model: in use by smt-train, process"),
+    ):
+        train(tmp_path / "model", config)
+    assert not (tmp_path / "model").exists()
+
+
+def test_nobody_elses_folder_is_touched(config: TrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.part1").write_text("x")
+    with pytest.raises(ConfigError, match="is not empty, and not a folder of smt-train"):
+        train(tmp_path / "mine", config)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.part1"]
+
+
+def test_only_its_own_parts_are_swept(config: TrainConfig, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    start(model, config)
+    for name in ("notes.part1", "phrase-table.gz.part.gz.part7-1", "lm.arpa.gz.part7-0"):
+        (model / name).write_text("x")
+    start(model, config)
+    assert sorted(path.name for path in model.iterdir()) == ["notes.part1", "train.json"]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", "[" * 100_000])
+def test_damaged_settings(text: str, config: TrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "train.json").write_text(text)
+    with pytest.raises(DataError, match=r"train\.json: damaged; remove"):
+        start(tmp_path, config)
+
+
+def test_settings_out_of_range(config: TrainConfig, tmp_path: Path) -> None:
+    config.extract = ExtractConfig(max_length=9)
+    with pytest.raises(ConfigError, match=r"extract\.max_length: 9 is out of range, expected 1 to 8"):
+        train(tmp_path / "model", config)
+    assert not (tmp_path / "model").exists()
