@@ -1,27 +1,14 @@
-"""Settings of training, selection and proposals; the options of their commands are made from them.
+"""Settings of training and proposals; the options of their commands are made from them.
 
-Those of the decoder are in decoder/config.py, those of tuning in tuning/config.py.
+Those of the decoder, extraction and tuning are in the config.py of those folders.
 """
 
 from dataclasses import dataclass, field
 
-from nmt.settings import choice, name_in, number
+from nmt.settings import name_in, number
 from smt_bridge.extraction.alignment import ALIGNERS
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.symmetrize import HEURISTICS
-
-LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
-BASE = 250  # MB that Python, numpy and numba take themselves
-LEAST_MEMORY = (BASE + 100) / 1000  # GB
-
-
-@dataclass
-class ExtractConfig:
-    """Phrase extraction and scoring."""
-
-    max_length: int = number(7, least=1, most=LONGEST_PHRASE, help="words of a phrase on either side")
-    smoothing: str = choice("none", "good-turing", "kneser-ney", help="of phi")
-    memory: float = number(1.0, least=LEAST_MEMORY, help="GB; what exceeds it is put into files")
-    block: int = number(200_000, least=1, help="words of the corpus extracted at a time")
 
 
 @dataclass

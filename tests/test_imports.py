@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,6 +67,35 @@ def test_imports_point_down() -> None:
                     assert name.startswith(("nmt.cli.options", "nmt.cli.arguments")), (
                         f"{path}: only options and arguments are shared, not {name}"
                     )
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """No cycle between modules, imports inside functions and for types included."""
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for package in ("nmt", "smt_bridge")
+        for path in ROOT.glob(f"{package}/**/*.py")
+        if path.name != "__init__.py"
+    }
+    below = {name: {home_file(target, names) for target in imported(path)} for name, path in names.items()}
+    done: set[str] = set()
+
+    def visit(name: str, way: list[str]) -> None:
+        assert name not in way, " -> ".join([*way, name])
+        if name not in done:
+            for target in sorted(below[name] - {"", name}):
+                visit(target, [*way, name])
+            done.add(name)
+
+    for name in names:
+        visit(name, [])
+
+
+def home_file(target: str, names: Container[str]) -> str:
+    """The module that holds an imported name; "" where it is not ours."""
+    while target and target not in names:
+        target = target.rpartition(".")[0]
+    return target
 
 
 def test_import_nmt_loads_no_torch() -> None:

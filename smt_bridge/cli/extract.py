@@ -12,7 +12,7 @@ from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
 from smt_bridge.cli.memory import add_memory
 from smt_bridge.cli.progress import Progress
-from smt_bridge.config import ExtractConfig
+from smt_bridge.extraction.config import ExtractConfig
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ import sys
 
 from nmt import numbers
 from nmt.settings import Range
-from smt_bridge.config import LEAST_MEMORY, ExtractConfig
+from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 
 GB = {"G": 1.0, "M": 1e-3}  # of each unit
 OLD = 100  # up to version 0.5 the option was in MB; nobody means this many GB

@@ -11,8 +11,9 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from smt_bridge.cli.memory import add_memory
-from smt_bridge.config import ExtractConfig, TrainConfig
+from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS
+from smt_bridge.extraction.config import ExtractConfig
 
 log = logging.getLogger(__name__)
 

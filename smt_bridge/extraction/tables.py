@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, settings
-from smt_bridge.config import BASE, ExtractConfig
 from smt_bridge.extraction import corpus, counts, scores
 from smt_bridge.extraction.buckets import Buckets, quantiles
+from smt_bridge.extraction.config import BASE, ExtractConfig
 from smt_bridge.extraction.counts import UINT, Int64s, PhrasePairs, WordTable
 from smt_bridge.extraction.instances import Extractor, unpack, word_pairs
 from smt_bridge.extraction.work_folder import work_folder

@@ -6,7 +6,8 @@ import pytest
 
 from nmt import locks
 from nmt.errors import ConfigError, DataError, UserError
-from smt_bridge.config import ExtractConfig, TrainConfig
+from smt_bridge.config import TrainConfig
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.train_system import start, train
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.config import ExtractConfig
 from smt_bridge.extraction import tables
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.counts import larger
 from smt_bridge.extraction.tables import Inputs, Outputs
 from tests.conftest import Command

@@ -14,8 +14,8 @@ import pytest
 
 from nmt import locks
 from nmt.errors import UserError
-from smt_bridge.config import ExtractConfig
 from smt_bridge.extraction import tables
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.tables import Inputs, Outputs
 from smt_bridge.extraction.work_folder import sweep, work_folder
 

@@ -1,0 +1,19 @@
+"""The settings of phrase extraction; the options of its commands are made from them."""
+
+from dataclasses import dataclass
+
+from nmt.settings import choice, number
+
+LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
+BASE = 250  # MB that Python, numpy and numba take themselves
+LEAST_MEMORY = (BASE + 100) / 1000  # GB
+
+
+@dataclass
+class ExtractConfig:
+    """Phrase extraction and scoring."""
+
+    max_length: int = number(7, least=1, most=LONGEST_PHRASE, help="words of a phrase on either side")
+    smoothing: str = choice("none", "good-turing", "kneser-ney", help="of phi")
+    memory: float = number(1.0, least=LEAST_MEMORY, help="GB; what exceeds it is put into files")
+    block: int = number(200_000, least=1, help="words of the corpus extracted at a time")
