@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.nmt.models.test_translator import SOURCE, TARGET, VARIANTS, make
 
 from nmt.data import prefix_tree
 from nmt.formats import phrase_table
@@ -17,6 +16,7 @@ from nmt.models.rnn.translator import Translator
 from nmt.runs import checkpoint
 from nmt.scoring import pair_scores, word_scores
 from nmt.text.vocab import UNK
+from tests.nmt.models.rnn.test_translator import SOURCE, TARGET, VARIANTS, make
 
 
 def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]], list[int]]:

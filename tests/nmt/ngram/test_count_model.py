@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.nmt.lm.test_arpa import TEXT
 
 from nmt import files
 from nmt.errors import DataError
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
+from tests.nmt.ngram.test_arpa import TEXT
 
 
 def test_an_arpa_file_may_be_compressed(tmp_path: Path) -> None:

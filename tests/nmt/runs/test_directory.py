@@ -101,7 +101,9 @@ def another_version(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fill", [version, right_version, no_config, another_version, lambda folder: None], ids=str
+    "fill",
+    [version, right_version, no_config, another_version, lambda folder: None],
+    ids=lambda fill: fill.__name__,
 )
 def test_only_what_is_provably_a_run_is_removed(fill: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()

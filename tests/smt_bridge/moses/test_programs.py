@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.smt_bridge.test_moses_ini import INI, REORDERING, TABLE
 
 from nmt import locks
 from smt_bridge.cli.moses import main
+from tests.smt_bridge.moses.test_ini import INI, REORDERING, TABLE
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LISTS = 'while [ $# -gt 0 ]; do [ "$1" = -n-best-list ] && echo list > "$2"; shift; done\n'

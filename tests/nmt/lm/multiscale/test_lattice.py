@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-from tests.nmt.lm.test_multiscale import tokens_of
 from torch import Tensor
 
 from nmt.lm.multiscale.lattice import marginal
+from tests.nmt.lm.multiscale.test_model import tokens_of
 
 
 def test_arcs_are_the_tokens_that_end_at_each_symbol() -> None:
