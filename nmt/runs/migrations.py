@@ -49,6 +49,18 @@ def of_user(config: Section) -> list[tuple[str, str]]:
     return warnings
 
 
+def of_other_types(config: Section, kind: str) -> list[tuple[str, str]]:
+    """Remove the keys of section `lm` of a user's own file that belong to other types: until 0.5.0 there was
+    one list of keys for all. Key and warning of each."""
+    lm = config.get("lm")
+    found = sorted(foreign(kind) & lm.keys()) if isinstance(lm, dict) else []
+    for key in found:
+        assert isinstance(lm, dict)
+        del lm[key]
+    ending = f"is not a key of lm.type {kind} and is ignored; the next version refuses it"
+    return [(f"lm.{key}", f"lm.{key} {ending}") for key in found]
+
+
 def foreign(kind: object) -> set[str]:
     """The keys of section `lm` that do not belong to a type, but were written for it."""
     return (

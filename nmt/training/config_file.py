@@ -68,6 +68,8 @@ def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
         for key, warning in migrations.of_user(part.content):
             log.warning("%s: %s", part.where(key), warning)
     schema, kind = schema_of(parts)
+    for key, warning in migrations.of_other_types(parts[0].content, kind):  # of the file, not of overrides
+        log.warning("%s: %s", parts[0].where(key), warning)
     config = schema.defaults(kind)
     for part in [*preset_parts(preset, schema), *parts]:
         config = merge(config, part, schema)

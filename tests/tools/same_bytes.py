@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 SIZE = 300  # sentences of the corpus
-# Times, logs, copies of the configuration, and files that other files are checked by.
+# Times, logs, copies of the settings, and checksums of files that hold some of these.
 COMMANDS = Path(__file__).with_name("commands.txt")  # in order: later ones read what earlier ones write
 NOT_COMPARED = re.compile(
-    r"(^|/)(config\.yaml|train\.json|inputs\.json|manifest\.json|matmul\.tsv|train\.tsv|dev\.tsv|job\.json"
+    r"(^|/)(version|config\.yaml|train\.json|tune\.json|.*\.scores\.json|inputs\.json|manifest\.json|matmul\.tsv|train\.tsv|dev\.tsv|job\.json"
     r"|state\.json|.*\.log|\.lock|data/.*|cache/.*|events\.out.*|.*\.pdf|.*\.png|.*\.svg)$|/__pycache__/"
 )
 
@@ -106,16 +106,18 @@ def contents(folder: Path) -> dict[str, str]:
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_file() and not NOT_COMPARED.search(name):
-            found[name] = checksum(path)
+            found[name] = checksum(path, folder)
     return found
 
 
-def checksum(path: Path) -> str:
+def checksum(path: Path, folder: Path) -> str:
+    """Of what is the same wherever, and however fast, it was written."""
     data = path.read_bytes()
     if path.suffix == ".pt":
         return checksum_of_tensors(path)
     if path.suffix == ".gz":
         data = gzip.decompress(data)
+    data = re.sub(rb"[^\n]* a CPU second\n", b"", data.replace(os.fsencode(folder), b"FOLDER"))
     return hashlib.sha256(data).hexdigest()
 
 
@@ -135,7 +137,7 @@ def checksum_of_tensors(path: Path) -> str:
                 if value.dim()
                 else repr(value.item()).encode()
             )
-        elif "seconds" not in name:
+        elif "seconds" not in name and not name.startswith("/sizes"):  # of logs, which hold times
             digest.update(f"{name} {value!r}".encode())
 
     add("", torch.load(path, weights_only=True))

@@ -10,7 +10,7 @@ from nmt.errors import CheckpointError
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.1.0" / "translator"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "translator"
 
 
 @pytest.fixture

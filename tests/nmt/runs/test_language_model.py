@@ -11,7 +11,7 @@ from nmt.ngram import arpa
 from nmt.runs import checkpoint
 from nmt.runs.language_model import load_language_model, sample_lines
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.5.0"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
 RUN = GOLDEN / "lm"
 LINES = ["Un garçon ne suit pas l'homme.", "", "Les infirmières l'entendent xyzzy."]
 

@@ -197,3 +197,15 @@ def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration \("):
         config.differences(RunConfig(run="r"), tmp_path)
+
+
+def test_a_key_of_another_type_of_language_model_is_ignored_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Up to 0.5.0 one section had the keys of all types. In an override it is a mistake of today."""
+    path = tmp_path / "lm.yaml"
+    path.write_text("run: r\nlm: {type: cslm, hidden: 16}\n", encoding="utf-8")
+    assert not hasattr(config.load(str(path)).lm, "hidden")
+    assert "lm.yaml:2: lm.hidden is not a key of lm.type cslm" in caplog.text
+    with pytest.raises(ConfigError, match=r"unknown key 'lm\.hidden'"):
+        config.load(str(path), ["lm.hidden=3"])
