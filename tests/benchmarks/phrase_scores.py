@@ -107,11 +107,11 @@ def speed(data: Path) -> None:
         WORDS,
         WORDS,
     ).eval()
-    with (
-        torch.no_grad()
-    ):  # a fresh model is all but uniform, which would hide errors: as far from it as a trained one
+    # A fresh model is all but uniform, which would hide errors: as far from it as a trained one.
+    with torch.no_grad():
         model.decoder.output.words.normal_(0, 0.5)
         for table in (model.encoder.embedding, model.decoder.embedding):
+            assert isinstance(table, torch.nn.Embedding)
             table.weight.normal_(0, 1)
     print(processor.processor())
     wanted = Occurring(

@@ -34,6 +34,7 @@ from smt_bridge.moses import weights
 from smt_bridge.tables import propose, reuse
 from smt_bridge.tuning import loop as tuning
 from smt_bridge.tuning import pool, runs
+from smt_bridge.tuning.config import TuneConfig
 from smt_bridge.tuning.mert import Mert
 from tests.conftest import ROOT
 from tests.smt_bridge.decoder.models import write_model
@@ -301,14 +302,14 @@ def read_job(path: Path) -> None:
 
 def tuned(folder: Path) -> None:
     (folder / "work").mkdir()
-    tuning.open_folder(folder / "work", {"model": "m"}, tuning.TuneConfig(), Mert())
+    tuning.open_folder(folder / "work", {"model": "m"}, TuneConfig(), Mert())
     made = tuning.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
-    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, tuning.TuneConfig(), Mert()).save(made)
+    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, TuneConfig(), Mert()).save(made)
 
 
 def read_tuned(path: Path) -> None:
-    tuning.open_folder(path.parent, {"model": "m"}, tuning.TuneConfig(), Mert())
-    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, tuning.TuneConfig(), Mert())
+    tuning.open_folder(path.parent, {"model": "m"}, TuneConfig(), Mert())
+    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, TuneConfig(), Mert())
     begun.load()
     begun.pool()
 
