@@ -26,10 +26,9 @@ PUBLIC = {
     "_replace",
     "_asdict",
     "_fields",
+    "_int_mm",  # torch has no other product of int8 matrices
 }
-LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 306  # of Any: below 60, once all areas are done
-# Places that break a rule today; none is added.
-ALLOWED = {"hidden_imports": 14, "private_names": 4, "long_files": 12, "long_functions": 14}
+LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 59
 
 
 def sources(*folders: str) -> list[Path]:
@@ -133,7 +132,7 @@ RULES: list[Callable[[Path], Iterator[str]]] = [hidden_imports, private_names, l
 @pytest.mark.parametrize("rule", RULES)
 def test_shape(rule: Callable[[Path], Iterator[str]]) -> None:
     found = [row for path in sources(*FOLDERS) for row in rule(path)]
-    assert len(found) <= ALLOWED[rule.__name__], "\n".join(found)
+    assert not found, "\n".join(found)
 
 
 def test_any_is_rare() -> None:

@@ -1,17 +1,14 @@
-"""Every nmt-analyze command as installed: one row of its table worked out by hand, and its figure parsed."""
+"""nmt-analyze on test sets, systems and scores, as installed: one row of each table worked out by
+hand, its figure parsed."""
 
-import math
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from nmt.metrics import ChrfStatistics, corpus_bleu
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
+from tests.commands.analyses import analyze, the
+from tests.conftest import Command
 
 SOURCES = ["a b c d e f g h i j k l", "a b q", "a b c d e f g h i j z z", "b a"]
 REFERENCES = ["u v w x u v w x u v w", "u v r", "u v w x u v w x u v", "v u"]
@@ -40,19 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
-def analyze(command: Command, folder: Path, kind: str, *options: object) -> tuple[list[dict[str, str]], str]:
-    """Rows of the table that a command writes into a folder, and what its SVG says; the PNG is one."""
-    out = folder / f"out-{kind}"
-    done = command("nmt-analyze", kind, *options, "--output", out, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    header, *lines = (out / f"{kind}.tsv").read_text(encoding="utf-8").rstrip("\n").split("\n")
-    rows = [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
-    assert f"{out}/{kind}.svg" in done.stdout
-    if kind != "parse":
-        assert (out / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
-    return rows, " ".join(ElementTree.parse(out / f"{kind}.svg").getroot().itertext())
-
-
 def systems(*more: object) -> list[object]:
     return [
         "-s",
@@ -69,12 +53,6 @@ def systems(*more: object) -> list[object]:
         "none",
         *more,
     ]
-
-
-def the(rows: list[dict[str, str]], **wanted: str) -> dict[str, str]:
-    found = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
-    assert len(found) == 1, (wanted, found)
-    return found[0]
 
 
 def test_by_length(command: Command, folder: Path) -> None:
@@ -195,143 +173,6 @@ def test_identical_scores_correlate_at_one(command: Command, folder: Path) -> No
     (folder / "x").write_text("1\n2.5\n-3\n")
     done = command("nmt-analyze", "scores", "--first", folder / "x", "--second", folder / "x")
     assert done.stdout.split("\n")[1].split("\t")[3:] == ["1.000000", "1.000000", "0.000000"]
-
-
-@pytest.fixture(scope="module")
-def table(folder: Path) -> Path:
-    """Two sources of four words with four targets each: counts of target, source, both."""
-    lines = [
-        f"{source} ||| {target} ||| 0.1 0.1 {p} 0.1 ||| 0-0 ||| 9 {count} 1 ||| |||\n"
-        for source, count in (("a man sees the", 7), ("the dog sees a", 2))
-        for target, p in (("la femme", 0.1), ("le chat", 0.5), ("un homme", 0.25), ("une", 0.15))
-    ]
-    (folder / "phrase-table").write_text("".join(lines), encoding="utf-8")
-    return folder / "phrase-table"
-
-
-def test_phrases(command: Command, folder: Path, table: Path, tiny: Path) -> None:
-    """By the table `le chat` is best, ln .5; the model's scores are nmt-score's; draws are counted, all 20 of
-    them at most."""
-    rows, text = analyze(
-        command, folder, "phrases", tiny / "run", "--table", table, "--sources", 1, "--samples", 20
-    )
-    best = the(rows, kind="frequent", by="table", rank="1")
-    assert (best["source"], best["count"], best["target"]) == ("a man sees the", "7", "le chat")
-    assert float(best["ln_table"]) == pytest.approx(math.log(0.5), abs=1e-6)
-    (folder / "p.s").write_text("a man sees the\n")
-    (folder / "p.t").write_text("le chat\n")
-    scored = command(
-        "nmt-score", tiny / "run", "-q", "--tokenized", "--source", folder / "p.s", "--target", folder / "p.t"
-    )
-    assert float(best["ln_model"]) == pytest.approx(float(scored.stdout), abs=1e-4)
-    for kind in ("frequent", "rare"):
-        ranked = [float(row["ln_model"]) for row in rows if row["kind"] == kind and row["by"] == "model"]
-        drawn = [row for row in rows if row["kind"] == kind and row["by"] == "samples"]
-        assert ranked == sorted(ranked, reverse=True) and len(ranked) == 3
-        assert 0 < len(drawn) <= 5 and sum(int(row["drawn"]) for row in drawn) <= 20
-    assert (
-        the(rows, kind="rare", by="table", rank="1")["source"] == "the dog sees a" and "phrases shown" in text
-    )
-
-
-@pytest.mark.ci
-def test_words(command: Command, folder: Path, tiny: Path) -> None:
-    pytest.importorskip("sklearn")
-    rows, text = analyze(command, folder, "words", tiny / "run", "--count", 40, "--zoom", 2)
-    vocab = [
-        line.split("\t")[0]
-        for line in (tiny / "run" / "source.vocab").read_text(encoding="utf-8").split("\n")[1:41]
-    ]
-    assert [row["text"] for row in rows] == vocab and {row["region"] for row in rows} >= {"1", "2"}
-    assert "region 2" in text and "source words of run@" in text
-
-
-def test_phrase_map(command: Command, folder: Path, table: Path, tiny: Path) -> None:
-    pytest.importorskip("sklearn")
-    lines = [
-        f"the {adjective} {noun} {verb} ||| x"
-        for adjective in ("old", "red")
-        for noun in ("man", "dog", "hat")
-        for verb in ("sees", "sings")
-    ]
-    (folder / "phrases").write_text("\n".join([*lines, lines[0], "too short ||| x"]) + "\n")
-    rows, _ = analyze(command, folder, "phrase-map", tiny / "run", "--input", "phrases", "--zoom", 1)
-    assert sorted(row["text"] for row in rows) == sorted(line.split(" |||")[0] for line in lines)
-    points = np.array([[float(row["x"]), float(row["y"])] for row in rows])
-    assert np.isfinite(points).all() and points.std(0).min() > 0
-
-
-@pytest.fixture(scope="module")
-def grconv(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
-    run = tmp_path_factory.mktemp("grconv") / "run"
-    done = command(
-        "nmt-train",
-        tiny / "train.yaml",
-        f"run={run}",
-        "model.encoder=grconv",
-        "training.max_steps=20",
-        "training.validate_every=0",
-    )
-    assert done.returncode == 0, done.stderr
-    return run
-
-
-def test_parse(command: Command, folder: Path, grconv: Path, tiny: Path, refused: Callable[..., str]) -> None:
-    """Five words, ten merges; three weights that sum to 1; edges above .1 alone; the translations with their
-    -log p below."""
-    rows, text = analyze(
-        command, folder, "parse", grconv, "--line", "the man sees <a dog>", "--tokenized", "--translations", 3
-    )
-    assert [row["level"] for row in rows] == ["1"] * 4 + ["2"] * 3 + ["3"] * 2 + ["4"]
-    assert rows[4]["words"] == "the man sees" and rows[-1]["words"] == "the man sees <a dog>"
-    weights = np.array([[float(row[name]) for name in ("new", "left", "right")] for row in rows])
-    assert np.allclose(weights.sum(1), 1, atol=1e-5)
-    lines = [
-        node
-        for node in ElementTree.parse(folder / "out-parse" / "parse.svg").getroot().iter()
-        if node.tag.endswith("line")
-    ]
-    assert len(lines) == 2 * (weights[:, 0] > 0.1).sum() + (weights[:, 1:] > 0.1).sum()
-    done = command(
-        "nmt-translate",
-        grconv,
-        "-q",
-        "--tokenized",
-        "--n-best",
-        3,
-        "--beam-size",
-        3,
-        input="the man sees <a dog>\n",
-    )
-    first = done.stdout.split("\n")[0].split(" ||| ")
-    assert "<a" in text and f"{-float(first[2].split()[1]):.2f}   {first[1]}" in text
-    assert "not a grconv" in refused(command("nmt-analyze", "parse", "-q", tiny / "run", "--line", "a b"))
-
-
-@pytest.mark.ci
-def test_attention(
-    command: Command, folder: Path, attentive: Path, tiny: Path, refused: Callable[..., str]
-) -> None:
-    """Rows are the words of the translation, each with weights that sum to 1; they are those that
-    --alignments reads."""
-    rows, text = analyze(command, folder, "attention", attentive, "--line", "The man sees the dog.")
-    target = sorted({int(row["target"]) for row in rows})
-    for number in target:
-        assert sum(float(row["weight"]) for row in rows if row["target"] == str(number)) == pytest.approx(
-            1, abs=1e-4
-        )
-    assert rows[-1]["target_word"] == rows[-1]["source_word"] == "</s>" and rows[0]["source_word"] in text
-    assert "has no attention" in refused(
-        command("nmt-analyze", "attention", "-q", tiny / "run", "--line", "a b")
-    )
-
-
-def test_curves(command: Command, folder: Path, tiny: Path, attentive: Path) -> None:
-    rows, text = analyze(command, folder, "curves", tiny / "run", attentive, "--names", "plain", "attentive")
-    dev = [line.split("\t") for line in (tiny / "run" / "dev.tsv").read_text().rstrip("\n").split("\n")]
-    row = the(rows, run="plain", curve="dev cost", update="40")
-    assert float(row["value"]) == pytest.approx(float(next(line for line in dev if line[0] == "40")[2]))
-    assert "plain" in text and "attentive" in text
 
 
 @pytest.mark.ci

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from tests.fuzz.files import NBEST, TABLE, text
 from tests.fuzz.mutations import mutated
-from tests.fuzz.readers import INI, NBEST, TABLE, text
+from tests.fuzz.smt_readers import INI
 from tests.fuzz.test_readers import bounded, options
 
 LINES = ("the cat sat", "", "a b c d e", "été \u2028 l' homme")

@@ -15,12 +15,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from nmt.errors import UserError
+from tests.fuzz import nmt_readers, smt_readers
+from tests.fuzz.files import Reader
 from tests.fuzz.mutations import mutated
-from tests.fuzz.readers import READERS, Reader
 
 SECONDS = 10  # of the processor: a busy machine is no failure
 MEMORY = 3 << 30  # bytes beyond what the process has: far more than any of these small files needs
 CASES = 500  # of each reader, in the slow ring
+READERS = nmt_readers.READERS | smt_readers.READERS
 
 
 def options(cases: int) -> settings:

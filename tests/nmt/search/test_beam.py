@@ -2,34 +2,18 @@
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.errors import ConfigError
-from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
 from nmt.search.beam import FOLD, Candidate, expand, search, topk
 from nmt.search.config import BeamConfig
-from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import BOS, EOS, UNK
-from tests.nmt.models.options import with_options
-
-WORDS = 3  # ids 3, 4, 5
-SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
-
-
-def make(words: int = WORDS, seed: int = 0, **options: object) -> Translator:
-    torch.manual_seed(seed)
-    config = with_options(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5), options)
-    return Translator(config, 7, 3 + words).double().eval()
+from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, Scripted, make
 
 
 def exhaustive(model: Translator, source: Ids, longest: int, normalize: str) -> list[tuple[float, list[int]]]:
@@ -121,38 +105,6 @@ def test_at_most_beam_size_different_results_without_unknown_words() -> None:
         assert not {BOS, EOS, UNK} & {word for candidate in candidates for word in candidate.words}
 
 
-class Scripted:
-    """A model whose next-word probabilities are written by hand; its state is the step."""
-
-    device = torch.device("cpu")
-
-    def __init__(self, table: dict[tuple[int, ...], dict[int, float]]) -> None:
-        self.table = table
-
-    def start(self, sources: Sequence[Ids]) -> list[tuple[int, ...]]:
-        return [()] * len(sources)
-
-    def step(
-        self, state: list[tuple[int, ...]], words: Tensor | None
-    ) -> tuple[Tensor, list[tuple[int, ...]]]:
-        if words is not None:
-            state = [(*text, word) for text, word in zip(state, words.tolist(), strict=True)]
-        rows = torch.full((len(state), 6), -math.inf)
-        for row, text in enumerate(state):
-            for word, probability in self.table.get(text, {EOS: 1.0}).items():
-                rows[row, word] = math.log(probability)
-        return rows, state
-
-    def reorder(self, state: list[tuple[int, ...]], rows: Tensor) -> list[tuple[int, ...]]:
-        return [state[row] for row in rows.tolist()]
-
-    def join(self, states: Sequence[list[tuple[int, ...]]]) -> list[tuple[int, ...]]:
-        return [text for state in states for text in state]
-
-    def attention(self, state: list[tuple[int, ...]]) -> None:
-        return None
-
-
 def test_the_beam_shrinks_by_one_with_each_end() -> None:
     """Beam 2: the empty sentence ends at once, so ONE continuation of [3] survives; a beam that did not
     shrink would keep [3, 5]."""
@@ -174,25 +126,6 @@ def test_length_normalization_prefers_the_longer() -> None:
     assert by == {"length": [3, 3], "none": []}
 
 
-def test_nothing_finished_ends_where_the_limit_stands() -> None:
-    endless = {tuple([3] * n): {3: 0.9, EOS: 0.1} for n in range(50)}
-    found = search(Scripted(endless), [[3, 3], [3]], BeamConfig(beam_size=1))
-    assert [(c.words, c.complete) for candidates in found for c in candidates] == [
-        ([3] * 6, False),
-        ([3] * 3, False),
-    ]
-    assert found[0][0].log_prob == pytest.approx(6 * math.log(0.9) + math.log(0.1), abs=1e-6)
-
-
-def test_minimum_length() -> None:
-    found = search(make(words=20), SOURCES, BeamConfig(beam_size=4, min_length_factor=1.0))
-    assert all(
-        len(candidate.words) >= len(source)
-        for source, candidates in zip(SOURCES, found, strict=True)
-        for candidate in candidates
-    )
-
-
 def test_expand_by_hand() -> None:
     """Two sentences; the first has two rows and room for two, the second one row and room for one."""
     log_probs = torch.tensor([[-9.0, -1.0, -2.0], [-0.5, -3.0, -9.0], [-1.0, -2.0, -3.0]])
@@ -211,20 +144,6 @@ def test_scores_that_are_no_numbers_do_not_hang() -> None:
     with torch.no_grad():
         model.decoder.output.words.fill_(math.nan)
     assert search(model, [[3]], BeamConfig()) == [[Candidate([], -math.inf, -math.inf, complete=False)]]
-
-
-def test_bad_options_are_refused() -> None:
-    for config in (
-        BeamConfig(beam_size=0),
-        BeamConfig(normalize="wu"),
-        BeamConfig(max_length_factor=0),
-        BeamConfig(min_length_factor=4),
-    ):
-        with pytest.raises(ConfigError):
-            config.check()
-
-
-ATTENTIVE: dict[str, object] = {"encoder": "birnn", "attention": 5, "bias": True}
 
 
 @pytest.mark.parametrize(
@@ -293,79 +212,6 @@ def test_looks_are_positions_of_the_source(reverse: bool) -> None:
             words = torch.tensor([word])
 
 
-def test_lengths() -> None:
-    model = make(words=20)
-    for config, least, most in (
-        (BeamConfig(3, min_length=4), 4, 99),
-        (BeamConfig(3, max_length=2), 0, 2),
-        (BeamConfig(3, min_length=2, max_length=2), 2, 2),
-    ):
-        for candidates in search(model, SOURCES, config):
-            assert all(least <= len(candidate.words) <= most for candidate in candidates)
-    with pytest.raises(ConfigError, match="minimum"):
-        BeamConfig(min_length=5, max_length=4).check()
-
-
-def test_a_forced_prefix() -> None:
-    """Every translation begins with its prefix, an unknown word included, and has the scorer's probability;
-    no prefix, no change."""
-    model = make(words=20)
-    prefixes = [[4, 5], [], [UNK, 3], [7] * 8, []]
-    free = search(model, SOURCES, BeamConfig(4))
-    for row, candidates in enumerate(search(model, SOURCES, BeamConfig(4), prefixes)):
-        assert all(candidate.words[: len(prefixes[row])] == prefixes[row] for candidate in candidates)
-        scores = word_scores(model, [(SOURCES[row], candidate.words) for candidate in candidates])
-        assert [candidate.log_prob for candidate in candidates] == pytest.approx(
-            [sum(values) for values in scores], abs=1e-10
-        )
-        if not prefixes[row]:
-            assert [candidate.words for candidate in candidates] == [
-                candidate.words for candidate in free[row]
-            ]
-    best = free[0][0].words
-    assert search(model, SOURCES[:1], BeamConfig(4), [best[:2]])[0][0].words == best
-
-
-def test_unknown_words_where_they_are_allowed() -> None:
-    model = Scripted({(): {UNK: 0.9, 3: 0.1}})
-    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2))[0]] == [[3]]
-    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2, allow_unknown=True))[0]] == [
-        [UNK],
-        [3],
-    ]
-
-
-def test_an_ensemble_of_one_model_is_that_model() -> None:
-    model = make(words=20, seed=6, **ATTENTIVE)
-    readings = [Reading((source, source, source)) for source in SOURCES]
-    alone, three = (
-        search(model, SOURCES, BeamConfig(4)),
-        search(Ensemble([model] * 3), readings, BeamConfig(4)),
-    )
-    for a, b in zip(itertools.chain(*alone), itertools.chain(*three), strict=True):
-        assert (
-            a.words == b.words
-            and a.looked_at == b.looked_at
-            and a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
-        )
-
-
-def test_an_ensemble_is_the_mean_of_probabilities() -> None:
-    """Σ over words of log (p_1 + p_2) / 2, each model reading the source in its own way."""
-    models = [make(words=20, seed=1), make(words=20, seed=2, **ATTENTIVE)]
-    readings = [Reading((source, source[::-1])) for source in SOURCES]
-    for reading, candidates in zip(readings, search(Ensemble(models), readings, BeamConfig(4)), strict=True):
-        for candidate in candidates:
-            first, second = (
-                word_scores(model, [(ids, candidate.words)])[0]
-                for model, ids in zip(models, reading.ids, strict=True)
-            )
-            expected = sum(
-                math.log((math.exp(a) + math.exp(b)) / 2) for a, b in zip(first, second, strict=True)
-            )
-            assert candidate.log_prob == pytest.approx(expected, abs=1e-10)
-
-
 @pytest.mark.parametrize("words", [20 * FOLD, 20 * FOLD + 7, 3 * FOLD + 1, 5])
 @pytest.mark.parametrize("k", [1, 4, 5])
 def test_folded_rows_have_the_same_best_words(words: int, k: int) -> None:
@@ -378,25 +224,3 @@ def test_folded_rows_have_the_same_best_words(words: int, k: int) -> None:
     assert torch.equal(values, torch.topk(scores, k).values)
     assert torch.equal(scores.gather(1, found), values)
     assert torch.equal(found[:2], torch.topk(scores[:2], k).indices)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *[("beam_size", 0), ("beam_size", 10**9), ("normalize", "x"), ("max_length", -1)],
-        *[("max_length_factor", math.nan), ("max_length_factor", 0), ("min_length_factor", -1)],
-    ],
-)
-def test_settings_out_of_range_are_refused_before_any_work(name: str, value: Any) -> None:
-    config = replace(BeamConfig(), **{name: value})
-    with pytest.raises(ConfigError, match=name):
-        search(None, [[3]], config)  # type: ignore[arg-type]
-
-
-def test_contradictions_of_lengths_are_refused() -> None:
-    for config in (
-        BeamConfig(max_length=2, min_length=3),
-        BeamConfig(max_length_factor=1, min_length_factor=2),
-    ):
-        with pytest.raises(ConfigError, match="is above the maximum"):
-            config.check()

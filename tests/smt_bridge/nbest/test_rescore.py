@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from nmt import files
-from nmt.formats import nbest
+from nmt.formats import nbest, phrase_table
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
 from nmt.text.escapes import escape
 from smt_bridge.moses import weights
 from smt_bridge.nbest import rescore
 from tests.conftest import kill_once_written
-from tests.smt_bridge.test_score_table import ARPA
+from tests.smt_bridge.cli.scored_tables import ARPA
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LIST = """0 ||| le chien voit  ||| LM0= -3 WordPenalty0= -3 ||| -2.1 ||| 0-1=0-1 2=2 ||| 0-0 1-1 2-2\x20
@@ -293,8 +293,6 @@ def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
 def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed
     precision)."""
-    from nmt.formats import phrase_table
-
     out = nmt_data / "moses-multi30k" / "out"
     done = command(
         "smt-rescore",

@@ -1,5 +1,6 @@
 """Chunks of a table: their values, whatever is resumed or reused."""
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from smt_bridge.jobs import executors
 from smt_bridge.jobs.executors import Executor
 from smt_bridge.jobs.scores import Job
 from smt_bridge.tables import chunks
+from smt_bridge.tables.chunks import moses_score
 from smt_bridge.tables.reuse import OldTable, write_columns
 
 
@@ -81,3 +83,21 @@ def test_a_survey_samples_the_whole_table(
 def test_lines_have_the_new_scores_behind_the_old() -> None:
     (line,) = chunks.lines([phrase_table.parse(b"a ||| b ||| 0.5  1 ||| 0-0", "t:1")], np.log([[0.25, 2]]))
     assert line == b"a ||| b ||| 0.5  1 0.25 2 ||| 0-0"
+
+
+def test_chunks_end_at_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [phrase_table.parse(b"s%d ||| t%d ||| 1" % (n // 3, n), "t:1") for n in range(30)]
+    monkeypatch.setattr(chunks, "CHUNK", 7)
+    pieces = list(chunks.chunks(pairs))
+    assert [pair for piece in pieces for pair in piece] == pairs
+    assert [len(piece) for piece in pieces] == [9, 9, 9, 3]
+    monkeypatch.setattr(chunks, "LONGEST", 4)  # a source with more options than that is cut
+    assert [len(piece) for piece in chunks.chunks([*pairs[:3], *[pairs[0]] * 20])] == [7, 7, 7, 2]
+
+
+def test_scores_that_moses_can_hold() -> None:
+    assert moses_score(math.log(0.25)) == b"0.25"
+    assert moses_score(-1000.0) == moses_score(-math.inf) == b"1e-38"
+    assert moses_score(3.0) == b"20.0855" and moses_score(1000.0) == b"3e+38"
+    with pytest.raises(ValueError, match="not a number"):
+        moses_score(math.nan)
