@@ -11,6 +11,8 @@ import pytest
 from tests.commands.analyses import analyze, the
 from tests.conftest import Command
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -54,7 +56,6 @@ def test_phrases(command: Command, folder: Path, table: Path, tiny: Path) -> Non
     )
 
 
-@pytest.mark.ci
 def test_words(command: Command, folder: Path, tiny: Path) -> None:
     pytest.importorskip("sklearn")
     rows, text = analyze(command, folder, "words", tiny / "run", "--count", 40, "--zoom", 2)
@@ -128,7 +129,6 @@ def test_parse(command: Command, folder: Path, grconv: Path, tiny: Path, refused
     assert "not a grconv" in refused(command("nmt-analyze", "parse", "-q", tiny / "run", "--line", "a b"))
 
 
-@pytest.mark.ci
 def test_attention(
     command: Command, folder: Path, attentive: Path, tiny: Path, refused: Callable[..., str]
 ) -> None:

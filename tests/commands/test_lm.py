@@ -65,6 +65,7 @@ def runs(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command)
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_scores_and_perplexity_of_a_run(
     kind: str, runs: dict[str, Path], tiny: Path, command: Command
@@ -97,6 +98,7 @@ def test_scores_and_perplexity_of_a_run(
         assert found == pytest.approx(float(last[3]), rel=1e-4)
 
 
+@pytest.mark.ci
 def test_an_empty_line_is_a_sentence(runs: dict[str, Path], command: Command) -> None:
     for run in runs.values():
         lines = command(
@@ -123,6 +125,7 @@ def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, 
     )
 
 
+@pytest.mark.ci
 def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Path) -> None:
     lines = list(files.read_lines(tiny / "dev.fr"))
     whole, parts = load_language_model(str(runs["recurrent"])), load_language_model(str(runs["recurrent"]))
@@ -313,6 +316,7 @@ def test_backoff_shares_unknown_words(
     )
 
 
+@pytest.mark.ci
 def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, refused: Refused) -> None:
     for run in runs.values():
         first, again, other = (

@@ -32,6 +32,7 @@ RESULTS = (
 )
 
 
+@pytest.mark.ci
 def test_trained_model_is_whole(smt_model: Path, command: Command) -> None:
     """What Moses would find wrong, if anything; the ini's paths are relative, and the model translates its
     own text well."""
@@ -253,6 +254,7 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.ci
 def test_tokenize_escapes(command: Command) -> None:
     line = 'It\'s [here] | "there" & <so>.\n'
     escaped = command("nmt-tokenize", "--escape", input=line).stdout

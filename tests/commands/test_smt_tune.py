@@ -39,6 +39,7 @@ def tuned(smt_model: Path, tmp_path_factory: pytest.TempPathFactory, command: Co
     return folder
 
 
+@pytest.mark.ci
 def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: Command) -> None:
     """BLEU of the tuned weights' decoding is the best of all iterations, the first (untuned) one among them,
     and what the header says."""

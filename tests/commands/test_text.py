@@ -69,6 +69,7 @@ def test_vocab_unescapes(command: Command) -> None:
     assert "l&apos;\t1" in command("nmt-vocab", input=text).stdout
 
 
+@pytest.mark.ci
 def test_text_commands_refuse(command: Command, tmp_path: Path, refused: Callable[..., str]) -> None:
     (tmp_path / "codes").write_text("one two three\n")
     assert "codes:1:" in refused(command("nmt-subword", "apply", tmp_path / "codes", input="a\n"))

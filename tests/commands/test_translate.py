@@ -25,6 +25,7 @@ def translate(command: Command, tiny: Path, text: str, *options: object) -> list
     return done.stdout.split("\n")[:-1]
 
 
+@pytest.mark.ci
 def test_one_line_in_one_line_out_in_order(tiny: Path, command: Command) -> None:
     together = translate(command, tiny, "\n".join(LINES) + "\n")
     assert len(together) == 4 and all(together)

@@ -53,6 +53,7 @@ def test_truncated_files_give_one_clear_error(run: Path, name: str) -> None:
         assert str(run / name.split("*")[0]) in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("folder", ["old", "golden"])
 def test_an_old_configuration_is_refused_when_cut_at_any_byte(old: Path, folder: str) -> None:
     """Without a manifest its last line, which every version wrote, has to be there to its end."""
