@@ -11,7 +11,7 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.text.clean import CleanConfig, CleanReport, clean
 
-log = logging.getLogger("nmt.clean")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from nmt.cli.arguments import Input, positive
 from nmt.errors import DataError
 from nmt.text import subword
 
-log = logging.getLogger("nmt.subword")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from nmt.text.escapes import unescape
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 
-log = logging.getLogger("nmt.vocab")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from nmt.errors import DataError
 from smt_bridge.cli.tables import add_outputs, add_table, add_unsorted, check_reordering
 from smt_bridge.tables.filter import Occurring, filtered, read_texts, same_rows
 
-log = logging.getLogger("nmt.filter_table")
+log = logging.getLogger(__name__)
 
 RAW = ("'", '"', "[", "]", "|")
 ESCAPED = ("&apos;", "&quot;", "&#91;", "&#93;", "&#124;")

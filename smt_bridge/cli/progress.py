@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-log = logging.getLogger("nmt.progress")
+log = logging.getLogger(__name__)
 
 EVERY = 60.0  # seconds between lines
 
@@ -17,8 +17,10 @@ class Progress:
     """`with Progress(total, "pairs") as progress: progress.add(n)`; a job that may
     have been resumed calls `reach` instead."""
 
-    def __init__(self, total: int | None, unit: str, quiet: bool = False) -> None:
-        """`total` 0: unknown; None: the first call of `reach` says."""
+    def __init__(self, total: int | None, unit: str, quiet: bool = False, opening: str = "") -> None:
+        """`total` 0: unknown; None: the first call of `reach` says. `opening`: a line for the log when the
+        work begins, after all that may be refused."""
+        self.opening = opening
         self.unit, self.visible = unit, sys.stderr.isatty() and not quiet
         self.done = self.given = 0
         self.begun = False
@@ -29,6 +31,8 @@ class Progress:
     def begin(self, done: int, total: int) -> None:
         """Start the clock, and the bar."""
         self.begun, self.total = True, total
+        if self.opening:
+            log.info("%s", self.opening)
         self.start = self.logged = time.monotonic()
         self.done = self.given = done
         if self.visible:

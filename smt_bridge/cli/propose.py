@@ -23,7 +23,7 @@ from smt_bridge.tables.filter import Occurring, read_texts
 if TYPE_CHECKING:
     from smt_bridge.tables.propose import KnownPairs, ProposedRow, Proposer
 
-log = logging.getLogger("nmt.propose")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

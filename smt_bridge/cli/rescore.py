@@ -20,7 +20,7 @@ from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 from smt_bridge.jobs import folder
 from smt_bridge.nbest.union import NbestLists
 
-log = logging.getLogger("nmt.rescore")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -131,10 +131,9 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec]) -> None:
     """Load the features and rescore."""
-    settings = FeatureSettings()
+    settings, line = FeatureSettings(), ""
     if specs:
         settings, line = feature_options.set_up(args, specs, args.output or args.best)
-        log.info("%s", line)
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.nbest.rescore import RescoreConfig, rescore
 
@@ -149,7 +148,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         workers=args.workers if specs else 1,
         executor=args.executor,
     )
-    with Progress(None, "sentences", args.quiet) as progress:
+    with Progress(None, "sentences", args.quiet, line) as progress:
         count = rescore(lists, FeatureSet(specs, settings), config, progress.reach)
     log.info("%s sentences rescored with %d new features", f"{count:,}", len(specs))
 

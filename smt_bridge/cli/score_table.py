@@ -19,7 +19,7 @@ from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 if TYPE_CHECKING:
     pass
 
-log = logging.getLogger("nmt.score_table")
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,8 +39,7 @@ def command(argv: Sequence[str] | None) -> None:
         return
     from smt_bridge.tables.score import score_table
 
-    log.info("%s", line)
-    with Progress(None, "pairs", args.quiet) as progress:
+    with Progress(None, "pairs", args.quiet, line) as progress:
         done = score_table(
             args.table,
             args.output,

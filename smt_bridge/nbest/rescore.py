@@ -29,7 +29,7 @@ from smt_bridge.moses.weights import Weights, tuned
 from smt_bridge.nbest.union import NbestLists, NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 
-log = logging.getLogger("nmt.rescore")
+log = logging.getLogger(__name__)
 
 SENTENCES = 40  # of a chunk: some thousand hypotheses
 SAMPLE = 8  # sentences on which --precision is measured

@@ -14,7 +14,7 @@ from nmt.formats.nbest import Hypothesis
 from nmt.text import long_lines
 from nmt.text.escapes import escape, unescape
 
-log = logging.getLogger("nmt.rescore")
+log = logging.getLogger(__name__)
 
 WORD_PENALTY = "WordPenalty"
 WHOLE = "a score of the whole sentence"

@@ -28,7 +28,7 @@ from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, lines, 
 from smt_bridge.tables.report import TableReport
 from smt_bridge.tables.reuse import OldTable, write_columns
 
-log = logging.getLogger("nmt.score_table")
+log = logging.getLogger(__name__)
 
 SAMPLE = 1000  # pairs on which --precision is measured
 Progress = Callable[[int, int], None]  # pairs done, pairs of the table (0: unknown); see score_table
