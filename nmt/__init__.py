@@ -3,8 +3,9 @@
 The names below are loaded when they are first used: `import nmt` alone is quick and does not load torch.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from nmt import lazy
 
 if TYPE_CHECKING:
     from nmt.runs.language_model import load_language_model
@@ -23,12 +24,4 @@ HOMES = {
     "train_language_model": "nmt.training.train",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy.names(__name__, HOMES)

@@ -12,10 +12,14 @@ from nmt.errors import ConfigError
 VARIABLE = "NMT_PLUGINS"
 
 
+def named() -> list[str]:
+    """The modules that NMT_PLUGINS names, separated by commas."""
+    return [name for part in os.environ.get(VARIABLE, "").split(",") if (name := part.strip())]
+
+
 def load() -> None:
-    """Import the modules that NMT_PLUGINS names, separated by commas. ConfigError for one that cannot be
-    imported."""
-    for name in filter(None, (part.strip() for part in os.environ.get(VARIABLE, "").split(","))):
+    """Import them. ConfigError for one that cannot be imported."""
+    for name in named():
         try:
             importlib.import_module(name)
         except ImportError as error:

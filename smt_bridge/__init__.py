@@ -4,8 +4,9 @@ The names below are loaded when they are first used: `import smt_bridge` alone i
 torch nor numba. This package imports nmt; nmt never imports this one.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from nmt import lazy
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
@@ -21,12 +22,4 @@ HOMES = {
     "score_table": "smt_bridge.tables.score",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy.names(__name__, HOMES)

@@ -9,8 +9,9 @@
 The names below are loaded when they are first used: `import nmt.analysis` alone is quick.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from nmt import lazy
 
 if TYPE_CHECKING:
     from nmt.analysis.buckets import Bucket
@@ -43,30 +44,22 @@ __all__ = [
 
 # The module of each public name.
 HOMES = {
-    "BootstrapScores": "significance",
-    "Bucket": "buckets",
-    "Correlation": "correlation",
-    "Sample": "samples",
-    "SubsetScore": "unknown",
-    "System": "systems",
-    "Table": "table",
-    "TestSet": "systems",
-    "by_length": "lengths",
-    "by_unknown": "unknown",
-    "correlate": "correlation",
-    "paired_bootstrap": "significance",
-    "read_systems": "systems",
-    "sample_sentences": "samples",
-    "score_subsets": "unknown",
-    "subsets": "unknown",
+    "BootstrapScores": "nmt.analysis.significance",
+    "Bucket": "nmt.analysis.buckets",
+    "Correlation": "nmt.analysis.correlation",
+    "Sample": "nmt.analysis.samples",
+    "SubsetScore": "nmt.analysis.unknown",
+    "System": "nmt.analysis.systems",
+    "Table": "nmt.analysis.table",
+    "TestSet": "nmt.analysis.systems",
+    "by_length": "nmt.analysis.lengths",
+    "by_unknown": "nmt.analysis.unknown",
+    "correlate": "nmt.analysis.correlation",
+    "paired_bootstrap": "nmt.analysis.significance",
+    "read_systems": "nmt.analysis.systems",
+    "sample_sentences": "nmt.analysis.samples",
+    "score_subsets": "nmt.analysis.unknown",
+    "subsets": "nmt.analysis.unknown",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"nmt.analysis.{HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy.names(__name__, HOMES)

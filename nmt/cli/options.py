@@ -259,7 +259,9 @@ def message_of(error: UserError | MemoryError | RuntimeError | OSError) -> str:
 def whole(command: Command, argv: Sequence[str] | None) -> None:
     """A command, and all that it has printed, be it --help."""
     try:
-        plugins.load()
+        if plugins.named():
+            before_torch()  # which a plugin may import
+            plugins.load()
         command(argv)
     except SystemExit:
         streams.flush()

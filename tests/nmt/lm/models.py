@@ -6,6 +6,7 @@ from torch import Tensor
 from nmt.data.batches import Batch
 from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM
+from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.registry import language_model_class
 from nmt.text.vocab import UNK
@@ -46,7 +47,7 @@ def with_biases(model: StepLM) -> StepLM:
     return model
 
 
-def check_gradients(model: StepLM, batch: Batch) -> None:
+def check_gradients(model: StepLM | MultiscaleLM, batch: Batch) -> None:
     class Cost(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -7,7 +7,6 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
@@ -19,6 +18,7 @@ from nmt.lm.multiscale.model import MultiscaleConfig, MultiscaleLM
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost
+from tests.nmt.lm.models import check_gradients
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "b", "c"]  # a 3, b 4, c 5
 LONGER = [("a", "b"), ("b", "c"), ("a", "b", "c"), ("c", "c"), ("b", "b", "a", "a")]
@@ -145,21 +145,7 @@ def test_probabilities_of_all_short_lines_stay_below_one_and_approach_it() -> No
 def test_gradients_and_dropout() -> None:
     model = model_of()
     batch = make_batch([()] * 3, TEXTS[:3])
-
-    class Cost(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self) -> Tensor:
-            return self.model.loss(batch)
-
-    cost = Cost()
-    names = [name for name, _ in cost.named_parameters()]
-    assert torch.autograd.gradcheck(
-        lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()),
-        list(cost.parameters()),
-    )
+    check_gradients(model, batch)
 
 
 def test_text_in_chunks_is_the_text_at_once() -> None:
