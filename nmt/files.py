@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from nmt import numbers
 from nmt.errors import DataError, UserError
 
 try:  # unpacks twice as fast as zlib
@@ -108,6 +109,17 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 )
                 warned = True
         yield decode(raw, path, number)
+
+
+def promised_size(header: str, name: str, path: str | Path) -> int:
+    """N of a first line `name size=N`. DataError for any other line."""
+    try:
+        return numbers.count(header.removeprefix(f"{name} size="))
+    except ValueError as error:
+        raise DataError(
+            f"{path}:1: expected '{name} size=N', found {numbers.shown(header)}; is this a "
+            f"{name.rpartition(' ')[2]} of this version?"
+        ) from error
 
 
 def decode(raw: bytes, path: str | Path, number: int) -> str:

@@ -73,13 +73,7 @@ class Vocab:
     def load(path: str | Path) -> "Vocab":
         """The vocabulary that `save` wrote. DataError for another or a damaged file."""
         lines = files.read_lines(path)
-        header = next(lines, "")
-        try:
-            size = numbers.count(header.removeprefix(f"{HEADER} size="))
-        except ValueError as error:
-            raise DataError(
-                f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a vocabulary?"
-            ) from error
+        size = files.promised_size(next(lines, ""), HEADER, path)
         counts: dict[str, int] = {}
         for number, line in enumerate(lines, 2):
             word, tab, count = line.rpartition("\t")

@@ -58,14 +58,7 @@ class Dictionary:
     def load(path: str | Path) -> "Dictionary":
         """From a file. DataError for one that is cut off, of another version or not a dictionary."""
         lines = files.read_lines(path)
-        header = next(lines, "")
-        try:
-            size = numbers.count(header.removeprefix(f"{HEADER} size="))
-        except ValueError as error:
-            raise DataError(
-                f"{path}:1: expected '{HEADER} size=N', found {shown(header)}; is this a dictionary of this "
-                "version?"
-            ) from error
+        size = files.promised_size(next(lines, ""), HEADER, path)
         tokens, counts = [], []
         for number, line in enumerate(lines, 2):
             text, _, count = line.rpartition("\t")
