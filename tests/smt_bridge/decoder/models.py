@@ -1,15 +1,22 @@
-"""Small random models for tests of the decoder: tables, reordering, ARPA files, a moses.ini."""
+"""Small random models for tests of the decoder (tables, reordering, ARPA files, a moses.ini), and how their
+translations are compared."""
 
 import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nmt.ngram import arpa, kneser_ney
 from smt_bridge.decoder import system
+from smt_bridge.decoder.arrays import Floats
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
 
 SOURCE = ["a", "b", "c", "d", "e"]
+REORDERING = "type=wbe-msd-bidirectional-fe-allff"
+UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0}
 TARGET = ["p", "q", "r", "s", "t&apos;", "u"]
 
 
@@ -77,3 +84,46 @@ def decoder(folder: Path, plain: bool = False, /, **config: Any) -> Decoder:
 def sentence(seed: int, words: int) -> str:
     rng = random.Random(seed)
     return " ".join(rng.choice(SOURCE) for _ in range(words))
+
+
+def all_weights(made: Decoder) -> Floats:
+    """Of the printed scores."""
+    return np.array([value for name in made.system.sizes for value in made.weights[name]])
+
+
+def same_lists(ours: PhraseTranslation, theirs: PhraseTranslation, line: str, close: float = 1e-9) -> None:
+    """The same totals; the same texts too, unless a total stands twice (whose order is nobody's business) or
+    ends the list."""
+    totals = [derivation.total for derivation in ours.derivations]
+    np.testing.assert_allclose(totals, [derivation.total for derivation in theirs.derivations], atol=close)
+    for place, (one, other) in enumerate(zip(ours.derivations, theirs.derivations, strict=True)):
+        near = [totals[other] for other in (place - 1, place + 1) if 0 <= other < len(totals)]
+        if not any(abs(total - one.total) < 10 * close for total in near) and (
+            place + 1 < len(totals) or place == 0
+        ):
+            assert one.text == other.text, line
+
+
+def cuts(made: Decoder) -> int:
+    """Hypotheses of the last sentence that a full stack has dropped."""
+    assert made.compiled and made.compiled.memory.state
+    state = made.compiled.memory.state
+    return int((state.listed[: state.counters[0]] == 0).sum())
+
+
+def edit(folder: Path, *changes: tuple[str, str], **found: str) -> Path:
+    """The ini with some text replaced, and with sections: drop_unknown="true"."""
+    text = (folder / "moses.ini").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    for name, value in found.items():
+        text = f"[{name.replace('_', '-')}]\n{value}\n{text}"
+    (folder / "moses.ini").write_text(text, encoding="utf-8")
+    return folder
+
+
+def values(made: Decoder, translation: PhraseTranslation, place: int = 0) -> dict[str, list[float]]:
+    """The features of a derivation by name."""
+    row = iter(translation.derivations[place].features.tolist())
+    return {name: [next(row) for _ in range(size)] for name, size in made.system.sizes.items()}

@@ -10,7 +10,6 @@ import pytest
 from nmt import manifest
 from nmt.errors import ConfigError, UserError
 from nmt.locks import locked
-from smt_bridge.cli import cache as command
 from smt_bridge.decoder import cache, system
 from smt_bridge.decoder.automaton import CountLM
 from smt_bridge.decoder.cache import Cache, Kept, arrays, parts_of
@@ -194,18 +193,3 @@ def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(cache.LIMIT, text)
         with pytest.raises(ConfigError, match="NMT_CACHE_GB"):
             cache.default_limit()
-
-
-def test_list_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, place = write_model(tmp_path / "model", 1), str(tmp_path / "cache")
-    system.load(str(folder), Cache(place))
-    assert command.main(["list", "--cache", place]) == 0
-    lines = capsys.readouterr().out.split("\n")
-    assert (
-        any(f"{folder}/table {folder}/reordering" in line for line in lines)
-        and f"{place}: 2 files" in lines[2]
-    )
-    assert command.main(["clear", "--cache", place]) == 0
-    assert "2 files" in capsys.readouterr().out and not Cache(place).entries()
-    assert command.main(["list", "--cache", place]) == 0
-    assert "0 files" in capsys.readouterr().out

@@ -4,7 +4,6 @@ besides."""
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nmt.errors import DataError
@@ -99,28 +98,3 @@ def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
         assert bool(expected) == bool(found), repr(bytes(changed)[:60])
         refused += bool(found)
     assert 100 < refused < 350
-
-
-def test_blanks_between_words(tmp_path: Path) -> None:
-    """Tabs and several spaces separate words for Moses: such a row is found by its words."""
-    path, _ = write(
-        tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"]
-    )
-    read = table.read(path, 2, None)
-    assert [read.text(row) for row in read.of(b"b c")] == [["s", "t"], ["u"]]
-    assert read.points(read.of(b"b c")[0]) == [(0, 0), (1, 1)]
-
-
-def test_short_reordering_line(tmp_path: Path) -> None:
-    path, reordering = write(tmp_path, ROWS)
-    (tmp_path / "reordering").write_text("a ||| p q\n")
-    with pytest.raises(DataError, match=f"^{reordering}:1: 2 fields"):
-        table.read(path, 2, reordering)
-
-
-def test_equal_rows() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.integers(0, 4, (500, 3)).astype(np.float32)
-    numbers = table.equal_rows(values)
-    for row in range(0, 500, 7):
-        assert ((numbers == numbers[row]) == (values == values[row]).all(1)).all()

@@ -8,7 +8,7 @@ import pytest
 
 from nmt import locks
 from smt_bridge.cli.moses import main
-from tests.smt_bridge.moses.test_ini import INI, REORDERING, TABLE
+from tests.smt_bridge.moses.systems import INI, REORDERING, TABLE
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 LISTS = 'while [ $# -gt 0 ]; do [ "$1" = -n-best-list ] && echo list > "$2"; shift; done\n'

@@ -1,7 +1,6 @@
 """Features of the registry, static and stateful: a part of every total in both searches, and columns of
 lists."""
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
@@ -19,8 +18,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.sentence import Sentence
-from tests.smt_bridge.decoder.models import decoder, sentence, write_model
-from tests.smt_bridge.decoder.test_decoder import same_lists
+from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, write_model
 
 UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0, "neural_beam": 0}
 
@@ -159,24 +157,6 @@ def test_a_static_feature_leaves_the_search_alone(tmp_path: Path) -> None:
             0.3 * target.count("p") - 0.2 * target.count("q"),
             abs_tol=1e-9,
         )
-
-
-def test_options_know_their_words(tmp_path: Path) -> None:
-    """Source words, target words and alignment points of options in and outside the table."""
-    made = decoder(write_model(tmp_path, 2))
-    found = made.task(made.marked("a zz b"), made.listing).sentence
-    spans = [(int(begin), int(last)) for begin, last in zip(found.begin, found.last, strict=True)]
-    assert [found.source(option) for option in range(found.size)] == [
-        ["a", "zz", "b"][begin : last + 1] for begin, last in spans
-    ]
-    unknown = spans.index((1, 1))
-    assert found.target(unknown) == ["zz"] and found.points(unknown) == [(0, 0)]
-    row = next(option for option in range(found.size) if found.extra(option) is None)
-    assert found.target(row) == made.system.table.text(int(found.rows[row])) and found.points(row) == [(0, 0)]
-    lengths = {word: len(word) for word in itertools.chain(*found.targets())}
-    assert found.ids(lengths.__getitem__).tolist() == [
-        len(word) for target in found.targets() for word in target
-    ]
 
 
 @pytest.mark.parametrize(

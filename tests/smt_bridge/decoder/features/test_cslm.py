@@ -10,8 +10,7 @@ import pytest
 
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from tests.conftest import Command
-from tests.smt_bridge.decoder.models import decoder, sentence, write_model
-from tests.smt_bridge.decoder.test_decoder import same_lists
+from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, write_model
 
 pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 

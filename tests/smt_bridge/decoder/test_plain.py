@@ -1,4 +1,4 @@
-"""Compiled search = plain search under random settings."""
+"""Compiled search = plain search, under any settings."""
 
 import math
 import random
@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.decoder.compiled import HAVE_NUMBA
-from tests.smt_bridge.decoder.models import decoder, sentence, write_model
-from tests.smt_bridge.decoder.test_decoder import cuts, same_lists
-from tests.smt_bridge.decoder.test_settings import REORDERING, edit
+from tests.smt_bridge.decoder.models import REORDERING, cuts, decoder, edit, same_lists, sentence, write_model
 
 
 def random_model(folder: Path, seed: int, rng: random.Random) -> None:
@@ -92,3 +90,23 @@ def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
         for derivation in [*ours.derivations, *theirs.derivations]:
             assert math.isclose(derivation.features @ weights, derivation.total, abs_tol=1e-9)
     assert whole > 20
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
+    """100 sentences a model: the same text, total and list of ten; with stacks so small that pruning
+    decides."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    folder = write_model(tmp_path, seed, reordering=seed != 1, lms=2 if seed == 2 else 1)
+    settings: dict[str, object] = {
+        "stack": 4,
+        "table_limit": 3,
+        "nbest": 10 * (seed % 2),
+        "distinct": seed == 3,
+    }
+    one, other = decoder(folder, **settings), decoder(folder, True, **settings)
+    for number in range(100):
+        line = sentence(number, 1 + number % 8)
+        ours, theirs = one.translate_line(line), other.translate_line(line)
+        same_lists(ours, theirs, line)

@@ -19,8 +19,15 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.moses import ini as moses_ini
-from tests.smt_bridge.decoder.models import TARGET, decoder, sentence, write_model
-from tests.smt_bridge.decoder.test_decoder import UNLIMITED, all_weights, same_lists
+from tests.smt_bridge.decoder.models import (
+    TARGET,
+    UNLIMITED,
+    all_weights,
+    decoder,
+    same_lists,
+    sentence,
+    write_model,
+)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

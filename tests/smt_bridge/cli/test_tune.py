@@ -1,0 +1,40 @@
+"""smt-tune: hidden weights stay; wrong options are refused before anything is loaded."""
+
+from pathlib import Path
+
+from smt_bridge.decoder import system
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.weights import read
+from tests.conftest import Command
+from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
+
+
+def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
+    """smt-tune: scores that are not tuneable keep their weights, the others move, with both of a language
+    model's."""
+    before = decoder(write_model(tmp_path, 1), stack=5)
+    edit(
+        tmp_path,
+        ("path=table", "path=table tuneable-components=1,0,1,0"),
+        ("PhrasePenalty\n", "PhrasePenalty tuneable=false\n"),
+    )
+    weight = f"LM0= {before.weights['LM0'][0]:.3f}"
+    edit(tmp_path, ("path=lm0", "path=lm0 oov-feature=1"), (weight, f"{weight} -0.1"))
+    lines = [sentence(number, 6) for number in range(30)]
+    references = [
+        " ".join(word if number % 5 else "p" for number, word in enumerate(before.translate_line(line).text))
+        for line in lines
+    ]
+    for name, text in (("source", lines), ("reference", references)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
+    given = ["--stack", 5, "--iterations", 2, "--restarts", 2, "--n-best", 20, "--no-cache"]
+    done = command("smt-tune", tmp_path, "-s", tmp_path / "source", "-r", tmp_path / "reference", *given)
+    assert done.returncode == 0, done.stderr
+    table = before.weights["TranslationModel0"]
+    tuned = moses_ini.read(str(tmp_path / "moses.tuned.ini")).weights
+    assert tuned["PhrasePenalty0"] == [0.1] and tuned["TranslationModel0"][1::2] == table[1::2]
+    assert tuned["TranslationModel0"][0] != table[0] and len(tuned["LM0"]) == 2 and tuned["LM0"][1] != -0.1
+    made = system.load(str(tmp_path), use_cache=False)
+    assert made.with_weights(read(tmp_path / "moses.tuned.ini.tuning" / "weights")) == made.with_weights(
+        tuned
+    )

@@ -1,0 +1,57 @@
+"""Functions with and without numba: signals wait, sources that changed are compiled anew, a search can be
+stopped."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from nmt import signals
+from smt_bridge.decoder import automaton, compiled
+from smt_bridge.decoder.compiled import HAVE_NUMBA, Compiled, Stopped
+from smt_bridge.decoder.search import search
+
+
+def test_compiled_code_holds_signals() -> None:
+    """In the main thread, the only one that sees them: an exception while numba unpacks arguments is a
+    segmentation fault."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    call = Compiled(
+        type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.held.depth})()
+    )
+    call.ready = True
+    assert call() == 1 and signals.held.depth == 0
+    with ThreadPoolExecutor(1) as crew:
+        assert crew.submit(call).result() == 0
+    assert all(isinstance(function, Compiled) for function in (search, automaton.scores_of, automaton.fill))
+
+
+def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any file of the compiled packages changes the folder of compiled code; the same files give the same."""
+    files = [tmp_path / "decoder" / "features" / "a.py", tmp_path / "extraction" / "b.py"]
+    for path in files:
+        path.parent.mkdir(parents=True)
+        path.write_text("x = 1\n")
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "decoder" / "compiled.py"))
+    found = {compiled.cache_folder()}
+    assert found == {compiled.cache_folder()}
+    for path in files:
+        path.write_text("x = 2\n")
+        found.add(compiled.cache_folder())
+    assert len(found) == 3 and {place.parent for place in found} == {tmp_path / "decoder" / "__pycache__"}
+
+
+def test_without_numba_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "HAVE_NUMBA", False)
+    assert compiled.njit(sum) is sum
+
+
+def test_a_search_goes_on_until_it_is_stopped() -> None:
+    stop = threading.Event()
+    compiled.go_on(None)
+    compiled.go_on(stop)
+    stop.set()
+    with pytest.raises(Stopped):
+        compiled.go_on(stop)

@@ -1,0 +1,119 @@
+"""Tables in arrays: what stands in the files, whatever their order."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import DataError
+from smt_bridge.decoder import table
+from tests.smt_bridge.decoder.models import decoder, sentence, write_model
+from tests.smt_bridge.decoder.test_table_checks import ROWS, write
+
+
+def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Unsorted tables whose rows do not match line by line are the same model; a missing reordering row costs
+    nothing, and is told."""
+    folder = write_model(tmp_path, 2)
+    lines = [sentence(number, 4) for number in range(20)]
+    expected = [decoder(folder, stack=10).translate_line(line).derivations[0].total for line in lines]
+    rows = (folder / "table").read_text().split("\n")[:-1]
+    (folder / "table").write_text("".join(f"{row}\n" for row in reversed(rows)))
+    found = [decoder(folder, stack=10).translate_line(line).derivations[0].total for line in lines]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    others = (folder / "reordering").read_text().split("\n")[:-1]
+    (folder / "reordering").write_text("".join(f"{row}\n" for row in others[1:]))
+    with caplog.at_level("WARNING", logger="smt_bridge"):
+        table = decoder(folder).system.table
+    assert "no row for 1 pairs" in caplog.text
+    source, target = (part.encode() for part in others[0].split(" ||| ")[:2])
+    row = next(row for row in table.of(source) if " ".join(table.text(row)).encode() == target)
+    assert (table.reordering[row] == 0).all() and (np.delete(table.reordering, row, 0) < 0).all()
+
+
+def test_blanks_between_words(tmp_path: Path) -> None:
+    """Tabs and several spaces separate words for Moses: such a row is found by its words."""
+    path, _ = write(
+        tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"]
+    )
+    read = table.read(path, 2, None)
+    assert [read.text(row) for row in read.of(b"b c")] == [["s", "t"], ["u"]]
+    assert read.points(read.of(b"b c")[0]) == [(0, 0), (1, 1)]
+
+
+def test_short_reordering_line(tmp_path: Path) -> None:
+    path, reordering = write(tmp_path, ROWS)
+    (tmp_path / "reordering").write_text("a ||| p q\n")
+    with pytest.raises(DataError, match=f"^{reordering}:1: 2 fields"):
+        table.read(path, 2, reordering)
+
+
+def test_equal_rows() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 4, (500, 3)).astype(np.float32)
+    numbers = table.equal_rows(values)
+    for row in range(0, 500, 7):
+        assert ((numbers == numbers[row]) == (values == values[row]).all(1)).all()
+
+
+def naive(path: Path) -> list[tuple[str, list[str], list[float], str]]:
+    """Source, target, probabilities and alignment of each row, sources in the order of their first row."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        source, target, scores, alignment = line.split(" ||| ")[:4]
+        rows.append((source, target.split(), [*map(float, scores.split())], alignment))
+    order = list(dict.fromkeys(row[0] for row in rows))
+    return sorted(rows, key=lambda row: order.index(row[0]))
+
+
+def with_points(line: str, rng: random.Random) -> str:
+    """A row with one random alignment point."""
+    fields = line.split(" ||| ")
+    point = "-".join(str(rng.randrange(len(fields[side].split()))) for side in (0, 1))
+    return " ||| ".join([*fields[:3], point, *fields[4:]])
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_one_by_one(shuffled: bool, tmp_path: Path) -> None:
+    """Phrases, logarithms, alignments and reordering of each row; one number for equal forward scores."""
+    write_model(tmp_path, 3)
+    rng = random.Random(3)
+    reordering = {}
+    for name in ("table", "reordering"):
+        lines = (tmp_path / name).read_text().split("\n")[:-1]
+        if name == "table":
+            lines = [with_points(line, rng) for line in lines]
+        else:  # only few different ones, so that some are equal
+            lines = [
+                " ||| ".join(
+                    [*line.split(" ||| ")[:2], " ".join(rng.choice(["0.2", "0.5"]) for _ in range(6))]
+                )
+                for line in lines
+            ]
+            reordering = {tuple(line.split(" ||| ")[:2]): line.split(" ||| ")[2].split() for line in lines}
+        if shuffled:
+            rng.shuffle(lines)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    found = table.read(str(tmp_path / "table"), 4, str(tmp_path / "reordering"))
+    rows = naive(tmp_path / "table")
+    assert found.is_sound() and found.rows == len(rows)
+    numbers: dict[int, list[str]] = {}
+    for row, (source, target, scores, alignment) in enumerate(rows):
+        assert row in found.of(source.encode()) and found.text(row) == target
+        np.testing.assert_allclose(found.scores[row], np.log(scores), rtol=1e-6)
+        points = [tuple(map(int, point.split("-"))) for point in alignment.split()]
+        assert found.points(row) == points
+        six = reordering[source, " ".join(target)]
+        np.testing.assert_allclose(found.reordering[row], np.log([*map(float, six)]), rtol=1e-6)
+        assert numbers.setdefault(int(found.forward[row]), six[3:]) == six[3:]
+    assert len(numbers) == len({tuple(six) for six in numbers.values()}) > 1
+    assert sum(len(found.of(source)) for source in found.sources) == found.rows
+    assert not len(found.of(b"nowhere"))
+
+
+def test_a_probability_of_0(tmp_path: Path) -> None:
+    """As in Moses its logarithm is -100, and nothing is below."""
+    path, _ = write(tmp_path, [b"a ||| p ||| 0 1e-45 ||| 0-0", b"b ||| q ||| 1 0.5 ||| 0-0"])
+    scores = table.read(path, 2, None).scores
+    assert scores[0].tolist() == [-100.0, -100.0] and scores[1, 0] == 0.0
