@@ -1,8 +1,6 @@
-"""Selection: planted lines come first, numbers by hand, both sides added, the command as installed."""
+"""Selection: planted lines come first, numbers by hand, both sides added."""
 
 import random
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,6 @@ from nmt import files
 from nmt.ngram import selection
 from nmt.ngram.selection_config import SelectionConfig
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 CONFIG = SelectionConfig(order=3, min_count=2, seed=1, steps=4)
 
 
@@ -91,104 +88,3 @@ def test_the_size_of_the_lowest_perplexity(tmp_path: Path) -> None:
     trials = selection.search_size(side, str(general), str(inside), order, CONFIG)
     assert [trial.lines for trial in trials] == [500, 250, 125, 62]
     assert min(trials, key=lambda trial: trial.perplexity).lines in (125, 62)
-
-
-def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
-    inside, general, planted = texts(tmp_path)
-    lines = general.read_text().split("\n")[:-1]
-    done = command(
-        "smt-select",
-        "--in-domain",
-        inside,
-        "-g",
-        general,
-        "-o",
-        tmp_path / "o",
-        "--keep",
-        100,
-        "--scores",
-        tmp_path / "s",
-    )
-    assert done.returncode == 0 and "100 of 500 lines selected" in done.stderr, done.stderr
-    assert (tmp_path / "o").read_text().split("\n")[:-1] == [
-        line for line, keep in zip(lines, planted, strict=True) if keep
-    ]
-    values = [float(line) for line in (tmp_path / "s").read_text().split("\n")[:-1]]
-    assert max(v for v, p in zip(values, planted, strict=True) if p) < min(
-        v for v, p in zip(values, planted, strict=True) if not p
-    )
-    done = command(
-        "smt-select", "-q", "--in-domain", inside, "-g", general, "-o", tmp_path / "o", "--dev", inside
-    )
-    rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
-    assert rows[0] == ["lines", "perplexity", "best"] and len(rows) == 7, done.stderr
-    (best,) = (row for row in rows if row[2] == "*")
-    assert len((tmp_path / "o").read_text().split("\n")) - 1 == int(best[0])
-    done = command(
-        "smt-select",
-        "-q",
-        "--in-domain",
-        inside,
-        inside,
-        "-g",
-        general,
-        general,
-        "-o",
-        tmp_path / "a",
-        tmp_path / "b",
-        "--words",
-        200,
-    )
-    assert done.returncode == 0 and (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes(), (
-        done.stderr
-    )
-    assert 190 <= len((tmp_path / "a").read_text().split()) <= 200
-
-
-def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
-    inside, general, _ = texts(tmp_path)
-    (tmp_path / "short").write_text("a0\n")
-    line = ["smt-select", "-q", "--keep", 5, "-o", tmp_path / "o"]
-    assert "found 1, 2 and 1" in refused(command(*line, "--in-domain", inside, "-g", general, general))
-    assert "give files" in refused(command(*line, "--in-domain", "-", "-g", general))
-    assert "no word occurs 2 times" in refused(
-        command(*line, "--in-domain", tmp_path / "short", "-g", general)
-    )
-    assert "short" in refused(
-        command(*line, tmp_path / "p", "--in-domain", inside, inside, "-g", general, tmp_path / "short")
-    )
-    assert "not allowed with" in refused(command(*line, "--in-domain", inside, "-g", general, "--words", 4))
-    assert not (tmp_path / "o").exists()
-
-
-@pytest.mark.ci
-def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Command) -> None:
-    """In-domain Multi30k, general Multi30k and Tatoeba shuffled, both sides: of the 29,000 lines selected at
-    least 95% are Multi30k's."""
-    domain = [nmt_data / "multi30k" / f"train.{side}" for side in ("en", "fr")]
-    others = [nmt_data / "tatoeba-enfr" / f"train.{side}.gz" for side in ("en", "fr")]
-    rows = [(row, True) for row in files.parallel(*domain)] + [
-        (row, False) for row in files.parallel(*others)
-    ]
-    random.Random(1).shuffle(rows)
-    for number, side in enumerate(("en", "fr")):
-        files.write_text(tmp_path / f"all.{side}", (row[number] for row, _ in rows))
-    general, out = [tmp_path / "all.en", tmp_path / "all.fr"], [tmp_path / "o.en", tmp_path / "o.fr"]
-    done = command(
-        "smt-select",
-        "--in-domain",
-        *domain,
-        "-g",
-        *general,
-        "-o",
-        *out,
-        "--keep",
-        29000,
-        "--scores",
-        tmp_path / "s",
-        timeout=1200,
-    )
-    assert done.returncode == 0, done.stderr
-    values = np.array([float(line) for line in files.read_lines(tmp_path / "s")])
-    found = [rows[row][1] for row in np.argsort(values, kind="stable")[:29000]]
-    assert sum(found) >= 0.95 * 29000

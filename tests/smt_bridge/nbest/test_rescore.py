@@ -17,15 +17,9 @@ from smt_bridge.moses import weights
 from smt_bridge.nbest import rescore
 from tests.conftest import kill_once_written
 from tests.smt_bridge.cli.scored_tables import ARPA
+from tests.smt_bridge.nbest.lists import LIST, SOURCE
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-LIST = """0 ||| le chien voit  ||| LM0= -3 WordPenalty0= -3 ||| -2.1 ||| 0-1=0-1 2=2 ||| 0-0 1-1 2-2\x20
-0 ||| un chien  ||| LM0= -2 WordPenalty0= -2 ||| -1.4 ||| 0=0 1-2=1 ||| 0-0 1-1\x20
-1 |||  ||| LM0= 0 WordPenalty0= 0 ||| 0 |||  |||\x20
-2 ||| le &apos; chat  ||| LM0= -5 WordPenalty0= -3 ||| -104 ||| 0-1=0-1 2=2 ||| 0-0\x20
-2 ||| un chat  ||| LM0= -6 WordPenalty0= -2 ||| -3.8 ||| 0=0 1-2=1 ||| 0-0\x20
-"""
-SOURCE = "the dog sees\n\nthe &apos; cat\n"
 
 
 @pytest.fixture
@@ -199,39 +193,6 @@ def test_escape() -> None:
     assert [escape(word) for word in ["l'", "&", "a|b", "[x]", "&apos;", "&amp;", "R&D"]] == [
         "l&apos;", "&amp;", "a&#124;b", "&#91;x&#93;", "&apos;", "&amp;", "R&amp;D",
     ]  # fmt: skip
-
-
-REFUSALS = {
-    "nothing to write": (["-o", ""], "nothing to write"),
-    "missing weight": (["-w", "w2", "-o", "o"], "no weight for feature WordPenalty0"),
-    "weight of nothing": (["-w", "w3", "-o", "o"], "a weight for XX0, which no list has"),
-    "wrong decoder weights": (
-        ["--decoder-weights", "w4", "-o", "o"],
-        "these are not the weights that its decoder used",
-    ),
-    "name taken": (["-f", "lm:LM0=x", "-o", "o"], "the name LM0 is taken"),
-    "by phrase": (["--by-phrase", "-o", "o"], "--by-phrase needs a --feature"),
-    "text too short": (["-s", "short", "-o", "o"], "entries for sentence 2, but short has 2 lines"),
-    "text too long": (["-s", "long", "-o", "o"], "no entry for sentence 3 (line 4 of long)"),
-    "output is input": (["-o", "n"], "is read too"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case: str, lists: Path, command: Command, refused: Callable[..., str]) -> None:
-    for name, text in (
-        ("w2", "LM0= 1\n"),
-        ("w3", "LM0= 1\nWordPenalty0= 1\nXX0= 1\n"),
-        ("w4", "LM0= 1\nWordPenalty0= 1\n"),
-    ):
-        (lists / name).write_text(text)
-    (lists / "short").write_text("a\n\n")
-    (lists / "long").write_text(SOURCE + "a\n")
-    words, message = REFUSALS[case]
-    given = [] if "-s" in words else ["-s", "s"]
-    done = command("smt-rescore", "n", "-q", *given, *(words if words != ["-o", ""] else []), cwd=lists)
-    assert message in refused(done)
-    assert not (lists / "o").exists()
 
 
 @pytest.mark.ci

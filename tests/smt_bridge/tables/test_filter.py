@@ -1,21 +1,11 @@
-"""smt-filter-table: no pair too few, none too many, and the reordering table row by row."""
+"""The pairs that a text can use: none too few, none too many."""
 
-import gzip
 import random
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from nmt import files
-from nmt.formats import phrase_table
 from smt_bridge.tables import filter as filter_table
 from smt_bridge.tables.filter import Occurring
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
-TABLE = b"a b ||| x ||| 1\na b ||| y ||| 1\na ||| x ||| 1\nb a ||| x ||| 1\nc ||| x ||| 1\n"
-REORDERING = TABLE.replace(b"||| 1", b"||| 0.1 0.2 0.7 0.1 0.2 0.7")
 
 
 @pytest.mark.parametrize("longest", [1, 3, 8])
@@ -29,81 +19,3 @@ def test_equal_to_looking_for_each_phrase(longest: int, monkeypatch: pytest.Monk
         phrase = [rng.choice(words) for _ in range(rng.randrange(1, 7))]
         occurs = any(line[at : at + len(phrase)] == phrase for line in lines for at in range(len(line)))
         assert (" ".join(phrase).encode() in wanted) == occurs
-
-
-def test_both_tables(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
-    (tmp_path / "r").write_bytes(REORDERING)
-    (tmp_path / "one").write_text("z a  b\n")
-    (tmp_path / "two").write_text("c\n")
-    done = command(
-        "smt-filter-table", tmp_path / "t.gz", "--input", tmp_path / "one", tmp_path / "two", "-o",
-        tmp_path / "o.gz",
-        "--reordering", tmp_path / "r", "--reordering-output", tmp_path / "ro",
-    )  # fmt: skip
-    assert done.returncode == 0 and "4 pairs kept" in done.stderr
-    assert gzip.decompress((tmp_path / "o.gz").read_bytes()) == TABLE.replace(b"b a ||| x ||| 1\n", b"")
-    assert (tmp_path / "ro").read_bytes() == REORDERING.replace(
-        b"b a ||| x ||| 0.1 0.2 0.7 0.1 0.2 0.7\n", b""
-    )
-
-
-@pytest.mark.parametrize("gone", range(3))
-def test_a_missing_row_is_told(
-    gone: int, command: Command, refused: Callable[..., str], tmp_path: Path
-) -> None:
-    """Moses gives such a pair probability 1."""
-    rows = REORDERING.split(b"\n")[:-1]
-    (tmp_path / "t").write_bytes(TABLE)
-    (tmp_path / "r").write_bytes(b"".join(row + b"\n" for number, row in enumerate(rows) if number != gone))
-    (tmp_path / "one").write_text("a b\n")
-    done = command(
-        "smt-filter-table", tmp_path / "t", "-q", "-i", tmp_path / "one", "-o", tmp_path / "o",
-        "--reordering", tmp_path / "r",
-        "--reordering-output", tmp_path / "ro",
-    )  # fmt: skip
-    assert "probability 1, a bonus" in refused(done)
-    assert not (tmp_path / "o").exists() and not (tmp_path / "ro").exists()
-
-
-def test_unescaped_text_is_warned_of(command: Command, refused: Callable[..., str], tmp_path: Path) -> None:
-    (tmp_path / "t").write_bytes(TABLE)
-    (tmp_path / "one").write_text("a ' b\n")
-    assert (
-        "are not escaped"
-        in command("smt-filter-table", tmp_path / "t", "-i", tmp_path / "one", "-o", tmp_path / "o").stderr
-    )
-    (tmp_path / "one").write_text("\n")
-    assert "no words" in refused(
-        command("smt-filter-table", tmp_path / "t", "-q", "-i", tmp_path / "one", "-o", tmp_path / "o")
-    )
-    assert "go together" in refused(
-        command(
-            "smt-filter-table", tmp_path / "t", "-q", "-i", tmp_path / "one", "--reordering", tmp_path / "t"
-        )
-    )
-
-
-@pytest.mark.ci
-def test_real_system(nmt_data: Path, command: Command, tmp_path: Path) -> None:
-    """98,085 pairs remain for val and test_2016_flickr (counted by an independent script of n-gram sets),
-    rows stay matched."""
-    folder = nmt_data / "moses-multi30k"
-    texts = [folder / "corpus" / f"{name}.tok.en" for name in ("val", "test_2016_flickr")]
-    done = command(
-        "smt-filter-table", folder / "phrase-table.gz", "-i", *texts, "-o", tmp_path / "o",
-        "--reordering", folder / "reordering-table.wbe-msd-bidirectional-fe.gz", "--reordering-output",
-        tmp_path / "r",
-    )  # fmt: skip
-    assert done.returncode == 0 and "98,085 pairs kept" in done.stderr, done.stderr
-    pairs, rows = (list(phrase_table.read(tmp_path / name)) for name in ("o", "r"))
-    assert len(pairs) == 98085
-    assert all((a.source, a.target) == (b.source, b.target) for a, b in zip(pairs, rows, strict=True))
-    grams = {
-        tuple(words[at : at + n])
-        for path in texts
-        for words in map(files.split_words, files.read_lines(path))
-        for n in range(1, 8)
-        for at in range(len(words))
-    }
-    assert all(tuple(pair.source.decode().split(" ")) in grams for pair in pairs[::50])

@@ -1,4 +1,4 @@
-"""smt-tune-nbest as installed."""
+"""smt-tune-nbest: weights and their spread, pools that are exported, mistakes."""
 
 import re
 import subprocess
