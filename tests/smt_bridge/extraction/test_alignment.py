@@ -60,8 +60,8 @@ def test_both_directions_have_the_source_first(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setitem(alignment.ALIGNERS, "corner", Corner())
     found = alignment.both([["a", "b", "c"]], [["x", "y"]], "corner")
-    assert found == ([{(2, 0)}], [{(0, 1)}])
-    assert alignment.symmetrized(*found, "union") == [{(2, 0), (0, 1)}]
+    assert found == ([frozenset([(2, 0)])], [frozenset([(0, 1)])])
+    assert alignment.symmetrized(*found, "union") == [frozenset([(2, 0), (0, 1)])]
 
 
 def test_points_outside_the_sentences() -> None:

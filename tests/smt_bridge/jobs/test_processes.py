@@ -12,8 +12,7 @@ import pytest
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.jobs import executors
-from smt_bridge.jobs.executors import EXECUTORS, Executor
-from smt_bridge.jobs.local import Local
+from smt_bridge.jobs.executors import Executor
 from smt_bridge.jobs.processes import Processes
 
 
@@ -37,18 +36,6 @@ def begin_nothing() -> Callable[[int], tuple[int, int]]:
 
 def executor(name: str | None, workers: int) -> Executor[int, tuple[int, int]]:
     return executors.make(name, work, begin, workers)
-
-
-def test_the_executor_that_suits_the_workers() -> None:
-    assert isinstance(executor(None, 1), Local) and isinstance(executor("local", 3), Local)
-    assert isinstance(executor(None, 2), Processes) and isinstance(executor("processes", 1), Processes)
-    with pytest.raises(ConfigError, match="'dask' is unknown, expected one of local, processes"):
-        executor("dask", 1)
-
-
-def test_an_executor_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(EXECUTORS, "mine", Local)
-    assert isinstance(executor("mine", 2), Local)
 
 
 @pytest.mark.parametrize("name", ["local", "processes"])
