@@ -54,10 +54,10 @@ class Schema:
         known = self.keys()
         section, _, leaf = key.rpartition(".")
         beside = [name for name in known if name.rpartition(".")[0] == section]
-        near = (
-            difflib.get_close_matches(key, beside, 1, 0.6)
-            or [name for name in known if name.rpartition(".")[2] == leaf][:2]
-        )
+        leaves = {name.rpartition(".")[2]: name for name in beside}
+        near = [leaves[name] for name in difflib.get_close_matches(leaf, leaves, 1, 0.6)] or [
+            name for name in known if name.rpartition(".")[2] == leaf
+        ][:2]
         near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
         if near:
             return f", did you mean {' or '.join(map(repr, near))}?"
