@@ -4,6 +4,7 @@ sentence."""
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,16 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from nmt.errors import ConfigError, DataError
 from nmt.numbers import shown
+
+# What auto stands for. BLEU counts words: where a script has no blanks between them, the tokenizer of the
+# language, or characters; of several the first that is installed.
+DEFAULT_TOKENIZER = "13a"
+TOKENIZERS = {
+    "zh": ("zh",),
+    "ja": ("ja-mecab", "char"),
+    "ko": ("ko-mecab", "char"),
+    **dict.fromkeys(("bo", "dz", "km", "lo", "my", "th"), ("char",)),
+}
 
 
 @dataclass
@@ -59,6 +70,20 @@ def check_tokenizer(name: str) -> None:
         raise ConfigError(
             f"BLEU tokenizer {name!r} cannot be used: {' '.join(str(error).split()) or type(error).__name__}"
         ) from error
+
+
+def tokenizer_for(language: str) -> str:
+    """The name of sacreBLEU's tokenizer for text of a language, as far as it is installed here."""
+    return next(filter(usable, TOKENIZERS.get(language, ())), DEFAULT_TOKENIZER)
+
+
+def usable(name: str) -> bool:
+    """Can a tokenizer be used on this machine?"""
+    try:
+        check_tokenizer(name)
+    except ConfigError:
+        return False
+    return True
 
 
 class ChrfMetric(CHRF):
@@ -108,7 +133,10 @@ class BleuStatistics:
     """
 
     def __init__(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a"
+        self,
+        hypotheses: Sequence[str],
+        references: Sequence[Sequence[str]],
+        tokenize: str = DEFAULT_TOKENIZER,
     ) -> None:
         """`references` holds one list of lines per reference translation. DataError when lengths differ."""
         for number, reference in enumerate(references, 1):
@@ -147,7 +175,31 @@ class BleuStatistics:
 
 
 def corpus_bleu(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = "13a"
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = DEFAULT_TOKENIZER
 ) -> BleuScore:
     """BLEU of a whole text; `references` holds one list of lines per reference translation."""
     return BleuStatistics(hypotheses, references, tokenize).bleu()
+
+
+class References:
+    """The references of a text that is translated again and again: each is split once."""
+
+    def __init__(self, lines: Sequence[str], tokenize: str = DEFAULT_TOKENIZER) -> None:
+        """ConfigError for a tokenizer that cannot be used."""
+        check_tokenizer(tokenize)
+        self.lines = list(lines)
+        self.metric = BLEU(tokenize=tokenize, references=[self.lines])
+
+    def bleu(self, hypotheses: Sequence[str]) -> BleuScore:
+        """Corpus BLEU, as sacreBLEU's command computes it."""
+        score = self.metric.corpus_score(list(hypotheses), None).score
+        return BleuScore(score, self.metric.get_signature().format())
+
+    def chrf(self, hypotheses: Sequence[str]) -> ChrfScore:
+        """Corpus chrF2, as sacreBLEU's command computes it."""
+        score = self.chrf_metric.corpus_score(list(hypotheses), None).score
+        return ChrfScore(score, self.chrf_metric.get_signature().format())
+
+    @cached_property
+    def chrf_metric(self) -> CHRF:
+        return CHRF(references=[self.lines])

@@ -11,21 +11,27 @@ LearningCurve = list[tuple[float, float]]  # (update, value)
 
 
 def read_curves(run: Path) -> dict[str, LearningCurve]:
-    """Training cost, dev cost and dev BLEU of a run by update; values that were not measured are left out.
+    """Training cost, dev cost and dev BLEU of a run by update, and dev chrF where it was measured; single
+    values that were not are left out.
 
     DataError for other tables.
     """
-    return {
+    curves = {
         "train cost": read_column(run / "train.tsv", "cost"),
         "dev cost": read_column(run / "dev.tsv", "cost"),
         "dev BLEU": read_column(run / "dev.tsv", "bleu"),
     }
+    chrf = read_column(run / "dev.tsv", "chrf", required=False)
+    return {**curves, "dev chrF": chrf} if chrf else curves
 
 
-def read_column(path: Path, name: str) -> LearningCurve:
-    """One column of a training log against its column `step`, without nan."""
+def read_column(path: Path, name: str, required: bool = True) -> LearningCurve:
+    """One column of a training log against its column `step`, without nan. Logs of earlier versions lack some
+    that are not `required`."""
     lines = files.read_lines(path)
     header = next(lines, "").split("\t")
+    if name not in header and not required:
+        return []
     if not {"step", name} <= set(header):
         raise DataError(f"{path}:1: no columns 'step' and '{name}'; is this a log of nmt-train?")
     found = []

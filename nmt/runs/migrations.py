@@ -20,6 +20,9 @@ LM_KEYS = {
     "multiscale": {"hidden", "carry", "bptt", "dictionary", "removals"},
 }
 
+# The key training.bleu_tokenizer of a run from before there was one: BLEU of the tokenized text.
+TOKENIZED = "tokenized"
+
 RENAMED: dict[str, str] = {}  # former key -> present key, both dotted
 
 
@@ -28,6 +31,8 @@ def of_run(config: Section, version: str) -> Section:
     config = dict(config)
     for old, new in renamed_keys(config):
         move(config, old, new)
+    if isinstance(training := config.get("training"), dict):
+        config["training"] = {"bleu_tokenizer": TOKENIZED, **training}
     if version == FORMATS[0]:
         lm = config.pop("lm", None)  # there was none before version 0.4.0
         if isinstance(lm, dict) and lm.get("type"):

@@ -53,7 +53,7 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool) -> 
     pipelines, vocabs = text(config, directory)
     remember_back_end(directory)
     corpus = prepare.make_corpus(config.data, cache_of(config, directory), pipelines, vocabs)
-    dev = prepare.make_dev(config.data, pipelines, vocabs)
+    dev = prepare.make_dev(config.data, pipelines, vocabs, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
     model = make(
         cast(ModelConfig, config.model),
@@ -66,7 +66,9 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool) -> 
         start_from(model, vocabs, config.init_from)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
     stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, cut)
-    validate = partial(validate_translator, model, dev, training.dev_beam) if dev else None
+    validate = None
+    if dev:
+        validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
     return Parts(model=model, stream=stream, validate=validate)
 
 

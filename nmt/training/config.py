@@ -7,6 +7,8 @@ from nmt.errors import ConfigError
 from nmt.settings import choice, name_in, number, setting
 from nmt.training.schedules import SCHEDULES
 
+AUTO = "auto"
+
 
 @dataclass
 class TrainingConfig:
@@ -55,9 +57,20 @@ class TrainingConfig:
         0, least=0, help="updates; 0: only when validating. Saving more often loses less when a machine dies"
     )
     dev_beam: int = number(
-        4, least=0, most=10_000, help="beam size for BLEU on the development set; 0: no BLEU"
+        4, least=0, most=10_000, help="beam size for BLEU and chrF on the development set; 0: neither"
     )
-    metric: str = choice("bleu", "cost", help="the development score that decides which weights are best")
+    metric: str = choice(
+        "bleu",
+        "chrf",
+        "cost",
+        help="the development score that decides which weights are best; while it is 0.00, the cost decides",
+    )
+    bleu_tokenizer: str = setting(
+        AUTO,
+        help="sacreBLEU's tokenizer for the development set; auto: by the target language, none where "
+        "data.target.tokenize is false, and the run remembers which; tokenized: score the words that the "
+        "model sees, as until version 0.5",
+    )
     patience: int = number(
         10, least=0, help="stop after this many validations without a better score; 0: never"
     )
@@ -82,5 +95,5 @@ class TrainingConfig:
             raise ConfigError(
                 "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup"
             )
-        if self.metric == "bleu" and not self.dev_beam:
-            raise ConfigError("training.metric: bleu needs dev_beam of 1 or more")
+        if self.metric != "cost" and not self.dev_beam:
+            raise ConfigError(f"training.metric: {self.metric} needs dev_beam of 1 or more")

@@ -16,13 +16,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from nmt import files, settings, yaml_text
+from nmt import files, metrics, settings, yaml_text
 from nmt.errors import CheckpointError, ConfigError
 from nmt.numbers import LONGEST, shown
 from nmt.runs import checkpoint, migrations
 from nmt.runs.directory import CONFIG
 from nmt.runs.sections import REGISTRIES
-from nmt.training.run_config import FREE, RunConfig
+from nmt.training.config import AUTO
+from nmt.training.run_config import DERIVED, FREE, RunConfig
 from nmt.training.schema import Part, Schema, Where, schema_of
 from nmt.yaml_text import NotYaml, reason
 
@@ -97,6 +98,11 @@ def check(config: RunConfig) -> None:
     elif config.model is not None:
         config.model.check()
     config.training.check()
+    if config.training.bleu_tokenizer not in (AUTO, migrations.TOKENIZED) and config.lm is None:
+        try:
+            metrics.check_tokenizer(config.training.bleu_tokenizer)
+        except ConfigError as error:
+            raise ConfigError(f"training.bleu_tokenizer: {error}") from error
 
 
 def preset_parts(preset: str | None, schema: Schema) -> list[Part]:
@@ -244,8 +250,10 @@ def of_run(directory: Path) -> RunConfig:
 
 
 def differences(config: RunConfig, directory: Path) -> list[str]:
-    """Keys in which a configuration differs from the one a run was started with, except those that may."""
+    """Keys in which a configuration differs from the one a run was started with, except those that may; a
+    derived setting may be AUTO."""
     now, before = dict(flat(config)), dict(flat(of_run(directory)))
+    now.update({key: before.get(key) for key in DERIVED if now[key] == AUTO})
     kinds = [key for key in ("model.type", "lm.type") if now.get(key) != before.get(key)]
     keys: Iterable[str] = kinds or {**before, **now}
     return [

@@ -72,9 +72,10 @@ class Progress:
     seconds: float = 0.0
     log_cost: float = 0.0
     log_words: int = 0
-    best: float | None = None  # best development score: BLEU, or the negative cost
+    best: float | None = None  # best development score, see DevScore.value
     best_step: int = 0
     bad: int = 0  # validations without a better score
+    zeros: int = 0  # validations in a row whose BLEU or chrF, if it decides, was 0.00
     decayed: float = 1.0  # product of the decays so far
     validated: int = -1  # last validated step
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first

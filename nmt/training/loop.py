@@ -25,8 +25,11 @@ from nmt.training.optimizers import clip, rate_of, set_rate
 from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.schedules import scheduled
 from nmt.training.state import save
+from nmt.training.validation import DevScore
 
 log = logging.getLogger(__name__)
+
+ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning says what that means
 
 
 @dataclass
@@ -102,7 +105,8 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
     if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
         return f"max_minutes {config.max_minutes:g}"
     if config.patience and progress.bad >= config.patience:
-        return f"patience: {progress.bad} validations without a better {config.metric}"
+        metric = deciding(config.metric, progress)
+        return f"patience: {progress.bad} validations without a better {metric}"
     return ""
 
 
@@ -175,10 +179,11 @@ def write_log(job: Job, records: Records, norm: float) -> None:
         progress.epoch + 1, progress.step, f"{progress.sentences:,}", cost, progress.seconds, f"{speed:,.0f}",
         norm, rate,
     )  # fmt: skip
-    records.tables[0].add([
-        f"{progress.step}", f"{progress.epoch + 1}", f"{progress.sentences}", f"{cost:.6f}", f"{norm:.6f}",
-        f"{rate:g}", f"{progress.seconds:.1f}", f"{speed:.0f}",
-    ])  # fmt: skip
+    records.tables[0].add({
+        "step": f"{progress.step}", "epoch": f"{progress.epoch + 1}", "sentences": f"{progress.sentences}",
+        "cost": f"{cost:.6f}", "norm": f"{norm:.6f}", "rate": f"{rate:g}",
+        "seconds": f"{progress.seconds:.1f}", "words_per_second": f"{speed:.0f}",
+    })  # fmt: skip
     curves = {"cost": cost, "norm": norm, "rate": rate, "words_per_second": speed}
     records.board.add("train", progress.step, curves)
     progress.log_cost, progress.log_words = 0.0, 0
@@ -195,20 +200,43 @@ def validate_and_save(job: Job, records: Records) -> None:
         progress.best_step = progress.step
     else:
         score = job.validate()
-        better = judge(job.config, progress, score.bleu if job.config.metric == "bleu" else -score.cost)
+        better = judge(job.config, progress, score.value(job.config.metric))
         progress.seconds = records.clock.seconds()
-        log.info(
-            "Development : Up. %d : Cost %.4f : Perplexity %.2f%s%s",
-            progress.step, score.cost, score.perplexity,
-            f" : BLEU {score.bleu:.2f}" if job.config.dev_beam else "", " : best so far" if better else "",
-        )  # fmt: skip
-        records.tables[1].add([
-            f"{progress.step}", f"{progress.epoch + (progress.batch > 0)}", f"{score.cost:.6f}",
-            f"{score.perplexity:.4f}", f"{score.bleu:.4f}", "*" if better else "", f"{progress.seconds:.1f}",
-        ])  # fmt: skip
-        records.board.add("dev", progress.step, {"cost": score.cost, "bleu": score.bleu})
+        log_validation(job, records, score, better)
     save(job, records.tables)
     records.clock.mark += time.monotonic() - began  # words/s are of training alone
+
+
+def log_validation(job: Job, records: Records, score: DevScore, better: bool) -> None:
+    """A line of the log and of dev.tsv, and a point of each curve; a warning where BLEU stays 0."""
+    config, progress = job.config, job.progress
+    by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
+    log.info(
+        "Development : Up. %d : Cost %.4f : Perplexity %.2f%s%s",
+        progress.step, score.cost, score.perplexity, score.scores(),
+        f" : best so far{' (by cost)' if by_cost else ''}" if better else "",
+    )  # fmt: skip
+    records.tables[1].add({
+        "step": f"{progress.step}", "epoch": f"{progress.epoch + (progress.batch > 0)}",
+        "cost": f"{score.cost:.6f}", "perplexity": f"{score.perplexity:.4f}",
+        "bleu": f"{score.bleu:.4f}", "best": "*" if better else "", "seconds": f"{progress.seconds:.1f}",
+        "chrf": f"{score.chrf:.4f}", "signature": score.signature,
+    })  # fmt: skip
+    curves = {"cost": score.cost, "bleu": score.bleu, "chrf": score.chrf}
+    records.board.add("dev", progress.step, curves)
+    progress.zeros = progress.zeros + 1 if score.is_zero(config.metric) else 0
+    if progress.zeros == ZEROS:
+        log.warning(
+            "development %s was 0.00 %d times in a row; while it is, the cost decides which weights are "
+            "best, when the learning rate decays and when patience ends. Does training.bleu_tokenizer suit "
+            "the text? This was %s",
+            config.metric, ZEROS, score.signature,
+        )  # fmt: skip
+
+
+def deciding(metric: str, progress: Progress) -> str:
+    """What the best validation was found by: the metric, or the cost while the metric is 0.00."""
+    return "cost" if progress.best is not None and progress.best <= 0 else metric
 
 
 def judge(config: TrainingConfig, progress: Progress, value: float) -> bool:

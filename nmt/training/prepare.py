@@ -19,6 +19,9 @@ from nmt.errors import ConfigError, DataError
 from nmt.lm.multiscale import dictionary
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.locks import locked
+from nmt.metrics import References
+from nmt.runs.lengths import LineLengths
+from nmt.runs.migrations import TOKENIZED
 from nmt.text import subword
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subword import Subwords
@@ -163,19 +166,34 @@ def held(cache: Path) -> AbstractContextManager[None]:
 
 
 def make_dev(
-    config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
+    config: DataConfig,
+    pipelines: tuple[TextPipeline, TextPipeline],
+    vocabs: tuple[Vocab, Vocab],
+    bleu_tokenizer: str,
 ) -> DevSet | None:
-    """The development pairs of a translator."""
+    """The development pairs of a translator. ConfigError for a tokenizer that cannot be used."""
     if not config.dev_source:
         return None
-    pairs, references = [], []
+    pairs, sources, references = [], list[list[Ids]](), []
+    tokenized = bleu_tokenizer == TOKENIZED
+    lengths = LineLengths([pipelines[0]], config.max_length)
     for line, other in files.parallel(config.dev_source, config.dev_target):
         words = pipelines[1].words(other)
-        references.append(" ".join(words))
-        pairs.append((vocabs[0].encode(pipelines[0].units(line)), vocabs[1].encode(pipelines[1].cut(words))))
+        ids = vocabs[0].encode(pipelines[0].units(line))
+        references.append(" ".join(words) if tokenized else other)
+        pairs.append((ids, vocabs[1].encode(pipelines[1].cut(words))))
+        parts = [line] if tokenized else lengths.parts(line, False, lengths.limit())
+        sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
     unknown = sum(ids.count(UNK) for _, ids in pairs) / max(1, sum(len(ids) for _, ids in pairs))
     log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * unknown)
-    return DevSet(pairs=list(pairs), references=references, target=pipelines[1], target_vocab=vocabs[1])
+    return DevSet(
+        pairs=list(pairs),
+        sources=sources,
+        references=References(references, "none" if tokenized else bleu_tokenizer),
+        target=pipelines[1],
+        target_vocab=vocabs[1],
+        tokenized=tokenized,
+    )
 
 
 def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:

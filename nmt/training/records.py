@@ -4,6 +4,7 @@ import logging
 import math
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TRAIN_COLUMNS = ["step", "epoch", "sentences", "cost", "norm", "rate", "seconds", "words_per_second"]
-DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds"]
+DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds", "chrf", "signature"]
 
 
 class Table:
-    """A log as TSV that can be cut back to an earlier length."""
+    """A log as TSV that can be cut back to an earlier length. One that an earlier version began keeps its
+    columns."""
 
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
-        self.path = path
+        self.path, self.columns = path, columns
         try:
             self.file = open(path, "a", encoding="utf-8", newline="\n")
             if (there := os.fstat(self.file.fileno()).st_size) < (size or 0):
@@ -34,12 +36,18 @@ class Table:
         except OSError as error:
             raise files.cannot_write(path, error) from error
         if not size or not there:
-            self.add(columns)
+            self.write(columns)
+        else:
+            self.columns = next(files.read_lines(path)).split("\t")
 
-    def add(self, values: list[str]) -> None:
-        """Write a line."""
+    def add(self, values: Mapping[str, str]) -> None:
+        """Write a line: the value of each column."""
+        self.write([values[column] for column in self.columns])
+
+    def write(self, fields: Sequence[str]) -> None:
+        """Write the fields of a line."""
         try:
-            self.file.write("\t".join(values) + "\n")
+            self.file.write("\t".join(fields) + "\n")
             self.file.flush()
         except OSError as error:
             raise files.cannot_write(self.path, error) from error
@@ -60,7 +68,7 @@ class NoTable(Table):
     def __init__(self) -> None:
         pass
 
-    def add(self, values: list[str]) -> None:
+    def add(self, values: Mapping[str, str]) -> None:
         pass
 
     def size(self) -> int:

@@ -37,6 +37,9 @@ FREE = {"run", "threads", "data.cache"} | {
     f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")
 }
 
+# Settings of which `auto` is resolved when a run is made; its config.yaml has the value.
+DERIVED = {"training.bleu_tokenizer"}
+
 
 def value_of(config: RunConfig, key: str) -> object:
     """The value of a dotted key."""

@@ -28,7 +28,7 @@ from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
 from nmt.runs.language_model import LineScorer, load_language_model
 from nmt.runs.run import Run
-from nmt.training import build, inputs, loop, new_run, parallel, state
+from nmt.training import build, inputs, loop, new_run, parallel, state, validation
 from nmt.training import config_file as configuration
 from nmt.training.build import Parts
 from nmt.training.job import Job
@@ -152,6 +152,7 @@ class Training:
             if team.first and overwrite:
                 run_directory.remove(self.directory)
             saved = self.reopen()
+            self.resolve()
             self.set_up_torch(saved)
             fresh = saved is None
             make = build.language_model if self.config.lm else build.translator
@@ -166,6 +167,16 @@ class Training:
         team.leave()
         self.report(job, reason)
         return reason
+
+    def resolve(self) -> None:
+        """Settings that are `auto`: what the run has, or for a new one what suits the data."""
+        training, data = self.config.training, self.config.data
+        if self.config.lm is not None:
+            return
+        if run_directory.exists(self.directory):
+            training.bleu_tokenizer = configuration.of_run(self.directory).training.bleu_tokenizer
+        else:
+            training.bleu_tokenizer = validation.bleu_tokenizer(training.bleu_tokenizer, data.target)
 
     def set_up_torch(self, saved: state.State | None) -> None:
         """Device, threads and matrix back end; a resumed run has the back end that it was started with."""
@@ -198,7 +209,7 @@ class Training:
         progress, metric = job.progress, job.config.metric
         best = ""
         if progress.best is not None:
-            best = f", best {progress.best if metric == 'bleu' else -progress.best:.4f} {metric}"
+            best = f", best {abs(progress.best):.4f} {loop.deciding(metric, progress)}"
         log.info(
             "stopped at update %d (%s)%s at update %d",
             progress.step, reason, best, progress.best_step or progress.step,

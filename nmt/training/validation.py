@@ -1,4 +1,4 @@
-"""Cost and BLEU on held-out text."""
+"""Cost, BLEU and chrF on held-out text."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,13 @@ from nmt.data.corpus import Corpus
 from nmt.data.running import ChunkStream, running
 from nmt.layers.batch_scores import batches
 from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
+from nmt.metrics import References
 from nmt.models.registry import AnyModel
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.text.pipeline import TextPipeline
+from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
+from nmt.training.config import AUTO
 
 BATCH = 64
 TRACKS, STEPS = 16, 100  # of a development text that is read with the state carried
@@ -40,32 +42,69 @@ class Costed(Protocol):
 
 @dataclass
 class DevSet:
-    """Held-out pairs: ids for the cost, words (subwords joined) for BLEU. No pair is left out, however
+    """Held-out pairs: ids for the cost and the search, lines for BLEU and chrF. No pair is left out, however
     long."""
 
     pairs: list[tuple[Ids, Ids]]
-    references: list[str]
+    sources: list[list[Ids]]  # of each line, as nmt-translate reads it: the parts of one that is too long
+    references: References  # the lines of the file as they are
     target: TextPipeline
     target_vocab: Vocab
+    tokenized: bool = False  # as before version 0.6: both sides are scored as the words that the model sees
 
 
 @dataclass
 class DevScore:
-    """A validation: the cost, and BLEU where it was computed."""
+    """A validation: the cost, and BLEU and chrF where they were computed; else they are nan."""
 
     cost: float  # -log p a word (with end symbols), natural logarithm
-    bleu: float  # on tokenized text, subwords joined (sacreBLEU -tok none); nan where it was not computed
+    bleu: float = math.nan  # of what nmt-translate writes, 0 to 100
+    chrf: float = math.nan  # chrF2, the same
+    signature: str = ""  # of these scores, as sacreBLEU's command prints them: BLEU|nrefs:1|case:mixed|...
 
     @property
     def perplexity(self) -> float:
         return math.exp(min(self.cost, 700.0))
 
+    def value(self, metric: str) -> float:
+        """What decides which weights are best, the larger the better: BLEU or chrF, or the negative cost.
+        While BLEU or chrF is 0.00 it tells nothing, and the cost decides: it is below any score above 0."""
+        return -self.cost if metric == "cost" or self.is_zero(metric) else self.of(metric)
 
-def validate_translator(model: AnyModel, dev: DevSet, beam_size: int) -> DevScore:
-    """Cost and, unless `beam_size` is 0, BLEU."""
+    def is_zero(self, metric: str) -> bool:
+        """Is BLEU or chrF, whichever is asked for, 0.00 as it is printed?"""
+        return metric != "cost" and self.of(metric) < 0.005
+
+    def of(self, metric: str) -> float:
+        """BLEU or chrF."""
+        return self.bleu if metric == "bleu" else self.chrf
+
+    def scores(self) -> str:
+        """BLEU and chrF, as far as they were computed, with their signatures: a part of a line of the log."""
+        values = {"BLEU": self.bleu, "chrF2": self.chrf}
+        shown = [f" : {name} {value:.2f}" for name, value in values.items() if not math.isnan(value)]
+        return "".join(shown) + (f" : {self.signature}" if self.signature else "")
+
+
+def bleu_tokenizer(wish: str, target: SideConfig) -> str:
+    """The name of sacreBLEU's tokenizer for a development set, where `wish` may be auto."""
+    if wish != AUTO:
+        return wish
+    return metrics.tokenizer_for(target.language) if target.tokenize else "none"
+
+
+def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:
+    """Cost and, unless `beam_size` is 0, BLEU; chrF if it is asked for."""
     with evaluating(model):
-        cost = dev_cost(model, dev.pairs)
-        return DevScore(cost=cost, bleu=dev_bleu(model, dev, beam_size) if beam_size else math.nan)
+        score = DevScore(cost=dev_cost(model, dev.pairs))
+        if beam_size:
+            lines = translations(model, dev, beam_size)
+            bleu = dev.references.bleu(lines)
+            score.bleu, score.signature = bleu.score, f"BLEU|{bleu.signature}"
+            if chrf:
+                found = dev.references.chrf(lines)
+                score.chrf, score.signature = found.score, f"{score.signature} chrF2|{found.signature}"
+        return score
 
 
 def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
@@ -74,9 +113,9 @@ def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
     with evaluating(model):
         if model.carries:
             assert isinstance(model, RunningTextModel)
-            return DevScore(cost=running_cost(model, dev), bleu=math.nan)
+            return DevScore(cost=running_cost(model, dev))
         texts: list[tuple[Ids, Ids]] = [((), dev.pair(row)[1]) for row in range(len(dev))]
-        return DevScore(cost=dev_cost(model, texts), bleu=math.nan)
+        return DevScore(cost=dev_cost(model, texts))
 
 
 @contextmanager
@@ -110,10 +149,15 @@ def running_cost(model: RunningTextModel, corpus: Corpus, tracks: int = TRACKS) 
     return total / units
 
 
-def dev_bleu(model: AnyModel, dev: DevSet, beam_size: int) -> float:
-    """BLEU of the best translations."""
-    found = search(model, [source for source, _ in dev.pairs], BeamConfig(beam_size=beam_size))
-    texts = [
-        dev.target.text(dev.target_vocab.decode(candidates[0].words), tokenized=True) for candidates in found
-    ]
-    return metrics.corpus_bleu(texts, [dev.references], tokenize="none").score
+def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
+    """The best translation of each line, as nmt-translate writes it."""
+    full = [part for parts in dev.sources for part in parts if len(part) or dev.tokenized]
+    found = iter(search(model, full, BeamConfig(beam_size=beam_size)))
+    lines = []
+    for parts in dev.sources:
+        words = list[str]()
+        for part in parts:
+            if len(part) or dev.tokenized:
+                words += dev.target.join(dev.target_vocab.decode(next(found)[0].words))
+        lines.append(dev.target.line(words, dev.tokenized))
+    return lines

@@ -210,6 +210,21 @@ def test_a_changed_text_is_refused(copied: Path, name: str) -> None:
     assert content(copied) == before
 
 
+def test_a_resumed_run_measures_bleu_as_before(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever tokenizers this machine has; asking for another one is refused."""
+    run = copied / "run"
+    assert "\n  bleu_tokenizer: 13a\n" in (run / "config.yaml").read_text()
+    monkeypatch.setattr("nmt.metrics.tokenizer_for", lambda language: "char")
+    for wish in ("auto", "13a"):
+        steps = 61 if wish == "auto" else 62
+        start(copied, run, f"training.max_steps={steps}", f"training.bleu_tokenizer={wish}")
+    last = (run / "dev.tsv").read_text().rstrip("\n").split("\n")[-2:]
+    assert [line.partition("\t")[0] for line in last] == ["61", "62"]
+    assert all("|tok:13a|" in line for line in last)
+    with pytest.raises(UserError, match=r"training.bleu_tokenizer=char \(was 13a\)"):
+        start(copied, run, "training.max_steps=63", "training.bleu_tokenizer=char")
+
+
 DAMAGED = [
     "config.yaml",
     "source.vocab",
@@ -300,6 +315,7 @@ def test_an_older_run_goes_on(
         "tied:",
         "type:",
         "output:",
+        "bleu_tokenizer:",
     )
     kept = [line for line in lines if not line.strip().startswith(new)]
     assert len(lines) - len(kept) == len(new)
@@ -312,11 +328,15 @@ def test_an_older_run_goes_on(
     del state["progress"]["decayed"]
     state["optimizer"]["param_groups"][0]["lr"] = 0.005
     torch.save(state, tmp_path / "run" / "training.pt")
+    log = (tmp_path / "run" / "dev.tsv").read_bytes()
     done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
     assert (
         done.returncode == 0 and "resuming from update 60" in done.stderr and "L.r. 0.005" in done.stderr
     ), done.stderr
     assert "nobody can say whether they have changed" in done.stderr
+    assert "|tok:none|" in done.stderr  # BLEU of tokenized text, as it was
+    added = (tmp_path / "run" / "dev.tsv").read_bytes().removeprefix(log).decode().rstrip("\n").split("\t")
+    assert added[0] == "70" and "|tok:none|" in added[-1]
     again = command(
         "nmt-train", *copy(tiny, tmp_path, "training.max_steps=80")
     )  # it has a manifest and stamps of its inputs now

@@ -8,7 +8,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.cli import analyze
 from nmt.errors import ConfigError, DataError
-from nmt.metrics import BleuStatistics, ChrfStatistics, check_tokenizer, corpus_bleu
+from nmt.metrics import BleuStatistics, ChrfStatistics, References, check_tokenizer, corpus_bleu
 
 WORDS = "a b c d e f . ,".split()
 
@@ -27,6 +27,15 @@ def test_equals_sacrebleu(tokenize: str, references: int) -> None:
     ours = corpus_bleu(hypotheses, refs, tokenize)
     assert ours.score == pytest.approx(expected.score, abs=1e-9)
     assert ours.signature == metric.get_signature().format()
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "none", "char"])
+def test_references_that_are_kept_give_the_same_scores(tokenize: str) -> None:
+    kept = References(sentences(1, 60), tokenize)
+    for seed in (0, 2):
+        hypotheses = sentences(seed, 60)
+        assert kept.bleu(hypotheses) == corpus_bleu(hypotheses, [kept.lines], tokenize)
+        assert kept.chrf(hypotheses) == ChrfStatistics(hypotheses, [kept.lines]).chrf()
 
 
 def test_a_subset_is_scored_from_the_kept_statistics() -> None:

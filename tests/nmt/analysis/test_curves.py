@@ -20,6 +20,13 @@ def test_values_by_update_without_those_that_were_not_measured(tmp_path: Path) -
     ]
 
 
+def test_chrf_where_it_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("step\tcost\n")
+    for values, expected in ("nan", []), ("30.5", [(20, 30.5)]):
+        (tmp_path / "dev.tsv").write_text(f"step\tcost\tbleu\tchrf\tsignature\n20\t3\t1\t{values}\tBLEU|x\n")
+        assert read_curves(tmp_path).get("dev chrF", []) == expected
+
+
 def test_a_damaged_log_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("step\tcost\n10\t2.5\n20\n")
     with pytest.raises(DataError, match="log:3: expected 2 columns"):

@@ -55,6 +55,11 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
             "run: r\ntraining:\n  pool: 3\n  batch_size: 0\n",
             "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more",
         ),
+        ("run: r\ntraining: {metric: chrf, dev_beam: 0}\n", "c.yaml:2: training.metric: chrf needs dev_beam"),
+        (
+            "run: r\ntraining:\n  bleu_tokenizer: 13b\n",
+            "c.yaml:3: training.bleu_tokenizer: BLEU tokenizer '13b' is unknown, expected one of none, zh",
+        ),
         (
             "run: r\ntraining: {schedule: inverse_sqrt}\n",
             "c.yaml:2: training.schedule: inverse_sqrt needs warmup",

@@ -1,5 +1,7 @@
 """One update of the training loop, its limits, and what a validation changes."""
 
+import logging
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +13,10 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
-from nmt.training.loop import judge, limit_reached, update
+from nmt.training.loop import Records, judge, limit_reached, log_validation, update
 from nmt.training.optimizers import make_optimizer, rate_of
+from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table
+from nmt.training.validation import DevScore
 
 
 def test_limits() -> None:
@@ -90,3 +94,36 @@ def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
         (True, 1, 0, 1.0), (True, 2, 0, 1.0), (False, 2, 1, 1.0), (False, 2, 2, 0.5), (False, 2, 3, 0.5),
         (True, 6, 0, 0.5),
     ]  # fmt: skip
+
+
+def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until 0.5 the first of them stayed the best: no other 0 is better."""
+    logging.getLogger("nmt").propagate = True
+    caplog.set_level(logging.INFO, "nmt")
+    work = job(Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7), tmp_path, patience=2)
+    progress, table = work.progress, Table(tmp_path / "dev.tsv", DEV_COLUMNS, None)
+    records = Records((NoTable(), table), Board(tmp_path, False, 0), Clock(0))
+    found = []
+    for progress.step, (cost, bleu) in enumerate(
+        [(5.0, 0.0), (4.0, 0.0), (4.5, 0.0), (9.0, 0.3), (3.0, 0.0), (8.0, 0.2)], 1
+    ):
+        score = DevScore(cost, bleu, signature="BLEU|tok:13a")
+        log_validation(work, records, score, judge(work.config, progress, score.value("bleu")))
+        found.append((progress.best_step, progress.bad))
+        assert limit_reached(work.config, progress) == (
+            "patience: 2 validations without a better bleu" if progress.step == 6 else ""
+        )
+    assert found == [(1, 0), (2, 0), (2, 1), (4, 0), (4, 1), (4, 2)]
+    table.close()
+    rows = [line.split("\t") for line in (tmp_path / "dev.tsv").read_text().split("\n")[1:-1]]
+    assert [row[DEV_COLUMNS.index("best")] for row in rows] == ["*", "*", "", "*", "", ""]
+    [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.startswith("development bleu was 0.00 3 times in a row") and "BLEU|tok:13a" in warning
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert lines[1].endswith(" : BLEU 0.00 : BLEU|tok:13a : best so far (by cost)")
+    assert lines[3] == (
+        f"Development : Up. 4 : Cost 9.0000 : Perplexity {math.exp(9):.2f} : BLEU 0.30 : BLEU|tok:13a"
+        " : best so far"
+    )
