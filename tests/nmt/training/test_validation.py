@@ -1,19 +1,41 @@
-"""What a validation measures: that of nmt-translate's output, against the lines of the file."""
+"""What a validation measures: scores of nmt-translate's output, against the lines of the file; the cost of a
+word, however the text is cut."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from nmt.data import running
+from nmt.data.batches import make_batch
+from nmt.data.binarized import open_corpus
 from nmt.errors import ConfigError
+from nmt.lm.recurrent import RecurrentLM
+from nmt.models.config import RNNConfig
+from nmt.models.rnn.translator import Translator
 from nmt.runs.migrations import TOKENIZED
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig
+from nmt.text.vocab import Vocab
+from nmt.training import validation
 from nmt.training.prepare import make_dev
-from nmt.training.validation import DevScore, DevSet, bleu_tokenizer, translations, validate_translator
+from nmt.training.validation import (
+    DevScore,
+    DevSet,
+    bleu_tokenizer,
+    dev_cost,
+    evaluating,
+    running_cost,
+    translations,
+    validate_language_model,
+    validate_translator,
+)
+from tests.nmt.lm.models import TEXTS, model_of
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "translator"
 
@@ -96,3 +118,71 @@ def test_a_score_of_zero_is_below_any_other_and_the_cost_decides_between_them() 
     assert [score.is_zero("bleu") for score in scores] == [True, True, True, False, False]
     assert DevScore(9.0, 7.0).value("cost") == -9 and not DevScore(9.0).is_zero("cost")
     assert DevScore(9.0, 7.0, chrf=0.0).value("chrf") == -9 and DevScore(9.0, 0.0, 7.0).value("chrf") == 7
+
+
+PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6]), ([7, 8], [7, 8]), ([], []), ([3], [4, 4, 4, 4])]
+
+
+def translator(dropout: float = 0.0) -> Translator:
+    torch.manual_seed(0)
+    config = RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.8, dropout=dropout)
+    return Translator(config, 9, 9).double()
+
+
+@pytest.mark.parametrize("size", [1, 2, 64])
+def test_the_cost_of_a_word(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentence by sentence, however they are batched."""
+    monkeypatch.setattr(validation, "BATCH", size)
+    model = translator().eval()
+    with torch.no_grad():
+        total = sum(float(model.loss(make_batch([source], [target]))) for source, target in PAIRS)
+    words = sum(len(target) + 1 for _, target in PAIRS)
+    assert dev_cost(model, PAIRS) == pytest.approx(total / words, abs=1e-12)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_dropout_is_off_meanwhile(training: bool) -> None:
+    model = translator(dropout=0.5).train(training)
+    with evaluating(model):
+        found = dev_cost(model, PAIRS)
+    assert model.training == training and found == dev_cost(model.eval(), PAIRS)
+
+
+@pytest.mark.parametrize("tracks", [1, 3])
+def test_running_text_in_tracks(tracks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each track is read from a fresh state, however it is cut into chunks."""
+    model = model_of("lstm")
+    assert isinstance(model, RecurrentLM)
+    vocab = Vocab.count([list("abcde")], 5)
+    running.binarize([vocab.decode(text) for text in TEXTS], vocab, tmp_path / "data", "stamp")
+    corpus = open_corpus(tmp_path / "data", len(vocab))
+    text = running.running(corpus)
+    length = len(text) // tracks
+    total = 0.0
+    for track in range(tracks):
+        alone = running.ChunkStream(text[track * length : (track + 1) * length], 1, 1000)
+        scores, _ = model.score_running(next(alone.batches(0)), None)
+        total -= float(scores.sum())
+    for steps in (1, 2, 100):
+        monkeypatch.setattr(validation, "STEPS", steps)
+        found = running_cost(model, corpus, tracks)
+        assert found == pytest.approx(total / (length * tracks), abs=1e-10)
+
+
+@pytest.mark.parametrize("carry", [True, False])
+def test_a_language_model_reads_as_it_was_trained(carry: bool, tmp_path: Path) -> None:
+    """With the state carried, or sentence by sentence."""
+    vocab = Vocab.count([list("abcde")], 5)
+    running.binarize([vocab.decode(text) for text in TEXTS], vocab, tmp_path / "data", "stamp")
+    corpus = open_corpus(tmp_path / "data", len(vocab))
+    model = model_of("lstm", carry=carry)
+    found = validate_language_model(model, corpus)
+    pairs = [(list[int](), list(text)) for text in TEXTS]
+    assert isinstance(model, RecurrentLM)
+    expected = running_cost(model, corpus) if carry else dev_cost(model, pairs)
+    assert found.cost == pytest.approx(expected, abs=1e-10) and math.isnan(found.bleu)
+
+
+def test_perplexity() -> None:
+    assert DevScore(cost=math.log(8), bleu=math.nan).perplexity == pytest.approx(8)
+    assert DevScore(cost=1e6, bleu=0).perplexity == pytest.approx(math.exp(700))

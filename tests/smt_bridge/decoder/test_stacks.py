@@ -51,8 +51,9 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
     of one beginning and one set of forward scores; of these the best in the stack and beam."""
     rng = random.Random(stack)
     given, lms = parameters(stack, beam, reordering), (silent().automaton,)
-    # As much room as there are kinds, so that many share a stretch of the hash table.
-    state, forward_id = small_state(216, 3), np.array([0, 1, 1, 2], np.int32)
+    # A hash table so full that places collide: only 216 kinds are possible.
+    state = small_state(216, 3)._replace(table=np.full(256, -1, np.int32))
+    forward_id = np.array([0, 1, 1, 2], np.int32)
     best: dict[tuple[int, ...], float] = {}
     for _ in range(600):
         option, coverage, begin, end, word, key = (rng.randrange(size) for size in (4, 3, 2, 2, 3, 2))

@@ -12,6 +12,7 @@ from smt_bridge.features.base import WordPairs
 from smt_bridge.features.neural_lm import NeuralLM
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 from tests.conftest import ROOT
+from tests.smt_bridge.cli.scored_tables import ARPA
 
 RUN = ROOT / "tests" / "golden" / "0.5.0" / "lm"
 TARGETS = [["la", "fille"], [], ["zzz", "l&apos;", "chien"]]
@@ -58,9 +59,7 @@ def test_the_share_of_unknown_words(tmp_path: Path) -> None:
 
 
 def test_an_identity_of_the_arithmetic_and_the_shares(tmp_path: Path) -> None:
-    (tmp_path / "lm").write_text(
-        "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\n-1\t</s>\n\n\\end\\\n"
-    )
+    (tmp_path / "lm").write_text(ARPA)
     found = [
         feature().identity(),
         feature(precision="int8").identity(),

@@ -1,0 +1,55 @@
+"""The device that is asked for: used, or refused in one line."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from nmt.compute import matmul, threads
+from nmt.compute.device import set_up
+from nmt.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """The threads and the back end of this process belong to all tests."""
+    number, back_end = torch.get_num_threads(), matmul.in_use()
+    yield
+    torch.set_num_threads(number)
+    matmul.use(back_end)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("gpu", "device: 'gpu' is unknown, expected cpu, cuda or cuda:N"),
+        ("cuda:x", "device: 'cuda:x' is unknown"),
+        ("", "is unknown"),
+        ("mps", "device: 'mps' is not supported, expected cpu, cuda or cuda:N"),
+        ("cuda", "this torch finds no GPU; use --device cpu"),
+        ("cuda:1", "device: 'cuda:1' was asked for"),
+    ],
+)
+def test_refused(device: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError) as error:
+        set_up(device, None, "mkl")
+    assert message in str(error.value)
+
+
+def test_the_line_says_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set_up("cpu", 1, "mkl").startswith("device cpu, 1 threads, ")
+    assert torch.get_num_threads() == 1
+    assert set_up("cpu", None, "mkl").startswith("device cpu, 1 threads, ")  # torch's own number
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert set_up("cuda:1", None, "mkl") == "device cuda:1"
+
+
+def test_too_many_threads_are_fewer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(threads, "ALWAYS", 2)
+    monkeypatch.setattr(threads, "PER_PROCESSOR", 0)
+    with caplog.at_level("WARNING", logger="nmt"):
+        assert "2 threads" in set_up("cpu", 100_000, "mkl")
+    assert "threads: 100,000: more than this machine can use; taking 2" in caplog.text
