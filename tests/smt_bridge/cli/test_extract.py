@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from smt_bridge.cli.extract import main
+from smt_bridge.extraction import tables
+from smt_bridge.extraction.config import ExtractConfig
 from tests.conftest import Command
-from tests.smt_bridge.extraction.test_tables import write
+from tests.smt_bridge.cli.refusals import refusal
+from tests.smt_bridge.extraction.test_tables import Corpus, write
 
 
 @pytest.mark.ci
@@ -37,3 +41,28 @@ def test_command_on_bad_input(tmp_path: Path, command: Command, refused: Callabl
     )
     done = command("smt-extract", *given)
     assert done.returncode == 0 and (tmp_path / "table").read_text().startswith("a b ||| x ||| ")
+
+
+def test_it_writes_what_the_library_makes(tmp_path: Path) -> None:
+    """With settings other than the defaults; all three tables."""
+    corpus: Corpus = [
+        (["a", "b", "c"], ["x", "y"], [(0, 0), (1, 1), (2, 1)]),
+        (["c", "a"], ["y", "x"], [(0, 0), (1, 1)]),
+    ]
+    inputs = write(corpus, tmp_path)
+    config = ExtractConfig(max_length=2, smoothing="good-turing")
+    tables.build(inputs, tables.Outputs(*(f"{tmp_path}/made{part}" for part in ("", ".r", ".lex"))), config)
+    given = ["-s", inputs.source, "-t", inputs.target, "-a", inputs.alignment, "-q"]
+    given += ["--max-length", "2", "--smoothing", "good-turing", "-o", f"{tmp_path}/own"]
+    assert main([*given, "--reordering", f"{tmp_path}/own.r", "--lexical", f"{tmp_path}/own.lex"]) == 0
+    for part in ("", ".r", ".lex.e2f", ".lex.f2e"):
+        assert (tmp_path / f"own{part}").read_bytes() == (tmp_path / f"made{part}").read_bytes() != b""
+
+
+def test_texts_that_can_be_read_once_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = write([(["a"], ["x"], [(0, 0)])], tmp_path)
+    given = ["-s", "-", "-t", inputs.target, "-a", inputs.alignment, "-o", tmp_path / "table"]
+    assert "the texts are read twice; give files, not -" in refusal(main, capsys, *given)
+    given = ["-s", tmp_path / "none", "-t", inputs.target, "-a", inputs.alignment, "-o", tmp_path / "table"]
+    assert "none" in refusal(main, capsys, *given)
+    assert not (tmp_path / "table").exists()

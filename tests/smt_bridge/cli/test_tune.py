@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+from smt_bridge.cli import tune
 from smt_bridge.decoder import system
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.weights import read
 from tests.conftest import Command
+from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
 
 
@@ -38,3 +42,48 @@ def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
     assert made.with_weights(read(tmp_path / "moses.tuned.ini.tuning" / "weights")) == made.with_weights(
         tuned
     )
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    write_model(tmp_path, 1)
+    for name, text in (("s", "a b\n"), ("r", "p q\n"), ("empty", "\n")):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-s", "-"], "the texts are read more than once; give files, not -"),
+        (["-r", "s", "none"], "none"),
+        (["-s", "empty"], "empty: no words, expected a development text"),
+        (["--iterations", "0"], "argument --iterations"),
+        (["--final-seeds", "-1"], "argument --final-seeds"),
+        (["--work", "table"], "table"),
+        (["-o", "lm0"], "lm0: is read too"),
+    ],
+)
+def test_refused(
+    words: list[str], message: str, model: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(model)
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    given = [".", "-s", "s", "-r", "r", "-o", "out.ini", "--no-cache"]
+    assert message in refusal(tune.main, capsys, *given, *words)
+    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
+
+
+def test_nothing_to_tune(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model)
+    write_model(model, 1, reordering=False)
+    text = (model / "moses.ini").read_text()
+    lines = text.partition("[feature]\n")[2].partition("[weight]")[0].split("\n")[:-1]
+    for line in lines:
+        text = text.replace(f"{line}\n", f"{line} tuneable=false\n", 1)
+    (model / "moses.ini").write_text(text)
+    line = refusal(tune.main, capsys, ".", "-s", "s", "-r", "r", "-o", "out.ini", "--no-cache", "-q")
+    assert "every feature has tuneable=false; nothing to tune" in line

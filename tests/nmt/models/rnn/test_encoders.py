@@ -46,6 +46,20 @@ def test_a_batch_is_its_sentences(options: dict[str, object]) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("attention", [0, 4])
+def test_both_directions_end_at_the_ends_of_a_sentence(attention: int) -> None:
+    """The forward state at the end symbol, and the backward one at the first word, which alone starts a
+    decoder with attention."""
+    encoder = make(encoder="birnn", attention=attention)
+    found = encoder(pack_source(SOURCES))
+    H = 5
+    for number, states in enumerate(found.source.split(found.states)):
+        backward = states[0, H:]
+        expected = backward if attention else torch.cat([states[-1, :H], backward])
+        assert torch.equal(found.summary[number], expected)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("options", [{}, {"cell": "lstm"}, {"summary": "tanh"}], ids=str)
 def test_shared_prefixes_give_the_same(options: dict[str, object]) -> None:
     encoder = make(**options)

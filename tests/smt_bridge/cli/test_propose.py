@@ -1,0 +1,78 @@
+"""smt-propose: the rows that the library proposes, merged into both tables; what contradicts itself is
+refused before a model loads."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nmt import files
+from nmt.formats import phrase_table
+from nmt.runs.run import Run
+from smt_bridge.cli.propose import main
+from smt_bridge.config import ProposeConfig
+from smt_bridge.tables import propose
+from smt_bridge.tables.filter import Occurring
+from tests.conftest import ROOT
+from tests.smt_bridge.cli.refusals import refusal
+
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+TEXTS = ["a girl reads", "the boy sleeps ."]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A few rows of a table, its reordering table, and word translation probabilities."""
+    for name, old in (("t", "phrase-table.gz"), ("r", "reordering-table.wbe-msd-bidirectional-fe.gz")):
+        lines = gzip.decompress((GOLDEN / "phrase-based" / old).read_bytes()).split(b"\n")[:-1]
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines[::40]))
+    (tmp_path / "lex.e2f").write_text("fille girl 0.5\nNULL a 0.25\n")
+    (tmp_path / "lex.f2e").write_text("girl fille 0.5\nNULL une 0.25\n")
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in TEXTS))
+    return tmp_path
+
+
+def given(folder: Path) -> list[str]:
+    words = [f"{folder}/t", str(GOLDEN / "translator"), "--lexical", f"{folder}/lex", "-i", f"{folder}/in"]
+    return [*words, "--reordering", f"{folder}/r", "--matmul", "mkl", "--threads", "1", "-q"]
+
+
+def test_both_tables_are_those_of_the_library(folder: Path) -> None:
+    out = ["-o", f"{folder}/o", "--reordering-output", f"{folder}/ro"]
+    assert main([*given(folder), *out, "--least", "0.0001", "--options", "2", "--max-length", "2"]) == 0
+    config = ProposeConfig(least=0.0001, options=2, max_length=2)
+    known = propose.read_table(f"{folder}/t", f"{folder}/r")
+    thin = propose.wanted(Occurring(line.encode() for line in TEXTS), known, config)
+    proposer = propose.Proposer(
+        search=Run.load(GOLDEN / "translator"),
+        inverse=None,
+        config=config,
+        known=known,
+        lexicons=tuple(propose.read_lexicon(f"{folder}/lex.{way}") for way in ("f2e", "e2f")),  # type: ignore[arg-type]
+    )
+    rows = proposer.rows(thin, lambda count: None)
+    old = files.read_byte_lines(f"{folder}/r")
+    merged = list(propose.merged(phrase_table.read(f"{folder}/t"), rows, old))
+    assert rows and (folder / "o").read_bytes() == b"".join(line + b"\n" for line, _ in merged)
+    assert (folder / "ro").read_bytes() == b"".join(line + b"\n" for _, line in merged)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--reordering and --reordering-output go together"),
+        (["--lexical", "none", "--reordering-output", "ro"], "none.e2f"),
+        (["-i", "-", "--reordering-output", "ro"], "are read more than once; give files, not -"),
+        (["--reordering-output", "lex.e2f"], "is read too"),
+        (["--reordering-output", "ro", "--least", "2"], "argument --least"),
+        (["--reordering-output", "ro", "--max-length", "1", "--thin", "0", "--rare", "0"], "covers every"),
+    ],
+)
+def test_refused(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(folder)
+    (folder / "in").write_text(".\n")
+    assert message in refusal(main, capsys, *given(folder), *words, "-o", "o")
+    assert not (folder / "o").exists() and not (folder / "ro").exists()

@@ -1,0 +1,53 @@
+"""smt-train: the folder that the library makes, from options; what cannot be read is told first."""
+
+from pathlib import Path
+
+import pytest
+
+from smt_bridge import train_system
+from smt_bridge.cli.train import main
+from smt_bridge.config import TrainConfig
+from smt_bridge.extraction.config import ExtractConfig
+from tests.smt_bridge.cli.refusals import refusal
+from tests.smt_bridge.extraction.test_tables import write
+
+
+def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
+    """With settings other than the defaults, from points of another tool."""
+    corpus = [(["a", "b"], ["x", "y"], [(0, 0), (1, 1)]), (["b"], ["y"], [(0, 0)])] * 3
+    inputs = write(corpus, tmp_path)
+    (tmp_path / "lm").write_text("x y y\ny x\n" * 3)
+    config = TrainConfig(
+        inputs.source, inputs.target, inputs.alignment, str(tmp_path / "lm"), order=2, reordering=False,
+        distortion_limit=3, extract=ExtractConfig(max_length=2),
+    )  # fmt: skip
+    train_system.train(tmp_path / "made", config)
+    given = ["-s", inputs.source, "-t", inputs.target, "-a", inputs.alignment, "-q", "--no-reordering"]
+    given += ["--lm-text", f"{tmp_path}/lm", "--order", "2", "--distortion-limit", "3", "--max-length", "2"]
+    assert main([f"{tmp_path}/own", *given]) == 0
+    names = sorted(path.name for path in (tmp_path / "made").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "own").iterdir())
+    assert "moses.ini" in names and train_system.REORDERING not in names
+    for name in names:
+        assert (tmp_path / "own" / name).read_bytes() == (tmp_path / "made" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("-s", "-", "the texts are read more than once; give files, not -"),
+        ("-a", "none", "none"),
+        ("--lm-text", "none", "none"),
+        ("--order", "0", "argument --order"),
+        ("--symmetrization", "shrink", "argument --symmetrization"),
+        ("--distortion-limit", "-2", "argument --distortion-limit"),
+    ],
+)
+def test_refused_before_a_folder_is_made(
+    option: str, value: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = write([(["a"], ["x"], [(0, 0)])], tmp_path)
+    given = {"-s": inputs.source, "-t": inputs.target, "-a": inputs.alignment, option: value}
+    words = [word for pair in given.items() for word in pair]
+    assert message in refusal(main, capsys, tmp_path / "model", *words)
+    assert not (tmp_path / "model").exists()
