@@ -250,6 +250,8 @@ data:
   train_target: {folder}/train.fr
   dev_source: {folder}/dev.en
   dev_target: {folder}/dev.fr
+  source: {{case: lower}}
+  target: {{case: lower}}
 model: {{embedding: 16, hidden: 24, maxout: 12, dropout: 0.1, bias: true, init: glorot}}
 training:
   optimizer: adam

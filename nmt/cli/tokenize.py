@@ -1,13 +1,18 @@
 """nmt-tokenize: normalize, tokenize and lower-case text, or put tokenized text back together."""
 
+import argparse
+import logging
 import sys
 from collections.abc import Sequence
 
 from nmt import files
 from nmt.cli import options
+from nmt.errors import ConfigError
 from nmt.text import languages
 from nmt.text.escapes import escape, unescape
 from nmt.text.tokenize import Tokenizer
+
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +27,13 @@ def command(argv: Sequence[str] | None) -> None:
         "A filter: Moses' normalization and tokenization. Moses' escapes are written only with --escape.",
     )
     options.add_input_output(parser)
-    parser.add_argument("--language", "-l", default="en", help="language of the rules, an ISO 639 code")
+    parser.add_argument(
+        "--language",
+        "-l",
+        default=None,
+        metavar="CODE",
+        help="ISO 639 code of the language; default: as the name of the input ends, news.de or news.de.gz",
+    )
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
     parser.add_argument("--detokenize", "-d", action="store_true", help="the other direction: words to text")
@@ -34,9 +45,8 @@ def command(argv: Sequence[str] | None) -> None:
     options.add_quiet(parser)
     args = parser.parse_args(argv)
     options.start_log("nmt-tokenize", args.quiet)
-    languages.check(args.language)
     tokenizer = Tokenizer(
-        args.language, normalize=not args.no_normalize, case="lower" if args.lower else "keep"
+        language_of(args), normalize=not args.no_normalize, case="lower" if args.lower else "keep"
     )
     with files.Writing(args.output) as out:
         for line in files.read_lines(args.input):
@@ -46,6 +56,20 @@ def command(argv: Sequence[str] | None) -> None:
             else:
                 words = tokenizer.words(line)
                 out.write(" ".join(map(escape, words) if args.escape else words) + "\n")
+
+
+def language_of(args: argparse.Namespace) -> str:
+    """The language that the options give. ConfigError for an unknown one, or none."""
+    language: str = languages.of_file(args.input) if args.language is None else args.language
+    if args.language is None and not language:
+        raise ConfigError(
+            f"--language: missing, and {files.name_of(args.input)} does not end in the code of a language, "
+            "as news.de does; give it, e.g. --language de"
+        )
+    languages.check(language, "--language")
+    if args.language is None:
+        log.info("language: %s", language)
+    return language
 
 
 if __name__ == "__main__":

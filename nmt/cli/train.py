@@ -78,7 +78,7 @@ def command(argv: Sequence[str] | None) -> None:
     threads.before_torch()
     from nmt.training import config_file as configuration
 
-    config = configuration.load(args.config, overrides, args.preset)
+    config = configuration.load(args.config, overrides, args.preset, args.overwrite)
     if args.print_config:
         print(configuration.to_yaml(config), end="")
         return

@@ -48,7 +48,7 @@ class DataConfig:
         30, least=1, help="longest sentence kept, in units without the end symbol; 30 is the papers' limit"
     )
     source: SideConfig = field(default_factory=SideConfig)
-    target: SideConfig = field(default_factory=lambda: SideConfig(language="fr"))
+    target: SideConfig = field(default_factory=SideConfig)
     bpe_merges: int = number(
         0, least=0, help="learn this many BPE merges from the training text; 0: whole words"
     )

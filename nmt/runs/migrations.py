@@ -23,6 +23,12 @@ LM_KEYS = {
 # The key training.bleu_tokenizer of a run from before there was one: BLEU of the tokenized text.
 TOKENIZED = "tokenized"
 
+# What a run meant whose configuration does not say it.
+TEXT_DEFAULTS = {
+    "source": {"language": "en", "case": "lower"},
+    "target": {"language": "fr", "case": "lower"},
+}
+
 RENAMED: dict[str, str] = {}  # former key -> present key, both dotted
 
 
@@ -33,6 +39,11 @@ def of_run(config: Section, version: str) -> Section:
         move(config, old, new)
     if isinstance(training := config.get("training"), dict):
         config["training"] = {"bleu_tokenizer": TOKENIZED, **training}
+    data = config.get("data")
+    if isinstance(data, dict):
+        sides = {name: data.get(name, {}) for name in TEXT_DEFAULTS}
+        filled = {name: TEXT_DEFAULTS[name] | side for name, side in sides.items() if isinstance(side, dict)}
+        config["data"] = data | filled
     if version == FORMATS[0]:
         lm = config.pop("lm", None)  # there was none before version 0.4.0
         if isinstance(lm, dict) and lm.get("type"):

@@ -2,6 +2,7 @@
 
 import logging
 from functools import cache
+from pathlib import Path
 
 from nmt.errors import ConfigError
 from nmt.numbers import shown
@@ -9,18 +10,21 @@ from nmt.numbers import shown
 log = logging.getLogger(__name__)
 
 
-@cache
-def check(language: str) -> None:
-    """ConfigError for anything but a language code; a warning for a language that Moses has no rules for."""
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    known = set(NonbreakingPrefixes().available_langs.values()) | OTHERS
-    if language not in known | CODES:
+def check(language: str, key: str = "language") -> None:
+    """ConfigError for anything but a language code; a warning for a language that Moses has no rules for.
+    `key`: what the message calls it."""
+    if language not in with_rules() | CODES:
         raise ConfigError(
-            f"language {shown(language)} is unknown; expected an ISO 639 code, of two letters where it has "
+            f"{key}: {shown(language)} is unknown; expected an ISO 639 code, of two letters where it has "
             "one: en, fr, de, zh, hsb ..."
         )
-    if language not in known:
+    warn(language)
+
+
+@cache
+def warn(language: str) -> None:
+    """Say once that the tokenizer has no rules for a language."""
+    if language not in with_rules():
         log.warning(
             "language %s: the tokenizer has no list of its abbreviations, so English ones keep their dots, "
             "as in Moses",
@@ -28,8 +32,36 @@ def check(language: str) -> None:
         )
 
 
+@cache
+def with_rules() -> frozenset[str]:
+    """The languages that the tokenizer or the normalizer has rules for."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    return frozenset(NonbreakingPrefixes().available_langs.values()) | OTHERS
+
+
+def of_file(path: str) -> str:
+    """The language that the ending of a file's name says, or nothing: corpus/train.tok.en.gz -> en"""
+    name = Path(path).name.removesuffix(".gz").removesuffix(".txt")
+    ending = Path(name).suffix.removeprefix(".")
+    return ending if ending in CODES - AMBIGUOUS or ending in with_rules() else ""
+
+
 OTHERS = {"cjk", "cz", "ja", "ko"}  # rules of their own in the tokenizer or the normalizer
-CODES = set(
+AMBIGUOUS = {
+    "art",
+    "bin",
+    "cat",
+    "inc",
+    "log",
+    "mac",
+    "man",
+    "map",
+    "min",
+    "new",
+    "pro",
+}  # of other files, too
+CODES = frozenset(
     """
 aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee
 el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is

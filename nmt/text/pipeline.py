@@ -7,10 +7,10 @@ from pathlib import Path
 
 from nmt import files
 from nmt.settings import choice, number, setting
-from nmt.text import languages, subword
+from nmt.text import languages, subword, truecase
 from nmt.text.escapes import escape, unescape
 from nmt.text.subword import Subwords, load_codes
-from nmt.text.tokenize import Tokenizer, load_truecase, save_truecase
+from nmt.text.tokenize import Tokenizer
 
 BLANK = "_"  # between words whose units are characters
 
@@ -19,7 +19,9 @@ BLANK = "_"  # between words whose units are characters
 class SideConfig:
     """How the text of one language is read, and its vocabulary."""
 
-    language: str = setting("en", help="language code of the Moses rules")
+    language: str = setting(
+        "", help="language code of the text rules; empty: as the name of the training file ends, train.de"
+    )
     normalize: bool = setting(True, help="normalize punctuation as Moses' normalize-punctuation does")
     tokenize: bool = setting(True, help="tokenize as Moses does; false: blanks separate words")
     escaped: bool = setting(
@@ -28,10 +30,11 @@ class SideConfig:
         "undone, and put back in translations",
     )
     case: str = choice(
-        "lower",
         "keep",
         "truecase",
-        help="case of words: lower-casing helps small corpora; the papers keep the case",
+        "lower",
+        help="case of words; truecase, which gives the first word of a sentence the case it has elsewhere, "
+        "helps small corpora; lower cannot be undone",
     )
     characters: bool = setting(False, help="language models: the units are characters, with _ between words")
     vocabulary: int = number(
@@ -42,10 +45,15 @@ class SideConfig:
     codes: str = setting("", help="file of BPE codes (nmt-subword); empty: whole words, or data.bpe_merges")
 
 
-def check_language(config: SideConfig) -> None:
-    """ConfigError for an unknown language, where its rules are used."""
-    if config.normalize or config.tokenize:
-        languages.check(config.language)
+def needs_language(config: SideConfig) -> bool:
+    """Are rules of a language used?"""
+    return config.normalize or config.tokenize
+
+
+def check_language(config: SideConfig, key: str = "language") -> None:
+    """ConfigError for an unknown language, where its rules are used. `key`: what the message calls it."""
+    if needs_language(config):
+        languages.check(config.language, key)
 
 
 class TextPipeline:
@@ -131,7 +139,7 @@ class TextPipeline:
         if self.subwords:
             files.write_text(directory / f"{side}.codes", self.subwords.lines)
         if self.tokenizer.truecaser is not None:
-            save_truecase(self.tokenizer.truecaser, directory / f"{side}.truecase")
+            truecase.save(self.tokenizer.truecaser, directory / f"{side}.truecase")
 
     @staticmethod
     def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
@@ -139,5 +147,5 @@ class TextPipeline:
         codes = directory / f"{side}.codes"
         pipeline = TextPipeline.with_codes(config, load_codes(codes) if codes.exists() else None)
         if config.case == "truecase":
-            pipeline.tokenizer.truecaser = load_truecase(directory / f"{side}.truecase")
+            pipeline.tokenizer.truecaser = truecase.load(directory / f"{side}.truecase")
         return pipeline

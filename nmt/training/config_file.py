@@ -20,8 +20,10 @@ from nmt import files, metrics, settings, yaml_text
 from nmt.errors import CheckpointError, ConfigError
 from nmt.numbers import LONGEST, shown
 from nmt.runs import checkpoint, migrations
+from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG
 from nmt.runs.sections import REGISTRIES
+from nmt.training import side_languages
 from nmt.training.config import AUTO
 from nmt.training.run_config import DERIVED, FREE, RunConfig
 from nmt.training.schema import Part, Schema, Where, schema_of
@@ -38,8 +40,11 @@ PRESETS = Path(__file__).parents[1] / "presets"
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
-    """Defaults, a preset, the file, the overrides: later ones win.
+def load(
+    path: str, overrides: Sequence[str] = (), preset: str | None = None, overwrite: bool = False
+) -> RunConfig:
+    """Defaults, a preset, the file, the overrides: later ones win. `overwrite`: a run that exists does not
+    count.
 
     ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong
     type or out of its range.
@@ -49,21 +54,22 @@ def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) ->
         Part(content, partial(where_is, path, text)),
         *(Part(change_of(override), partial(place_of, override)) for override in overrides),
     ]
-    return assembled(parts, path, preset)
+    return assembled(parts, path, preset, overwrite)
 
 
-def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
+def from_mapping(
+    content: Mapping[str, object], preset: str | None = None, overwrite: bool = False
+) -> RunConfig:
     """A configuration from nested dictionaries, checked as a file is."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
         raise ConfigError(f"configuration: {reason(error)}") from error
-    return assembled(
-        [Part(cast(migrations.Section, plain), lambda key: "configuration")], "configuration", preset
-    )
+    part = Part(cast(migrations.Section, plain), lambda key: "configuration")
+    return assembled([part], "configuration", preset, overwrite)
 
 
-def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
+def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool) -> RunConfig:
     """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
     for part in parts:
         for key, warning in migrations.of_user(part.content):
@@ -71,16 +77,16 @@ def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
     schema, kind = schema_of(parts)
     for key, warning in migrations.of_other_types(parts[0].content, kind):  # of the file, not of overrides
         log.warning("%s: %s", parts[0].where(key), warning)
-    config = schema.defaults(kind)
-    for part in [*preset_parts(preset, schema), *parts]:
-        config = merge(config, part, schema)
 
     def where(key: str) -> str:
         """The last part that gives a key, or its section, or the whole."""
         givers = [part for part in parts if gives(part.content, key)]
         return (givers or parts)[-1 if givers else 0].where(key)
 
-    result = resolve(config, where)
+    defaults = preset_parts(preset, schema)
+    result = resolve(merge_all(schema.defaults(kind), [*defaults, *parts], schema), where)
+    if not overwrite and (old := text_of_old_run(result.run)):
+        result = resolve(merge_all(schema.defaults(kind), [*defaults, old, *parts], schema), where)
     if not result.run:
         raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
     with located(where):
@@ -90,7 +96,7 @@ def assembled(parts: list[Part], name: str, preset: str | None) -> RunConfig:
 
 def check(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that do not go together. A language model has
-    neither BLEU nor a beam, which is set here."""
+    neither BLEU nor a beam, and files may name languages, which is set here."""
     settings.check(config)
     if config.lm is not None:
         config.lm.check()
@@ -98,6 +104,7 @@ def check(config: RunConfig) -> None:
     elif config.model is not None:
         config.model.check()
     config.training.check()
+    side_languages.find(config)
     if config.training.bleu_tokenizer not in (AUTO, migrations.TOKENIZED) and config.lm is None:
         try:
             metrics.check_tokenizer(config.training.bleu_tokenizer)
@@ -147,6 +154,28 @@ def read(path: str) -> tuple[migrations.Section, str]:
             f"{path}: expected sections and keys, such as 'model:', found {type(content).__name__}"
         )
     return cast(migrations.Section, content), text
+
+
+def text_of_old_run(run: str) -> Part | None:
+    """Language and case of a run that version 0.5 or earlier made: to resume it, a file that says neither
+    means what the run has, not today's defaults."""
+    directory = Path(run)
+    if not run or run_directory.version(directory) != migrations.FORMATS[0]:
+        return None
+    data = DictConfig(checkpoint.read_yaml(directory))
+    keys = [f"data.{side}.{key}" for side in ("source", "target") for key in ("language", "case")]
+    stored = OmegaConf.create()
+    for key in keys:
+        OmegaConf.update(stored, key, OmegaConf.select(data, key))
+    content = cast(migrations.Section, OmegaConf.to_container(stored))
+    return Part(content, lambda key: str(directory / CONFIG))
+
+
+def merge_all(config: DictConfig, parts: Iterable[Part], schema: Schema) -> DictConfig:
+    """A configuration with what several parts give, one after the other."""
+    for part in parts:
+        config = merge(config, part, schema)
+    return config
 
 
 def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
-from nmt.text.pipeline import check_language
+from nmt.training import side_languages
 from nmt.training.run_config import RunConfig, value_of
 
 SIDE_FILES = ("vocab_file", "codes")
@@ -23,8 +23,6 @@ def check(config: RunConfig, given: str) -> None:
     """
     if config.init_from:
         run_directory.check_version(Path(config.init_from))
-    for side in (config.data.target,) if config.lm else (config.data.source, config.data.target):
-        check_language(side)
     read = {"CONFIG.yaml": given, **{key: str(value_of(config, key)) for key in FILES}}
     for key, path in read.items():
         if path and inside(path, config.run):
@@ -32,6 +30,7 @@ def check(config: RunConfig, given: str) -> None:
                 f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "
                 "another directory with run="
             )
+    side_languages.check(config)
 
 
 def inside(path: str, folder: str) -> bool:

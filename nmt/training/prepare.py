@@ -22,10 +22,9 @@ from nmt.locks import locked
 from nmt.metrics import References
 from nmt.runs.lengths import LineLengths
 from nmt.runs.migrations import TOKENIZED
-from nmt.text import subword
+from nmt.text import subword, truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subword import Subwords
-from nmt.text.tokenize import learn_truecase
 from nmt.text.vocab import UNK, Vocab
 from nmt.training.validation import DevSet
 
@@ -64,13 +63,16 @@ def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -
         if side.case == "truecase":
             if not path:
                 raise ConfigError(
-                    "case: truecase needs parallel text; a phrase table holds words as they are, use case: "
-                    "keep"
+                    "data.source.case, data.target.case: truecase is learned from parallel text, and a "
+                    "phrase table holds words as they are; use keep"
                 )
-            pipeline.tokenizer.truecaser = {}
-            pipeline.tokenizer.truecaser = learn_truecase(
-                pipeline.words(line) for line in files.read_lines(path)
-            )
+            learn_case_of(pipeline, path)
+
+
+def learn_case_of(pipeline: TextPipeline, path: str) -> None:
+    """Give a pipeline the truecase model of a text."""
+    pipeline.tokenizer.truecaser = truecase.MosesTruecaser()  # changes nothing
+    pipeline.tokenizer.truecaser = truecase.learn(pipeline.words(line) for line in files.read_lines(path))
 
 
 def make_vocabs(
@@ -200,10 +202,7 @@ def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
     """Pipeline and vocabulary of a language model, learned from its training text unless they are given."""
     pipeline, counts = TextPipeline.of(config.target), Counter[str]()
     if config.target.case == "truecase":
-        pipeline.tokenizer.truecaser = {}
-        pipeline.tokenizer.truecaser = learn_truecase(
-            pipeline.words(line) for line in files.read_lines(config.train_text)
-        )
+        learn_case_of(pipeline, config.train_text)
     for line in files.read_lines(config.train_text):
         counts.update(pipeline.words(line))
     if config.bpe_merges:

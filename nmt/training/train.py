@@ -28,7 +28,7 @@ from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
 from nmt.runs.language_model import LineScorer, load_language_model
 from nmt.runs.run import Run
-from nmt.training import build, inputs, loop, new_run, parallel, state, validation
+from nmt.training import build, inputs, loop, new_run, parallel, side_languages, state, validation
 from nmt.training import config_file as configuration
 from nmt.training.build import Parts
 from nmt.training.job import Job
@@ -62,7 +62,7 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     >>> len(run.translate(["A boy sleeps.", "A girl runs."]))
     2
     """
-    config = read(config)
+    config = read(config, overwrite)
     if config.lm is not None:
         raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
     run_training(config, overwrite=overwrite, stop=stop)
@@ -83,21 +83,21 @@ def train_language_model(
     >>> len(lm.score(["Un garçon dort."]))
     1
     """
-    config = read(config)
+    config = read(config, overwrite)
     if config.lm is None:
         raise ConfigError(f"{config.run}: a translator; train it by train")
     run_training(config, overwrite=overwrite, stop=stop)
     return load_language_model(config.run, device=config.device)
 
 
-def read(config: Configuration) -> RunConfig:
+def read(config: Configuration, overwrite: bool) -> RunConfig:
     """A checked configuration."""
     if isinstance(config, RunConfig):
         configuration.check(config)
         return config
     if isinstance(config, Mapping):
-        return configuration.from_mapping(config)
-    return configuration.load(str(config))
+        return configuration.from_mapping(config, overwrite=overwrite)
+    return configuration.load(str(config), overwrite=overwrite)
 
 
 # ---- a training --------------------------------------------------------------------------------------------
@@ -155,6 +155,8 @@ class Training:
             self.resolve()
             self.set_up_torch(saved)
             fresh = saved is None
+            if fresh:
+                log.info("languages: %s", side_languages.shown(self.config))
             make = build.language_model if self.config.lm else build.translator
             parts = make(self.config, self.directory, self.device, fresh)
             inputs.check(self.config.data, self.directory)  # they may have changed while they were read

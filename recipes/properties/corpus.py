@@ -52,7 +52,7 @@ def multi30k(part: str) -> Iterator[Row]:
 
 
 def tokenized(pairs: Iterator[tuple[str, ...]]) -> Iterator[Row]:
-    source, target = Tokenizer("en"), Tokenizer("fr")
+    source, target = Tokenizer("en", case="lower"), Tokenizer("fr", case="lower")
     return ((" ".join(source.words(a)), " ".join(target.words(b))) for a, b in pairs)
 
 

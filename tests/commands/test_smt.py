@@ -257,9 +257,15 @@ def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command,
 @pytest.mark.ci
 def test_tokenize_escapes(command: Command) -> None:
     line = 'It\'s [here] | "there" & <so>.\n'
-    escaped = command("nmt-tokenize", "--escape", input=line).stdout
+    escaped = command("nmt-tokenize", "-l", "en", "--escape", input=line).stdout
     assert escaped == "It &apos;s &#91; here &#93; &#124; &quot; there &quot; &amp; &lt; so &gt; .\n"
     assert (
-        command("nmt-tokenize", "--escape", "--detokenize", input=escaped).stdout
-        == command("nmt-tokenize", "--detokenize", input=command("nmt-tokenize", input=line).stdout).stdout
+        command("nmt-tokenize", "-l", "en", "--escape", "--detokenize", input=escaped).stdout
+        == command(
+            "nmt-tokenize",
+            "-l",
+            "en",
+            "--detokenize",
+            input=command("nmt-tokenize", "-l", "en", input=line).stdout,
+        ).stdout
     )

@@ -18,12 +18,12 @@ def test_tokenize_there_and_back(command: Command) -> None:
     assert words.stdout.split("\n")[:2] == ["L' homme n' a pas vu l' arbre .", ""]
     back = command("nmt-tokenize", "-l", "fr", "--detokenize", input=words.stdout)
     assert back.stdout.split("\n")[0] == "L'homme n'a pas vu l'arbre." and back.stdout.count("\n") == 3
-    assert command("nmt-tokenize", "--lower", input="A B").stdout == "a b\n"
+    assert command("nmt-tokenize", "-l", "en", "--lower", input="A B").stdout == "a b\n"
 
 
 @pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0c", "\xa0", "\r"])
 def test_tokenize_keeps_the_number_of_lines(command: Command, odd: str) -> None:
-    done = command("nmt-tokenize", input=f"a{odd}b\nc\n{odd}\n")
+    done = command("nmt-tokenize", "-l", "en", input=f"a{odd}b\nc\n{odd}\n")
     assert done.returncode == 0 and done.stdout.count("\n") == 3
 
 
@@ -74,10 +74,12 @@ def test_text_commands_refuse(command: Command, tmp_path: Path, refused: Callabl
     (tmp_path / "codes").write_text("one two three\n")
     assert "codes:1:" in refused(command("nmt-subword", "apply", tmp_path / "codes", input="a\n"))
     assert "no words" in refused(command("nmt-subword", "learn", input=""))
-    assert "<stdin>:2: byte 0xff" in refused(command("nmt-tokenize", input=b"a\n\xff\n"))
+    assert "<stdin>:2: byte 0xff" in refused(command("nmt-tokenize", "-l", "en", input=b"a\n\xff\n"))
     assert "<stdin>:1: NUL" in refused(command("nmt-vocab", "-q", input="\0"))
     assert "cannot read" in refused(command("nmt-vocab", "--input", tmp_path))
-    assert "No space left" in refused(command("nmt-tokenize", "--output", "/dev/full", input="a\n"))
+    assert "No space left" in refused(
+        command("nmt-tokenize", "-l", "en", "--output", "/dev/full", input="a\n")
+    )
 
 
 SOURCES = ["a b c d", "a b c d e", "a b c d e f"]

@@ -13,7 +13,7 @@ from nmt.formats import nbest, phrase_table
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.ngram import count_model as count
 from nmt.runs import run
-from nmt.text import subword, tokenize
+from nmt.text import subword, truecase
 from nmt.text.lexicon import Lexicon
 from nmt.text.vocab import Vocab
 from nmt.training import config_file as config
@@ -121,9 +121,8 @@ READERS: dict[str, Reader] = {
     ),
     "vocabulary": Reader(text(*VOCAB), "file", Vocab.load),
     "codes": Reader(text("#version: 0.2", "l o", "lo w</w>", "e r</w>"), "file", read_codes),
-    "truecase": Reader(
-        text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", tokenize.load_truecase
-    ),
+    "truecase": Reader(text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", truecase.load),
+    "truecase of Moses": Reader(text("the (12/14) The (2)", "Paris (3/3)"), "file", truecase.load),
     "dictionary": Reader(
         text("#version: 1 dictionary size=3", "a\t5", "b\t3", "a b\t2"), "file", Dictionary.load
     ),

@@ -30,7 +30,7 @@ threads: 1
 matmul: mkl
 data:
   {train_source: train.en, train_target: train.fr, dev_source: dev.en, dev_target: dev.fr,
-   source: {language: en}, target: {language: fr}}
+   source: {language: en, case: lower}, target: {language: fr, case: lower}}
 training:
   {optimizer: adam, learning_rate: 0.01, cost: word, batch_size: 16, pool: 3, max_steps: 60,
    validate_every: 20, log_every: 10, dev_beam: 2, tensorboard: false}
@@ -38,7 +38,7 @@ training:
 LM_YAML = """run: unset
 threads: 1
 matmul: mkl
-data: {train_text: lower.fr, dev_text: dev.fr, target: {language: fr}}
+data: {train_text: lower.fr, dev_text: dev.fr, target: {language: fr, case: lower}}
 lm: {embedding: 16, hidden: 16, dropout: 0.1, init_scale: 0.1}
 training:
   {optimizer: adam, learning_rate: 0.01, cost: word, batch_size: 16, max_steps: 40, validate_every: 20,

@@ -21,7 +21,12 @@ from nmt.settings import number
 LINES = {
     "vocab": ["--input <text --output >out"],
     "clean": ["--source <a --target <b --output-source >x --output-target >y --report >report"],
-    "tokenize": ["--input <text --output >out"],
+    "tokenize": ["--input <text --output >out --language en"],
+    "truecase": [
+        "train --input <text --output >out",
+        "apply <model --input <text --output >out",
+        "undo --input <text --output >out",
+    ],
     "subword": [
         "learn --input <a <b --output >out",
         "apply <codes --input <text --output >out",

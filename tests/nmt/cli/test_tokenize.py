@@ -9,7 +9,9 @@ from nmt.cli import tokenize
 
 def filtered(folder: Path, text: str, *options: str) -> str:
     (folder / "in").write_text(text, encoding="utf-8")
-    assert tokenize.main(["-i", str(folder / "in"), "-o", str(folder / "out"), "-q", *options]) == 0
+    assert (
+        tokenize.main(["-i", str(folder / "in"), "-o", str(folder / "out"), "-q", "-l", "en", *options]) == 0
+    )
     return (folder / "out").read_text(encoding="utf-8")
 
 
@@ -24,4 +26,24 @@ def test_escapes_are_written_on_request_and_undone_on_the_way_back(tmp_path: Pat
 
 def test_a_language_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert tokenize.main(["-i", "nosuch", "-l", "english"]) == 2
-    assert "language 'english' is unknown" in capsys.readouterr().err
+    assert "--language: 'english' is unknown" in capsys.readouterr().err
+
+
+def test_the_language_is_that_of_the_ending_or_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """German text was tokenized by English rules without a word."""
+    for name in ("news.fr.gz", "news.fr", "news"):
+        (tmp_path / name).write_text("Qu'il vienne.\n", encoding="utf-8")
+    expected = {"news.fr.gz": "Qu' il vienne .\n", "news.fr": "Qu' il vienne .\n"}
+    for name, words in expected.items():
+        out = str(tmp_path / "out")
+        assert tokenize.main(["-i", str(tmp_path / name), "-o", out]) == 0
+        assert (tmp_path / "out").read_text(encoding="utf-8") == words
+        assert capsys.readouterr().err == "nmt-tokenize: language: fr\n"
+    assert tokenize.main(["-i", str(tmp_path / "news.fr"), "-o", str(tmp_path / "out"), "-l", "en"]) == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "Qu 'il vienne .\n"
+    for given in (str(tmp_path / "news"), "-"):
+        assert tokenize.main(["-i", given]) == 2
+        message = capsys.readouterr().err
+        assert "--language: missing" in message and message.count("\n") == 1

@@ -25,7 +25,7 @@ def test_stamp_follows_what_the_ids_are_made_of(tmp_path: Path) -> None:
     stamps = {make_stamp(config, *vocabs())}
     config.max_length = 7
     stamps.add(make_stamp(config, *vocabs()))
-    config.source.case = "keep"
+    config.source.case = "lower"
     stamps.add(make_stamp(config, *vocabs()))
     stamps.add(make_stamp(config, Vocab({"a": 1}, 1), vocabs()[1]))
     (tmp_path / "s").write_text("b\nb\n")
@@ -90,7 +90,7 @@ def test_contradictions_are_refused(options: dict[str, object], message: str) ->
 
 
 def test_dropout_needs_subwords_and_a_shared_vocabulary_holds_both_sides() -> None:
-    plain = TextPipeline.of(SideConfig())
+    plain = TextPipeline.of(SideConfig("en"))
     with pytest.raises(ConfigError, match="nothing to drop without subwords"):
         make_cut(DataConfig(bpe_dropout=0.1), (plain, plain), vocabs())
     config = DataConfig(shared_vocabulary=True, target=SideConfig(vocabulary=3))

@@ -117,7 +117,7 @@ def test_search_and_scores_agree(unigram: registry.AnyModel) -> None:
 
 
 def saved(model: registry.AnyModel) -> SavedRun:
-    text, vocab = TextPipeline.of(SideConfig()), Vocab({"a": 3, "b": 2}, 9)
+    text, vocab = TextPipeline.of(SideConfig("en")), Vocab({"a": 3, "b": 2}, 9)
     return SavedRun(
         directory=Path("small"),
         model=model,

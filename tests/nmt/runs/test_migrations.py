@@ -1,6 +1,7 @@
 """Configurations of every version so far are read in today's terms."""
 
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,37 @@ def test_a_file_printed_by_version_05_is_accepted_with_one_line(
     (tmp_path / "c.yaml").write_text(language_model, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"c\.yaml:\d+: model: a run has either section"):
         config.load(str(tmp_path / "c.yaml"))
+
+
+def test_a_run_that_does_not_say_case_and_language_has_those_of_its_time() -> None:
+    given: migrations.Section = {"data": {"source": {"language": "de"}, "target": {"case": "keep"}}}
+    for version in migrations.FORMATS:
+        assert migrations.of_run(given, version)["data"] == {
+            "source": {"language": "de", "case": "lower"},
+            "target": {"language": "fr", "case": "keep"},
+        }
+        assert migrations.of_run({"data": 3}, version) == {"data": 3}
+
+
+@pytest.mark.parametrize("key", ["data.source.case", "data.target.language"])
+def test_a_file_that_says_neither_resumes_an_old_run(tmp_path: Path, key: str) -> None:
+    """Today's defaults are others. What the file says still has to agree, and --overwrite starts afresh."""
+    shutil.copytree(GOLDEN / "0.5.0" / "lm", tmp_path / "run")
+    place = f"run: {tmp_path}/run\n"
+    text = (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
+    lines = [line for line in text.split("\n") if not line.strip().startswith(("language:", "case:", "run:"))]
+    start, end = lines.index("model:"), lines.index("lm:")
+    (tmp_path / "c.yaml").write_text(place + "\n".join([*lines[:start], *lines[end:]]), encoding="utf-8")
+    given = str(tmp_path / "c.yaml")
+    found = config.load(given)
+    assert (found.data.source.case, found.data.target.language) == ("lower", "fr")
+    assert config.differences(found, tmp_path / "run") == []
+    [difference] = config.differences(
+        config.load(given, [f"{key}={'keep' if 'case' in key else 'de'}"]), tmp_path / "run"
+    )
+    assert difference.startswith(f"{key}=")
+    afresh = config.load(given, overwrite=True)
+    assert afresh.data.source.case == "keep"
 
 
 def test_renamed_keys_move(monkeypatch: pytest.MonkeyPatch) -> None:

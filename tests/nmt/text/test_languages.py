@@ -28,7 +28,7 @@ def test_text_that_is_neither_normalized_nor_tokenized_has_any_language() -> Non
 
 
 def test_languages_without_rules_of_their_own_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    languages.check.cache_clear()
+    languages.warn.cache_clear()
     with caplog.at_level(logging.WARNING, "nmt"):
         for language in ("en", "fr", "de", "ja", "ko", "zh", "yue", "cjk"):
             languages.check(language)
@@ -36,3 +36,20 @@ def test_languages_without_rules_of_their_own_are_told_once(caplog: pytest.LogCa
         for _ in range(2):
             languages.check("hsb")
     assert len(caplog.records) == 1 and "hsb" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [
+        ("corpus/train.en", "en"),
+        ("train.tok.de.gz", "de"),
+        ("news.cs.txt", "cs"),
+        ("news.cs.txt.gz", "cs"),
+        ("a.en/train.yue", "yue"),
+        ("train.hsb", "hsb"),
+        *((path, "") for path in ("train", "en", "train.EN", "train.zz", "corpus.en/train", "ptb.train.txt")),
+        *((path, "") for path in ("train.en-de", "-", "", "phrase-table.gz", "train.bin", "train.new")),
+    ],
+)
+def test_the_ending_of_a_file_says_its_language(path: str, language: str) -> None:
+    assert languages.of_file(path) == language

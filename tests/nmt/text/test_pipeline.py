@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nmt.text import subword
+from nmt.text import subword, truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.tokenize import Tokenizer
 
@@ -12,7 +12,7 @@ FRENCH = "L'homme n'a pas « vu » les enfants, aujourd'hui."
 def test_a_saved_pipeline_is_the_same(tmp_path: Path) -> None:
     config = SideConfig(language="fr", case="truecase")
     tokenizer = Tokenizer("fr", case="truecase")
-    tokenizer.truecaser = {"les": "les"}
+    tokenizer.truecaser = truecase.MosesTruecaser([{"les": 3, "Les": 1}])
     pipeline = TextPipeline(
         tokenizer, subword.Subwords(subword.learn(subword.count_words([["les", "les", "lesté"]]), 2))
     )

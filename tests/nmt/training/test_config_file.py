@@ -17,11 +17,15 @@ def load(folder: Path, text: str, *overrides: str) -> RunConfig:
 
 def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
     result = load(
-        tmp_path, "run: r\ntraining: {learning_rate: 1e-4}\n", "model.hidden=50", "data.source.case=keep"
+        tmp_path, "run: r\ntraining: {learning_rate: 1e-4}\n", "model.hidden=50", "data.source.case=truecase"
     )
     assert isinstance(result.model, RNNConfig)
-    assert (result.training.learning_rate, result.model.hidden, result.data.source.case) == (1e-4, 50, "keep")
-    assert result.data.target.language == "fr"
+    assert (result.training.learning_rate, result.model.hidden, result.data.source.case) == (
+        1e-4,
+        50,
+        "truecase",
+    )
+    assert (result.data.target.language, result.data.target.case) == ("", "keep")
 
 
 def test_written_configuration_is_the_same(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def test_nor_do_vocabularies_codes_weights_and_the_configuration(folder: Path) -
     with pytest.raises(ConfigError, match=r"CONFIG\.yaml"):
         new_run.check(RunConfig(run=run), str(folder / "run" / "config.yaml"))
     new_run.check(
-        RunConfig(run=run, data=DataConfig(train_source=str(folder / "text"))), str(folder / "config.yaml")
+        RunConfig(run=run, data=DataConfig(source=SideConfig("en"), train_source=str(folder / "text"))),
+        str(folder / "config.yaml"),
     )
 
 

@@ -16,7 +16,7 @@ from nmt.training.prepare import make_corpus, make_cut, make_pipelines, make_voc
 def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
     """With dropout the single characters and all merges too; without it only what the plain cut gives."""
     counts = Counter({"lower": 9, "lowest": 7})
-    pipeline = TextPipeline.of(SideConfig())
+    pipeline = TextPipeline.of(SideConfig("en"))
     pipeline.subwords = Subwords(subword.learn(counts, 20))
     plain, dropped = unit_counts(pipeline, counts, 0.0), unit_counts(pipeline, counts, 0.1)
     assert set(plain) == set(pipeline.cut(["lower", "lowest"])) and {"l@@", "o@@", "t"} <= set(dropped)

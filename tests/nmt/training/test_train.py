@@ -11,18 +11,19 @@ TINY = {"embedding": 4, "hidden": 4, "maxout": 4}
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> dict[str, str]:
+def data(tmp_path: Path) -> dict[str, object]:
     for name in ("source", "target"):
         (tmp_path / name).write_text("a b c\nb c\nc a\nb\n" * 5)
-    return {"train_source": str(tmp_path / "source"), "train_target": str(tmp_path / "target")}
+    sides = {"source": {"language": "en"}, "target": {"language": "fr"}}
+    return {"train_source": str(tmp_path / "source"), "train_target": str(tmp_path / "target"), **sides}
 
 
-def settings(data: dict[str, str], tmp_path: Path, steps: int) -> dict[str, object]:
+def settings(data: dict[str, object], tmp_path: Path, steps: int) -> dict[str, object]:
     training = {"max_steps": steps, "batch_size": 4, "tensorboard": False}
     return {"run": str(tmp_path / "run"), "data": data, "model": TINY, "training": training, "matmul": "mkl"}
 
 
-def test_a_run_is_made_resumed_and_made_afresh(data: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_is_made_resumed_and_made_afresh(data: dict[str, object], tmp_path: Path) -> None:
     assert nmt.train(settings(data, tmp_path, 3)).members[0].step == 3
     run = nmt.train(settings(data, tmp_path, 5))
     assert run.members[0].step == 5 and len(run.translate(["a b", ""])) == 2
@@ -32,7 +33,7 @@ def test_a_run_is_made_resumed_and_made_afresh(data: dict[str, str], tmp_path: P
     assert (tmp_path / "run" / "version").read_text() == "nmt-run 2\n"
 
 
-def test_stop_ends_a_training_with_a_save(data: dict[str, str], tmp_path: Path) -> None:
+def test_stop_ends_a_training_with_a_save(data: dict[str, object], tmp_path: Path) -> None:
     asked: list[bool] = []
 
     def stop() -> bool:
@@ -42,7 +43,7 @@ def test_stop_ends_a_training_with_a_save(data: dict[str, str], tmp_path: Path) 
     assert nmt.train(settings(data, tmp_path, 50), stop=stop).members[0].step == 3
 
 
-def test_what_is_wrong_is_one_line_before_any_work(data: dict[str, str], tmp_path: Path) -> None:
+def test_what_is_wrong_is_one_line_before_any_work(data: dict[str, object], tmp_path: Path) -> None:
     good = settings(data, tmp_path, 3)
     text = {"data": {"train_text": data["train_source"]}, "lm": {"type": "cslm"}, "run": good["run"]}
     with pytest.raises(ConfigError, match="a language model; train it by train_language_model"):

@@ -30,7 +30,7 @@ def make(vocabs: tuple[Vocab, Vocab], seed: int, **options: object) -> Translato
 
 
 def saved(model: Translator) -> SavedRun:
-    text = TextPipeline.of(SideConfig())
+    text = TextPipeline.of(SideConfig("en"))
     return SavedRun(
         directory=Path("parent"),
         model=model,

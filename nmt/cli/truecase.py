@@ -1,0 +1,79 @@
+"""nmt-truecase: learn the case of words, give it to sentences, and capitalize sentences again."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from itertools import chain
+
+from nmt import files
+from nmt.cli import options
+from nmt.cli.arguments import Input
+from nmt.errors import DataError
+from nmt.text import truecase
+
+log = logging.getLogger(__name__)
+
+ABOUT = {
+    "train": "Learn from tokenized text how words are written inside a sentence.",
+    "apply": "Give the first word of each sentence, and unknown words, their most frequent case.",
+    "undo": "Write the first word of each sentence with a capital.",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options; learn a model, or convert lines."""
+    parser = options.Parser("nmt-truecase", "Truecasing of tokenized text, by Moses' rules and in its files.")
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
+    train, apply, undo = (
+        actions.add_parser(name, description=about, help=about) for name, about in ABOUT.items()
+    )
+    train.add_argument(
+        "--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="tokenized text"
+    )
+    options.add_output(train)
+    apply.add_argument("model", type=Input, metavar="MODEL", help="a model of this command or of Moses")
+    for action in (apply, undo):
+        options.add_input_output(action, "tokenized text")
+    for action in (train, apply, undo):
+        options.add_quiet(action)
+    args = parser.parse_args(argv)
+    options.start_log("nmt-truecase", args.quiet)
+    if args.action == "train":
+        learn(args.input, args.output)
+        return
+    model = truecase.load(args.model) if args.action == "apply" else truecase.MosesTruecaser()
+    with files.Writing(args.output) as out:
+        for line in files.read_lines(args.input):
+            if args.action == "apply":
+                out.write(truecase.apply_to_line(model, line) + "\n")
+            else:
+                out.write(" ".join(model.undo(files.split_words(line))) + "\n")
+
+
+def learn(inputs: Sequence[str], output: str) -> None:
+    """Write the model of several texts. DataError where it would be empty."""
+    lines = chain.from_iterable(map(files.read_lines, inputs))
+    model = truecase.learn(map(truecase.words_of, lines))
+    if not model.forms:
+        raise DataError(
+            f"{', '.join(inputs)}: no word stands inside a sentence; expected tokenized text, see "
+            "nmt-tokenize"
+        )
+    truecase.save(model, output)
+    log.info(
+        "%s words, %s with several cases", f"{len(model.forms):,}", f"{sum(map(several, model.forms)):,}"
+    )
+
+
+def several(forms: truecase.Forms) -> bool:
+    """Was a word seen in more than one case?"""
+    return len(forms) > 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Truecasing by Moses' rules: a word at the start of a sentence gets the case that it has elsewhere, and
+back.
+
+These are train-truecaser.perl, truecase.perl and detruecase.perl of Moses, rule by rule, so that models can
+be exchanged. (sacremoses does otherwise: it also changes known words inside a sentence.) Text is tokenized,
+with or without Moses' escapes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Protocol
+
+from nmt import files, numbers
+from nmt.errors import DataError
+from nmt.numbers import shown
+
+SENTENCE_END = frozenset(".:?!")
+# A sentence starts at the word that follows.
+DELAYED_START = frozenset(("(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"))
+FIRST_WORD_HEADER = "#version: 1 truecase"  # of the models that version 0.5 and earlier wrote
+
+Forms = Mapping[str, float]  # a word in its different cases -> how often it was seen, the most frequent first
+
+
+class Truecaser(Protocol):
+    """Changes the case of words, and back."""
+
+    def apply(self, words: list[str]) -> list[str]:
+        """The words in the case that they have inside a sentence."""
+        ...
+
+    def undo(self, words: list[str]) -> list[str]:
+        """The words with a capital at the start of a sentence."""
+        ...
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the file that `load` reads."""
+        ...
+
+
+class MosesTruecaser:
+    """Words at the start of a sentence, and unknown ones, get their most frequent form."""
+
+    def __init__(self, forms: Iterable[Forms] = ()) -> None:
+        self.forms = [options for options in forms if options]
+        self.best = {first.lower(): first for first in map(next, map(iter, self.forms))}
+        self.known = {word for options in self.forms for word in options}
+
+    def apply(self, words: list[str]) -> list[str]:
+        """`The man : The End .` -> `the man : the End .`"""
+        return [
+            word if word in self.known and not first else self.best.get(word.lower(), word)
+            for word, first in zip(words, sentence_starts(words), strict=True)
+        ]
+
+    def undo(self, words: list[str]) -> list[str]:
+        """`" the man . he sleeps` -> `" The man . He sleeps`"""
+        return [
+            capital(word) if first else word
+            for word, first in zip(words, sentence_starts(words), strict=True)
+        ]
+
+    def lines(self) -> Iterator[str]:
+        """`the (1234/1300) The (66)`: the best form, its count, the count of all forms; the other forms."""
+        for options in sorted(self.forms, key=lambda options: next(iter(options)).lower()):
+            best, *others = options
+            total = sum(options.values())
+            line = [f"{best} ({options[best]:.15g}/{total:.15g})"]
+            yield " ".join([*line, *(f"{word} ({options[word]:.15g})" for word in others)])
+
+
+class FirstWordTruecaser:
+    """As version 0.5 and earlier: only the first word of a line changes."""
+
+    def __init__(self, best: Mapping[str, str]) -> None:
+        self.best = best
+
+    def apply(self, words: list[str]) -> list[str]:
+        """The first word in its most frequent form."""
+        return [self.best.get(word.lower(), word) for word in words[:1]] + words[1:]
+
+    def undo(self, words: list[str]) -> list[str]:
+        """The first word with a capital."""
+        return [*map(capital, words[:1]), *words[1:]]
+
+    def lines(self) -> Iterator[str]:
+        """`lower<TAB>form`, below a header."""
+        yield FIRST_WORD_HEADER
+        yield from (f"{lower}\t{form}" for lower, form in sorted(self.best.items()))
+
+
+def capital(word: str) -> str:
+    """`été` -> `Été`"""
+    return word[:1].upper() + word[1:]
+
+
+def sentence_starts(words: Iterable[str]) -> Iterator[bool]:
+    """For each word, does a sentence start with it? Brackets and quotes do not end the start."""
+    first = True
+    for word in words:
+        yield first
+        first = word in SENTENCE_END or (first and word in DELAYED_START)
+
+
+def learn(sentences: Iterable[list[str]]) -> MosesTruecaser:
+    """A model from tokenized sentences. Words at the start of a sentence say nothing and are not counted; of
+    equally frequent forms the smaller string comes first."""
+    counts: dict[str, Counter[str]] = {}
+    for words in sentences:
+        begin = next((at for at, word in enumerate(words) if word not in DELAYED_START), len(words))
+        for before, word in zip(words[begin:], words[begin + 1 :], strict=False):
+            if before not in SENTENCE_END:
+                counts.setdefault(word.lower(), Counter())[word] += 1
+    return MosesTruecaser(
+        dict(sorted(forms.items(), key=lambda item: (-item[1], item[0]))) for forms in counts.values()
+    )
+
+
+def load(path: str | Path) -> Truecaser:
+    """A model of ours or of Moses. DataError for another file."""
+    lines = files.read_lines(path)
+    first = next(lines, None)
+    if first == FIRST_WORD_HEADER:
+        return FirstWordTruecaser(dict(pair_of(line, f"{path}:{row}") for row, line in enumerate(lines, 2)))
+    whole = chain([] if first is None else [first], lines)
+    return MosesTruecaser(forms_of(line, f"{path}:{row}") for row, line in enumerate(whole, 1))
+
+
+def pair_of(line: str, where: str) -> tuple[str, str]:
+    """A line of version 0.5. DataError unless it is a lower-cased word, a tab and its form."""
+    lower, tab, form = line.partition("\t")
+    if not tab or "\t" in form:
+        raise DataError(
+            f"{where}: expected a lower-cased word, a tab and its form, found {shown(line)}; was it copied "
+            "whole?"
+        )
+    return lower, form
+
+
+def forms_of(line: str, where: str) -> dict[str, float]:
+    """A line of Moses' format. DataError unless it is forms of a word, each with its count."""
+    fields = files.split_words(line)
+    words, counts = fields[::2], fields[1::2]
+    try:
+        if not words or len(words) != len(counts):
+            raise ValueError
+        return {word: count_of(count) for word, count in zip(words, counts, strict=True)}
+    except ValueError as error:
+        raise DataError(
+            f"{where}: expected forms of a word with their counts, such as 'the (12/13) The (1)', found "
+            f"{shown(line)}; is this a truecase model?"
+        ) from error
+
+
+def count_of(field: str) -> float:
+    """`(12)` or `(12/13)` -> 12; the first word of a sentence may count as a tenth (--possiblyUseFirstToken).
+    ValueError for anything else."""
+    if not (field.startswith("(") and field.endswith(")")):
+        raise ValueError
+    count, slash, total = field[1:-1].partition("/")
+    values = [numbers.real(count), *([numbers.real(total)] if slash else [])]
+    if min(values) < 0:
+        raise ValueError
+    return values[0]
+
+
+def save(truecaser: Truecaser, path: str | Path) -> None:
+    """Write the file that `load` reads."""
+    files.write_text(path, truecaser.lines())
+
+
+# ---- lines of files ----------------------------------------------------------------------------------------
+
+MARKUP = re.compile(r"(<[^ \t][^>]*>)")
+
+
+def pieces(line: str) -> list[str]:
+    """Text, a tag, text, ...: what smt-decode's --xml-input marks is not text."""
+    end = line.rfind(">") + 1  # behind it there is no tag to search for
+    found = MARKUP.split(line[:end])
+    found[-1] += line[end:]
+    return found
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a line without its tags."""
+    return [word for text in pieces(line)[::2] for word in files.split_words(text)]
+
+
+def apply_to_line(truecaser: Truecaser, line: str) -> str:
+    """A line truecased; tags, factors behind a `|` and blanks stay as they are."""
+    cased = iter(truecaser.apply([head_of(word) for word in words_of(line)]))
+    parts = pieces(line)
+    for at in range(0, len(parts), 2):
+        parts[at] = re.sub(
+            r"[^ \t]+", lambda found: next(cased) + found[0][len(head_of(found[0])) :], parts[at]
+        )
+    return "".join(parts)
+
+
+def head_of(word: str) -> str:
+    """A word without its factors: `haus|NN` -> `haus`"""
+    return word.partition("|")[0] or word

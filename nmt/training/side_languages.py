@@ -1,0 +1,55 @@
+"""The languages of the texts of a run: as the configuration says, else as the names of its files end."""
+
+from pathlib import Path
+
+from nmt.data.corpus import DataConfig
+from nmt.errors import ConfigError
+from nmt.text import languages
+from nmt.text.pipeline import check_language, needs_language
+from nmt.training.run_config import RunConfig
+
+# Keys of the files of each side; the first that says a language decides.
+FILES = {
+    "source": ("train_source", "dev_source"),
+    "target": ("train_target", "train_text", "dev_target", "dev_text"),
+}
+
+
+def sides(config: RunConfig) -> tuple[str, ...]:
+    """The sides that have text: a language model has `target` alone."""
+    return ("source", "target") if config.lm is None else ("target",)
+
+
+def find(config: RunConfig) -> None:
+    """Set the language of each side that has none and whose files say one."""
+    for name in sides(config):
+        side = getattr(config.data, name)
+        if not side.language:
+            found = (languages.of_file(path) for path in paths(config.data, name))
+            side.language = next(filter(None, found), "")
+
+
+def check(config: RunConfig) -> None:
+    """ConfigError for a language that is unknown, or missing where its rules are used."""
+    for name in sides(config):
+        side, key = getattr(config.data, name), f"data.{name}.language"
+        given = paths(config.data, name) or list(filter(None, [config.data.phrase_table]))
+        if not given:
+            continue  # without text nothing is trained, and its absence is the mistake to name
+        if not side.language and needs_language(side):
+            files = ", ".join(Path(path).name for path in given)
+            raise ConfigError(
+                f"{key}: missing, and {files} does not end in the code of a language, as train.en does; set "
+                f"it, e.g. {key}: de"
+            )
+        check_language(side, key)
+
+
+def paths(data: DataConfig, side: str) -> list[str]:
+    """The files of a side whose names may say its language; a table of both says none."""
+    return [path for key in FILES[side] if (path := str(getattr(data, key)))]
+
+
+def shown(config: RunConfig) -> str:
+    """The languages, for the log: `en -> fr`"""
+    return " -> ".join(getattr(config.data, name).language or "not set" for name in sides(config))

@@ -1,0 +1,78 @@
+"""No text is read by the rules of another language than its own."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import train
+from nmt.data.corpus import DataConfig
+from nmt.errors import ConfigError
+from nmt.lm.cslm import CSLMConfig
+from nmt.text.pipeline import SideConfig
+from nmt.training import config_file, side_languages
+from nmt.training.run_config import RunConfig
+
+
+def found(**data: object) -> tuple[str, str]:
+    """What becomes of the languages of two sides."""
+    config = RunConfig(run="r", data=DataConfig(**data))  # type: ignore[arg-type]
+    config_file.check(config)
+    side_languages.check(config)
+    return config.data.source.language, config.data.target.language
+
+
+def tokenized() -> SideConfig:
+    return SideConfig(normalize=False, tokenize=False)
+
+
+def test_the_files_say_the_languages() -> None:
+    assert found(train_source="a/train.de", train_target="train.tok.cs.gz") == ("de", "cs")
+    assert found(train_source="src", train_target="tgt", dev_source="d.ja", dev_target="d.en") == ("ja", "en")
+    assert found(phrase_table="table.gz", dev_source="d.de", dev_target="d.en") == ("de", "en")
+
+
+def test_the_configuration_wins() -> None:
+    sides = {"source": SideConfig("de"), "target": SideConfig("en")}
+    assert found(train_source="train.en", train_target="ref", **sides) == ("de", "en")
+
+
+@pytest.mark.parametrize("source", ["train", "train.src", "train.zz"])
+def test_a_language_that_nobody_says_is_asked_for(source: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^data\.source\.language: missing, and {source} does not end in"):
+        found(train_source=source, train_target="train.fr")
+    with pytest.raises(ConfigError, match=r"^data\.target\.language: missing, and table\.gz"):
+        found(phrase_table="table.gz", source=tokenized())
+    with pytest.raises(ConfigError, match=r"^data\.target\.language: 'zz' is unknown"):
+        found(train_source="train.en", train_target="t", target=SideConfig("zz"))
+
+
+def test_tokenized_text_needs_none() -> None:
+    sides = {"source": tokenized(), "target": tokenized()}
+    assert found(train_source="train", train_target="train.fr", **sides) == ("", "fr")
+
+
+def test_a_language_model_has_one_language() -> None:
+    config = RunConfig(run="r", data=DataConfig(train_text="text.fr"), lm=CSLMConfig(type="cslm"))
+    config_file.check(config)
+    side_languages.check(config)
+    assert (config.data.source.language, config.data.target.language) == ("", "fr")
+    assert side_languages.shown(config) == "fr"
+
+
+def test_the_language_is_refused_before_a_run_is_made_and_stored_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.de", "train.txt"):
+        (tmp_path / name).write_text("a b\nb a\n" * 5)
+    text = "run: run\ndata: {train_source: train.de, train_target: train.txt}\ntraining: {max_steps: 1}\n"
+    (tmp_path / "c.yaml").write_text(text + "model: {embedding: 2, hidden: 2, maxout: 2}\n")
+    assert train.main(["c.yaml"]) == 2
+    message = capsys.readouterr().err
+    assert "data.target.language: missing" in message and message.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+    for _ in range(2):  # the second time it is resumed
+        assert train.main(["c.yaml", "data.target.language=en"]) == 0
+    assert capsys.readouterr().err.count("languages: de -> en") == 1
+    stored = config_file.of_run(tmp_path / "run").data
+    assert (stored.source.language, stored.target.language, stored.source.case) == ("de", "en", "keep")
