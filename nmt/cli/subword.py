@@ -1,17 +1,24 @@
-"""nmt-subword: learn byte-pair codes from one or more texts, apply them, undo them."""
+"""nmt-subword: learn subwords from one or more texts, apply them, undo them."""
 
+import argparse
 import logging
 import sys
-from collections import Counter
 from collections.abc import Sequence
 
 from nmt import files
 from nmt.cli import options
-from nmt.cli.arguments import Input, positive
+from nmt.cli.arguments import Input, add_setting, positive
+from nmt.data.corpus import DataConfig
 from nmt.errors import DataError
-from nmt.text import subword
+from nmt.text import subwords
+from nmt.text.pipeline import SideConfig
+from nmt.text.subwords import SUBWORDS, Learning, TrainingText
+from nmt.text.subwords.protocol import MIN_FREQUENCY
 
 log = logging.getLogger(__name__)
+
+MERGES = 10000
+KINDS = "bpe: subword-nmt's, of tokenized text; unigram, sentencepiece-bpe: SentencePiece's, of raw text"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,41 +27,67 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options; learn codes, or convert lines."""
-    parser = options.Parser("nmt-subword", "Byte-pair encoding of tokenized text (subword-nmt's files).")
+    """Parse the options; learn subwords, or convert lines."""
+    args = make_parser().parse_args(argv)
+    options.start_log("nmt-subword", args.quiet)
+    if args.action == "learn":
+        learn(args)
+        return
+    convert = subwords.load(args.codes).apply if args.action == "apply" else SUBWORDS[args.kind].undo
+    with files.Writing(args.output) as out:
+        out.write_lines(" ".join(convert(files.split_words(line))) for line in files.read_lines(args.input))
+
+
+def make_parser() -> options.Parser:
+    """The actions and their options."""
+    parser = options.Parser(
+        "nmt-subword", "Subword units: BPE of subword-nmt, unigram and BPE of SentencePiece."
+    )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
-    about = "Learn codes; several inputs give joint codes."
+    about = "Learn subwords; several inputs give joint ones."
     learn = actions.add_parser("learn", description=about, help=about)
     learn.add_argument(
-        "--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="tokenized text"
+        "--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="text"
     )
     options.add_output(learn)
-    learn.add_argument("--merges", type=positive, default=10000, help="number of merges")
+    add_kind(learn)
+    learn.add_argument("--merges", type=positive, default=MERGES, help="bpe: number of merges")
     learn.add_argument(
-        "--min-frequency", type=positive, default=subword.MIN_FREQUENCY, help="rarer pairs are not merged"
+        "--min-frequency", type=positive, default=MIN_FREQUENCY, help="bpe: rarer pairs are not merged"
     )
+    for config, name in ((DataConfig, "pieces"), (DataConfig, "byte_fallback"), (SideConfig, "unicode")):
+        add_setting(learn, config, name)
     apply = actions.add_parser("apply", description="Cut words into units.", help="Cut words into units.")
-    apply.add_argument("codes", type=Input, help="file of codes")
-    options.add_input_output(apply, "tokenized text")
+    apply.add_argument("codes", type=Input, help="file of codes, or SentencePiece model")
+    options.add_input_output(apply, "text")
     undo = actions.add_parser("undo", description="Join units to words.", help="Join units to words.")
+    add_kind(undo)
     options.add_input_output(undo, "text in units")
     for action in (learn, apply, undo):
         options.add_quiet(action)
-    args = parser.parse_args(argv)
-    options.start_log("nmt-subword", args.quiet)
-    if args.action == "learn":
-        counts: Counter[str] = Counter()
-        for path in args.input:
-            counts.update(subword.count_words(map(files.split_words, files.read_lines(path))))
-        if not counts:
-            raise DataError(f"{', '.join(args.input)}: no words, expected tokenized text")
-        codes = subword.learn(counts, args.merges, args.min_frequency)
-        files.write_text(args.output, codes)
-        log.info("%s merges from %s different words", f"{len(codes) - 1:,}", f"{len(counts):,}")
-        return
-    codes_of = subword.load_codes(args.codes).apply if args.action == "apply" else subword.undo
-    with files.Writing(args.output) as out:
-        out.write_lines(" ".join(codes_of(files.split_words(line))) for line in files.read_lines(args.input))
+    return parser
+
+
+def add_kind(parser: options.Parser) -> None:
+    """--kind"""
+    parser.add_argument("--kind", choices=tuple(SUBWORDS), default=next(iter(SUBWORDS)), help=KINDS)
+
+
+def learn(args: argparse.Namespace) -> None:
+    """Learn from the inputs, and write."""
+    kind = SUBWORDS[args.kind]
+    text = TrainingText(kind.raw)
+    for path in args.input:
+        for line in files.read_lines(path):
+            text.add(files.split_words(line))
+    if not (text.words or any(text.lines)):
+        raise DataError(
+            f"{', '.join(args.input)}: no words, expected {'raw' if kind.raw else 'tokenized'} text"
+        )
+    how = Learning(args.merges, args.pieces, args.byte_fallback, args.unicode, args.min_frequency)
+    learned = kind.learn(text, how)
+    learned.save(args.output)
+    log.info("%s from %s", learned.summary, text.summary)
 
 
 if __name__ == "__main__":

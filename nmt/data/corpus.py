@@ -52,12 +52,31 @@ class DataConfig:
     bpe_merges: int = number(
         0, least=0, help="learn this many BPE merges from the training text; 0: whole words"
     )
-    bpe_joint: bool = setting(True, help="one set of codes for both languages")
+    bpe_joint: bool = setting(
+        True,
+        help="one set of codes for both languages; of SentencePiece one model, if they share a script or the "
+        "vocabulary",
+    )
     bpe_dropout: float = number(
         0.0,
         least=0,
         below=1,
         help="chance that a merge is left out in training (Provilkov et al. 2020); 0.1 helps small corpora",
+    )
+    pieces: int = number(
+        0,
+        least=0,
+        help="SentencePiece: units learned from the training text; 0: 8000, fewer of a small text. All get "
+        "an id",
+    )
+    byte_fallback: bool = setting(
+        True, help="SentencePiece: rare characters are cut into bytes; false: they are UNK"
+    )
+    unigram_sampling: float = number(
+        0.0,
+        least=0,
+        help="subword unigram: cuts are drawn anew in each epoch with p(cut) to this power (Kudo 2018); 0: "
+        "the best cut, always; 0.2 helps small corpora",
     )
     shared_vocabulary: bool = setting(
         False, help="one vocabulary for both sides, counted over both; for model.tied: all"
@@ -176,8 +195,9 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
         raise ConfigError(
             "data.target.characters: characters are no subwords; leave data.bpe_merges and target.codes empty"
         )
-    if config.bpe_dropout:
-        raise ConfigError("data.bpe_dropout: for translators only")
+    for key in ("bpe_dropout", "unigram_sampling"):
+        if getattr(config, key):
+            raise ConfigError(f"data.{key}: for translators only")
     for path in filter(None, (config.train_text, config.dev_text)):
         check_not_empty(path)
         if thorough:

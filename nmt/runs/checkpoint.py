@@ -25,7 +25,9 @@ from nmt.runs import directory as run_directory
 from nmt.runs import migrations
 from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
 from nmt.runs.sections import config_class
+from nmt.text import subwords
 from nmt.text.pipeline import TextPipeline
+from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 from nmt.yaml_text import reason
 
@@ -216,7 +218,8 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
     """The text pipeline and the vocabulary of one side. CheckpointError when a file is missing or damaged."""
     config = data.source if side == "source" else data.target
     try:
-        if (data.bpe_merges or config.codes) and not (directory / f"{side}.codes").exists():
+        wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
+        if wanted and not subwords.stored(directory, side):
             raise DataError(
                 f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?"
             )

@@ -2,7 +2,7 @@
 
     version                  `nmt-run 2`; nmt/runs/migrations.py knows the earlier formats
     config.yaml              the resolved configuration
-    source.vocab target.vocab, source.codes target.codes, source.truecase target.truecase    the text pipeline
+    source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
     dictionary               of a multi-scale language model
     inputs.json              stamps of the training and development files when the run was started
     checkpoints.json         which weights are `best` and `last`
@@ -37,7 +37,7 @@ VERSION_FILE, CONFIG, DICTIONARY = "version", "config.yaml", "dictionary"
 INPUTS, INDEX, STATE = "inputs.json", "checkpoints.json", "training.pt"
 TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
 DATA, CURVES, UNFINISHED = "data", "tensorboard", "new.part"
-SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "truecase")]
+SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "spm", "truecase")]
 TEXTS = (CONFIG, *SIDES, DICTIONARY)  # what a model needs besides its weights
 LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these are renamed after all others, in this order
 WEIGHTS = re.compile(r"step-([0-9]{1,18})\.pt")

@@ -26,7 +26,7 @@ from nmt.models.protocols import Restrictable
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.lengths import LineLengths
-from nmt.runs.translation import BeamTranslation, joined, word_numbers
+from nmt.runs.translation import BeamTranslation, joined
 from nmt.scoring import word_scores
 from nmt.search.beam import Candidate, search
 from nmt.search.config import BeamConfig, SamplingConfig
@@ -180,11 +180,11 @@ class Run:
         that the attention looked at."""
         member = self.members[0]
         units = member.target_words.decode(candidate.words)
-        words_of = word_numbers(units)
+        words_of = member.target.word_numbers(units)
         alignment: list[tuple[int, int]] = []
         if candidate.looked_at:
             source_units = member.source.units(line, tokenized)
-            source_of = word_numbers(source_units)
+            source_of = member.source.word_numbers(source_units)
             source = member.source.join(source_units)
             alignment = sorted(
                 {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}

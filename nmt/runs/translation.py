@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nmt.text.subword import SEPARATOR
-
 
 @dataclass
 class BeamTranslation:
@@ -26,12 +24,3 @@ def joined(parts: Sequence[BeamTranslation]) -> BeamTranslation:
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
     )
-
-
-def word_numbers(units: Sequence[str]) -> list[int]:
-    """The number of the word that each subword unit belongs to: `lo@@ wer case` -> 0 0 1"""
-    numbers, word = [], 0
-    for unit in units:
-        numbers.append(word)
-        word += not unit.endswith(SEPARATOR)
-    return numbers

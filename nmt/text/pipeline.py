@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt import files
-from nmt.settings import choice, number, setting
-from nmt.text import languages, subword, truecase
+from nmt.errors import ConfigError
+from nmt.settings import choice, name_in, number, setting
+from nmt.text import languages, subwords, truecase, units
 from nmt.text.escapes import escape, unescape
-from nmt.text.subword import Subwords, load_codes
+from nmt.text.subwords import AUTO, NONE, Subwords
+from nmt.text.subwords.bpe import BPE
+from nmt.text.subwords.unigram import Unigram
 from nmt.text.tokenize import Tokenizer
 
 BLANK = "_"  # between words whose units are characters
@@ -42,18 +45,64 @@ class SideConfig:
     )
     min_count: int = number(1, least=0, help="words rarer than this are UNK, too")
     vocab_file: str = setting("", help="a file of nmt-vocab to use instead of counting the training text")
-    codes: str = setting("", help="file of BPE codes (nmt-subword); empty: whole words, or data.bpe_merges")
+    codes: str = setting(
+        "",
+        help="file of BPE codes or SentencePiece model (nmt-subword); empty: learned from the training text",
+    )
+    subword: str = name_in(
+        subwords.CHOICES,
+        help="units that words are cut into. SentencePiece (unigram, sentencepiece-bpe) reads raw text: "
+        "there is no tokenization. auto: the kind of `codes`, unigram for languages written without blanks, "
+        "bpe with data.bpe_merges, else whole words",
+    )
+    unicode: str = choice(
+        "identity",
+        "nfkc",
+        "nmt_nfkc",
+        "nfkc_cf",
+        "nmt_nfkc_cf",
+        help="SentencePiece learned here: Unicode normalization of the text; identity keeps full-width "
+        "characters, the others would lose them",
+    )
 
 
 def needs_language(config: SideConfig) -> bool:
-    """Are rules of a language used?"""
-    return config.normalize or config.tokenize
+    """Are rules of a language used? SentencePiece reads raw text and needs none."""
+    kind = kind_of(config) if config.subword == AUTO else config.subword
+    return (config.normalize or config.tokenize) and not reads_raw(kind)
 
 
 def check_language(config: SideConfig, key: str = "language") -> None:
     """ConfigError for an unknown language, where its rules are used. `key`: what the message calls it."""
     if needs_language(config):
         languages.check(config.language, key)
+
+
+def kind_of(config: SideConfig, merges: int = 0) -> str:
+    """The kind of subwords of a side, a name in SUBWORDS or `none`. `merges`: of BPE learned here. DataError
+    for a file of codes that cannot be read, ConfigError for one of another kind than `subword`."""
+    found = subwords.kind_of_file(config.codes) if config.codes else ""
+    if config.subword == AUTO:
+        if found or config.characters:
+            return found or NONE
+        return Unigram.kind if units.is_spaceless(config.language) else BPE.kind if merges else NONE
+    if config.characters and config.subword != NONE:
+        raise ConfigError(
+            f"characters and subword: {config.subword} exclude each other: leave one of them out"
+        )
+    if found and found != config.subword:
+        raise ConfigError(
+            f"{config.codes}: holds {found} units, but subword is {config.subword!r}; set subword: {found}, "
+            "or leave it out"
+        )
+    if config.subword == BPE.kind and not merges and not found:
+        raise ConfigError("subword: bpe needs data.bpe_merges, or a file of codes")
+    return config.subword
+
+
+def reads_raw(kind: str) -> bool:
+    """Does a kind of subwords read raw text?"""
+    return kind != NONE and subwords.SUBWORDS[kind].raw
 
 
 class TextPipeline:
@@ -74,22 +123,30 @@ class TextPipeline:
         self.escaped = escaped
 
     @staticmethod
-    def of(config: SideConfig) -> "TextPipeline":
-        """A pipeline for new text. ConfigError for an unknown language, which only runs of version 0.5 may
-        have."""
+    def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
+        """A pipeline for new text, with the subwords of `codes`; others have yet to be learned. `merges`:
+        see `kind_of`. ConfigError for an unknown language, which only runs of version 0.5 may have."""
+        kind = kind_of(config, merges)
         check_language(config)
-        return TextPipeline.with_codes(config, load_codes(config.codes) if config.codes else None)
+        given = subwords.load(config.codes) if config.codes else None
+        return TextPipeline.with_subwords(config, given, reads_raw(kind))
 
     @staticmethod
-    def with_codes(config: SideConfig, codes: Subwords | None) -> "TextPipeline":
-        """A pipeline with given codes; None for whole words."""
+    def with_subwords(config: SideConfig, given: Subwords | None, raw: bool) -> "TextPipeline":
+        """A pipeline with given subwords; None for whole words. `raw`: no tokenization.
+
+        ConfigError for a truecase model of raw text."""
+        if raw and config.case == "truecase":
+            raise ConfigError(
+                "case: truecase needs words, and SentencePiece reads raw text; use case: keep, or lower"
+            )
         tokenizer = Tokenizer(
             language=config.language,
-            normalize=config.normalize,
-            tokenize=config.tokenize,
+            normalize=config.normalize and not raw,
+            tokenize=config.tokenize and not raw,
             case=config.case,
         )
-        return TextPipeline(tokenizer, codes, escaped=config.escaped, characters=config.characters)
+        return TextPipeline(tokenizer, given, escaped=config.escaped, characters=config.characters)
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
         """The words of a line: normalized, tokenized, cased, without escapes."""
@@ -122,7 +179,11 @@ class TextPipeline:
         """Subword units or characters -> words."""
         if self.characters:
             return [word for word in "".join(units).split(BLANK) if word]
-        return subword.undo(units) if self.subwords else units
+        return self.subwords.undo(units) if self.subwords else units
+
+    def word_numbers(self, units: list[str]) -> list[int]:
+        """The number, from 0, of the word that each unit belongs to: `lo@@ wer case` -> 0 0 1"""
+        return self.subwords.word_numbers(units) if self.subwords else list(range(len(units)))
 
     def text(self, units: list[str], tokenized: bool = False) -> str:
         """Units as a line of text."""
@@ -135,17 +196,19 @@ class TextPipeline:
         return " ".join(words) if tokenized else self.tokenizer.text(words)
 
     def save(self, directory: Path, side: str) -> None:
-        """Write `<side>.codes` and `<side>.truecase`; the settings are in the run's config.yaml."""
+        """Write `<side>.codes` or `<side>.spm`, and `<side>.truecase`; the settings are in the run's
+        config.yaml."""
         if self.subwords:
-            files.write_text(directory / f"{side}.codes", self.subwords.lines)
+            self.subwords.save(directory / f"{side}.{self.subwords.suffix}")
         if self.tokenizer.truecaser is not None:
             truecase.save(self.tokenizer.truecaser, directory / f"{side}.truecase")
 
     @staticmethod
     def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
         """The pipeline that `save` wrote, with the settings it had."""
-        codes = directory / f"{side}.codes"
-        pipeline = TextPipeline.with_codes(config, load_codes(codes) if codes.exists() else None)
+        path = subwords.stored(directory, side)
+        given = subwords.load(path) if path else None
+        pipeline = TextPipeline.with_subwords(config, given, given is not None and given.raw)
         if config.case == "truecase":
             pipeline.tokenizer.truecaser = truecase.load(directory / f"{side}.truecase")
         return pipeline

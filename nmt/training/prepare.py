@@ -22,38 +22,25 @@ from nmt.locks import locked
 from nmt.metrics import References
 from nmt.runs.lengths import LineLengths
 from nmt.runs.migrations import TOKENIZED
-from nmt.text import subword, truecase
+from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
-from nmt.text.subword import Subwords
 from nmt.text.vocab import UNK, Vocab
+from nmt.training.subwords import LearningSide, check_sampling, learn_subwords, sampler_of, unit_counts
 from nmt.training.validation import DevSet
 
 log = logging.getLogger(__name__)
 
 
 def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Counter[str], Counter[str]]:
-    """Learn what has to be learned from the training text (truecase, BPE); also returns its word counts."""
-    source, target = TextPipeline.of(config.source), TextPipeline.of(config.target)
-    learn_case(config, source, target)
-    counts: tuple[Counter[str], Counter[str]] = Counter(), Counter()
-    for words, other in read_words(config, source, target):
-        counts[0].update(words)
-        counts[1].update(other)
-    if config.bpe_merges:
-        if source.subwords or target.subwords:
-            raise ConfigError(
-                "data.bpe_merges and source.codes / target.codes exclude each other: learn codes here, or "
-                "give them"
-            )
-        if config.bpe_joint:
-            source.subwords = target.subwords = Subwords(
-                subword.learn(counts[0] + counts[1], config.bpe_merges)
-            )
-        else:
-            source.subwords, target.subwords = (
-                Subwords(subword.learn(count, config.bpe_merges)) for count in counts
-            )
-    return source, target, counts[0], counts[1]
+    """Learn what has to be learned from the training text (truecase, subwords); also returns the counts of
+    its units."""
+    source, target = (LearningSide.of(name, config) for name in ("source", "target"))
+    learn_case(config, source.pipeline, target.pipeline)
+    for words, other in read_words(config, source.pipeline, target.pipeline):
+        source.text.add(words)
+        target.text.add(other)
+    learn_subwords(config, source, target)
+    return source.pipeline, target.pipeline, unit_counts(source, config), unit_counts(target, config)
 
 
 def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -> None:
@@ -80,55 +67,44 @@ def make_vocabs(
     pipelines: tuple[TextPipeline, TextPipeline],
     counts: tuple[Counter[str], Counter[str]],
 ) -> tuple[Vocab, Vocab]:
-    """The vocabulary of each side, or for shared_vocabulary one of both together."""
-    units = [
-        unit_counts(pipeline, count, config.bpe_dropout)
-        for pipeline, count in zip(pipelines, counts, strict=True)
-    ]
+    """The vocabulary of each side, or for shared_vocabulary one of both together. `counts`: of units."""
     if not config.shared_vocabulary:
-        return make_vocab(config.source, units[0], "source"), make_vocab(config.target, units[1], "target")
-    both = make_vocab(config.target, units[0] + units[1], "shared")
+        source, target = (
+            make_vocab(side, pipeline, count, name)
+            for side, pipeline, count, name in zip(
+                (config.source, config.target), pipelines, counts, ("source", "target"), strict=True
+            )
+        )
+        return source, target
+    both = make_vocab(config.target, pipelines[1], counts[0] + counts[1], "shared")
     return both, both
-
-
-def unit_counts(pipeline: TextPipeline, counts: Counter[str], dropout: float) -> Counter[str]:
-    """Counts of the units of words; with BPE dropout of every unit that it can make."""
-    units = pipeline.unit_counts(counts)
-    if dropout and pipeline.subwords:
-        for unit in subword.all_units(pipeline.subwords.lines, counts):
-            units[unit] = max(1, units[unit])
-    return units
 
 
 def make_cut(
     config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
 ) -> Cut | None:
-    """How training segments words anew each time they are seen (BPE dropout); None: it does not."""
-    if not config.bpe_dropout:
+    """How training segments words anew each time they are seen; None: it does not."""
+    check_sampling(config, pipelines)
+    samplers = [sampler_of(config, *side) for side in zip(pipelines, vocabs, strict=True)]
+    if not any(samplers):
         return None
-    if not (pipelines[0].subwords and pipelines[1].subwords):
-        raise ConfigError(
-            "data.bpe_dropout: there is nothing to drop without subwords; set data.bpe_merges, or codes for "
-            "both sides"
-        )
-    source, target = (
-        subword.DroppedMerges(p.subwords.lines, config.bpe_dropout, vocab)
-        for p, vocab in zip(pipelines, vocabs, strict=True)
-        if p.subwords
-    )
 
     def cut(ids: Ids, other: Ids, key: str) -> tuple[Ids, Ids]:
-        return source(np.asarray(ids).tolist(), f"{key} source"), target(
-            np.asarray(other).tolist(), f"{key} target"
+        source, target = (
+            sampler(np.asarray(one).tolist(), f"{key} {name}") if sampler else one
+            for sampler, one, name in zip(samplers, (ids, other), ("source", "target"), strict=True)
         )
+        return source, target
 
     return cut
 
 
-def make_vocab(side: SideConfig, units: Counter[str], name: str) -> Vocab:
-    """The vocabulary of a side: that of its file, or the most frequent units."""
+def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], name: str) -> Vocab:
+    """The vocabulary of a side: that of its file, or the most frequent units; of SentencePiece all."""
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
+    if pipeline.subwords and pipeline.subwords.raw:
+        return Vocab(units, len(units))
     vocab = Vocab(units, side.vocabulary, side.min_count)
     log.info(
         "%s vocabulary: %s of %s, %.2f%% of the running text",
@@ -200,18 +176,13 @@ def make_dev(
 
 def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
     """Pipeline and vocabulary of a language model, learned from its training text unless they are given."""
-    pipeline, counts = TextPipeline.of(config.target), Counter[str]()
+    side = LearningSide.of("target", config)
     if config.target.case == "truecase":
-        learn_case_of(pipeline, config.train_text)
+        learn_case_of(side.pipeline, config.train_text)
     for line in files.read_lines(config.train_text):
-        counts.update(pipeline.words(line))
-    if config.bpe_merges:
-        if pipeline.subwords:
-            raise ConfigError(
-                "data.bpe_merges and target.codes exclude each other: learn codes here, or give them"
-            )
-        pipeline.subwords = Subwords(subword.learn(counts, config.bpe_merges))
-    return pipeline, make_vocab(config.target, pipeline.unit_counts(counts), "text")
+        side.text.add(side.pipeline.words(line))
+    learn_subwords(config, side)
+    return side.pipeline, make_vocab(config.target, side.pipeline, unit_counts(side, config), "text")
 
 
 @runtime_checkable

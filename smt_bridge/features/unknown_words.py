@@ -7,6 +7,7 @@ import numpy as np
 
 from nmt.errors import CheckpointError, DataError
 from nmt.runs import directory as run_directory
+from nmt.text import subwords
 from nmt.text.escapes import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Values, WordPairs, digest
@@ -46,7 +47,7 @@ def vocab_path(path: str, side: str) -> Path:
     """The vocabulary of a run directory, or a file of nmt-vocab."""
     place = Path(path)
     if place.is_dir():
-        if (place / f"{side}.codes").exists():
+        if subwords.stored(place, side):
             raise DataError(
                 f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
                 "unknown-words needs a run of whole words"

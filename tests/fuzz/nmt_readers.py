@@ -13,7 +13,7 @@ from nmt.formats import nbest, phrase_table
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.ngram import count_model as count
 from nmt.runs import run
-from nmt.text import subword, truecase
+from nmt.text import subwords, truecase
 from nmt.text.lexicon import Lexicon
 from nmt.text.vocab import Vocab
 from nmt.training import config_file as config
@@ -45,7 +45,7 @@ def read_arpa(path: Path) -> None:
 
 
 def read_codes(path: Path) -> None:
-    subword.load_codes(path).apply(["the", "lower", "newest"])
+    subwords.load(path).apply(["the", "lower", "newest"])
 
 
 def read_overrides(path: Path) -> None:

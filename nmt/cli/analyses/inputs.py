@@ -15,6 +15,7 @@ from nmt.cli.arguments import Input, positive
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
+from nmt.text import subwords
 from nmt.text.vocab import Vocab
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def read_vocabularies(given: Sequence[str]) -> tuple[Vocab, Vocab]:
             f"{' '.join(given)}"
         )
     run_directory.verify(run)
-    if (run / "source.codes").exists() or (run / "target.codes").exists():
+    if subwords.stored(run, "source") or subwords.stored(run, "target"):
         raise ConfigError(
             f"{run}: its vocabularies hold subword units, which are never unknown; make word vocabularies "
             "with nmt-vocab"

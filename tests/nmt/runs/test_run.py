@@ -14,7 +14,7 @@ from nmt.runs.checkpoint import SavedRun
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig, TextPipeline
-from nmt.text.subword import Subwords
+from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import Vocab
 
 WORDS = [f"w{number}" for number in range(36)]
@@ -94,6 +94,6 @@ def test_a_word_of_a_million_characters() -> None:
     cut."""
     run = make_run()
     assert len(run.translate(["w1 " + "x" * 10**6], BeamConfig(beam_size=1, max_length=5), True)) == 1
-    run.members[0].source.subwords = Subwords(["#version: 0.2", "x x", "w 1</w>"])
+    run.members[0].source.subwords = BPE(["#version: 0.2", "x x", "w 1</w>"])
     config = BeamConfig(beam_size=1, max_length=5)
     assert len(run.translate(["w1 " + "x" * 10**4], config, True, max_line_words=500)) == 1

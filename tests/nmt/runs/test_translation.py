@@ -1,6 +1,6 @@
 """Translations of lines that were cut into parts."""
 
-from nmt.runs.translation import BeamTranslation, joined, word_numbers
+from nmt.runs.translation import BeamTranslation, joined
 
 
 def test_parts_are_joined_in_order_and_their_scores_added() -> None:
@@ -11,7 +11,3 @@ def test_parts_are_joined_in_order_and_their_scores_added() -> None:
     whole = joined(parts)
     assert (whole.words, whole.log_prob, whole.score, whole.alignment) == (["a", "b", "c"], -3.0, -2.5, [])
     assert joined(parts[:1]) is parts[0]
-
-
-def test_units_belong_to_words() -> None:
-    assert word_numbers(["lo@@", "w@@", "er", "case", "x@@"]) == [0, 0, 0, 1, 2] and word_numbers([]) == []

@@ -4,15 +4,17 @@ import io
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import ClassVar, Self
 
 from nmt import files
 from nmt.errors import DataError
 from nmt.numbers import shown
+from nmt.text.subwords.protocol import MIN_FREQUENCY, Learning, Sampler, TrainingText
 from nmt.text.vocab import UNK, Vocab
 
 SEPARATOR = "@@"
-MIN_FREQUENCY = 2  # rarer pairs are not merged
 
 
 def count_words(lines: Iterable[list[str]]) -> Counter[str]:
@@ -41,8 +43,18 @@ def learn(counts: Counter[str], merges: int, min_frequency: int = MIN_FREQUENCY)
     return codes.getvalue().rstrip("\n").split("\n")
 
 
-class Subwords:
+class BPE:
     """Codes as learned by `learn` or by subword-nmt. DataError for a line that is not two symbols."""
+
+    kind: ClassVar[str] = "bpe"
+    raw: ClassVar[bool] = False
+    suffix: ClassVar[str] = "codes"
+    rate_key: ClassVar[str] = "bpe_dropout"
+
+    @classmethod
+    def learn(cls, text: TrainingText, how: Learning) -> Self:
+        """See nmt.text.subwords.protocol.Subwords."""
+        return cls(learn(text.words, how.merges, how.min_frequency))
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
         self.lines = lines
@@ -77,6 +89,36 @@ class Subwords:
             units.append(last)
         return units
 
+    @staticmethod
+    def undo(units: list[str]) -> list[str]:
+        """Units -> words."""
+        return undo(units)
+
+    def word_numbers(self, units: list[str]) -> list[int]:
+        """`lo@@ wer case` -> 0 0 1"""
+        numbers, word = [], 0
+        for unit in units:
+            numbers.append(word)
+            word += not unit.endswith(SEPARATOR)
+        return numbers
+
+    def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
+        """Every unit that dropped merges can give."""
+        return all_units(self.lines, characters) if sampled else ()
+
+    @property
+    def summary(self) -> str:
+        """`8,000 merges`"""
+        return f"{len(self.codes):,} merges"
+
+    def save(self, path: str | Path) -> None:
+        """Write the codes."""
+        files.write_text(path, self.lines)
+
+    def sampler(self, rate: float, vocab: Vocab) -> Sampler:
+        """BPE dropout."""
+        return DroppedMerges(self.lines, rate, vocab)
+
 
 def version_of(line: str, name: str) -> tuple[int, int]:
     """The version of a file of codes, whose first line this is.
@@ -100,7 +142,7 @@ class DroppedMerges:
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
-        self.subwords = Subwords(lines)  # not shared: its cache remembers words whose merges were dropped
+        self.subwords = BPE(lines)  # not shared: its cache remembers words whose merges were dropped
         self.rate, self.vocab = rate, vocab
 
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:
@@ -115,16 +157,15 @@ class DroppedMerges:
         return self.vocab.encode(units)
 
 
-def all_units(lines: list[str], counts: Counter[str]) -> Counter[str]:
-    """Every unit that dropped merges can give, once each: single characters and the result of each merge,
-    inside and at the end of a word."""
-    characters = {character for word in counts for character in word}
-    units = {character + SEPARATOR for character in characters} | characters
+def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
+    """Every unit that dropped merges can give: single characters and the result of each merge, inside and at
+    the end of a word."""
+    units = {unit for character in characters for unit in (character, character + SEPARATOR)}
     for line in lines:
         if not line.startswith("#version"):
             symbol = "".join(files.split_words(line))
             units.add(symbol.removesuffix("</w>") if symbol.endswith("</w>") else symbol + SEPARATOR)
-    return Counter(dict.fromkeys(sorted(units), 1))
+    return sorted(units)
 
 
 def undo(units: list[str]) -> list[str]:
@@ -139,9 +180,24 @@ def undo(units: list[str]) -> list[str]:
     return [*words, start] if start else words
 
 
-def load_codes(path: str | Path) -> Subwords:
+def load_codes(path: str | Path) -> BPE:
     """The codes of a file. DataError for a file of another kind."""
     lines = list(files.read_lines(path))
     if not lines:
         raise DataError(f"{path}:1: empty file, expected BPE codes")
-    return Subwords(lines, str(path))
+    if is_vocabulary(lines):
+        raise DataError(
+            f"{path}: is a vocabulary of subword-nmt (a unit and its count a line), expected its codes; a "
+            "vocabulary can be given as vocab_file"
+        )
+    return BPE(lines, str(path))
+
+
+def is_vocabulary(lines: list[str]) -> bool:
+    """Does each line hold a unit and a count, in decreasing order? Merges with two numbers at their ends, and
+    nothing else, do not occur."""
+    first = [files.split_words(line) for line in islice(lines, 100)]
+    if any(len(fields) != 2 or not fields[1].isdecimal() for fields in first):
+        return False
+    counts = [int(fields[1]) for fields in first]
+    return counts == sorted(counts, reverse=True)

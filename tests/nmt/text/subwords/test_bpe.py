@@ -9,7 +9,7 @@ import pytest
 
 from nmt import files
 from nmt.errors import DataError
-from nmt.text import subword
+from nmt.text.subwords import bpe
 from nmt.text.vocab import UNK, Vocab
 
 
@@ -17,17 +17,17 @@ def test_dropped_merges_keep_the_text_and_follow_their_key() -> None:
     """All cuts join to the same words; the same key cuts alike, others differ; rate 0 is the plain cut; what
     was dropped is not remembered."""
     counts = Counter({"lower": 9, "lowest": 7, "newer": 5, "wide": 3})
-    lines = subword.learn(counts, 12)
-    plain = subword.Subwords(lines)
+    lines = bpe.learn(counts, 12)
+    plain = bpe.BPE(lines)
     words = ["lower", "newer", "lowest", "wide"]
-    units = Counter(plain.apply(words)) + subword.all_units(lines, counts)
+    units = Counter(plain.apply(words) + bpe.all_units(lines, "".join(counts)))
     vocab = Vocab(units, 999)
     ids = vocab.encode(plain.apply(words))
-    dropped = subword.DroppedMerges(lines, 0.5, vocab)
+    dropped = bpe.DroppedMerges(lines, 0.5, vocab)
     cuts = [dropped(ids, f"1 2 {row}") for row in range(30)]
-    assert all(subword.undo(vocab.decode(cut)) == words and UNK not in cut for cut in cuts)
+    assert all(bpe.undo(vocab.decode(cut)) == words and UNK not in cut for cut in cuts)
     assert len({tuple(cut) for cut in cuts}) > 10 and dropped(ids, "1 2 7") == cuts[7]
-    assert subword.DroppedMerges(lines, 0.0, vocab)(ids, "x") == ids
+    assert bpe.DroppedMerges(lines, 0.0, vocab)(ids, "x") == ids
     assert plain.apply(words) == vocab.decode(ids)
     assert dropped([*ids, UNK], "1") == [*ids, UNK]
     state = random.getstate()
@@ -55,24 +55,24 @@ def test_only_blanks_and_tabs_part_words(odd: str, tmp_path: Path) -> None:
     learned with it survive their file."""
     words = [odd, f"a{odd}", f"{odd}a", f"a{odd}b", f"{odd}{odd}", f"ab{odd}ab{odd}", "ab", "abab"]
     counts = Counter(dict.fromkeys(words, 5))
-    lines = subword.learn(counts, 20)
-    plain = subword.Subwords(lines)
+    lines = bpe.learn(counts, 20)
+    plain = bpe.BPE(lines)
     files.write_text(tmp_path / "codes", lines)
     units = plain.apply(words)
-    assert subword.undo(units) == words and subword.load_codes(tmp_path / "codes").apply(words) == units
+    assert bpe.undo(units) == words and bpe.load_codes(tmp_path / "codes").apply(words) == units
     assert plain.apply(["abab"]) == ["abab"]
-    vocab = Vocab(Counter(units) + subword.all_units(lines, counts), 999)
+    vocab = Vocab(Counter(units + bpe.all_units(lines, "".join(counts))), 999)
     vocab.save(tmp_path / "vocab")
     assert Vocab.load(tmp_path / "vocab") == vocab
-    dropped = subword.DroppedMerges(lines, 0.5, vocab)
+    dropped = bpe.DroppedMerges(lines, 0.5, vocab)
     for key in "12345":
-        assert subword.undo(vocab.decode(dropped(vocab.encode(units), key))) == words
+        assert bpe.undo(vocab.decode(dropped(vocab.encode(units), key))) == words
 
 
 def test_words_of_one_character_have_no_merges() -> None:
     for counts in (Counter("abc"), Counter(), Counter({"a\rb": 3})):
-        lines = subword.learn(counts, 5)
-        assert lines == ["#version: 0.2"] and subword.Subwords(lines).apply(["abc"]) == ["a@@", "b@@", "c"]
+        lines = bpe.learn(counts, 5)
+        assert lines == ["#version: 0.2"] and bpe.BPE(lines).apply(["abc"]) == ["a@@", "b@@", "c"]
 
 
 def test_cuts_are_those_of_subword_nmt() -> None:
@@ -82,33 +82,38 @@ def test_cuts_are_those_of_subword_nmt() -> None:
     rng = random.Random(3)
     counts = Counter("".join(rng.choices("abcd", k=rng.randint(1, 8))) for _ in range(300))
     for version in ("0.1", "0.2"):
-        lines = [f"#version: {version}", *subword.learn(counts, 40)[1:]]
+        lines = [f"#version: {version}", *bpe.learn(counts, 40)[1:]]
         theirs = BPE(io.StringIO("\n".join(lines) + "\n"))
-        assert subword.Subwords(lines).apply(list(counts)) == theirs.segment_tokens(list(counts))
+        assert bpe.BPE(lines).apply(list(counts)) == theirs.segment_tokens(list(counts))
 
 
 @pytest.mark.parametrize("line", ["#version: 0.3", "#version: ²", "#version:", "a", "a b c", ""])
 def test_lines_that_are_no_codes_are_named(line: str) -> None:
     with pytest.raises(DataError, match="codes:1: "):
-        subword.Subwords([line, "a b"], "codes")
+        bpe.BPE([line, "a b"], "codes")
 
 
 def test_bpe_there_and_back() -> None:
-    counts = subword.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
-    codes = subword.Subwords(subword.learn(counts, 4))
+    counts = bpe.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
+    codes = bpe.BPE(bpe.learn(counts, 4))
     units = codes.apply(["lowest", "newest"])
-    assert len(units) > 2 and subword.undo(units) == ["lowest", "newest"]
-    assert subword.undo(["a@@", "b", "c", "d@@"]) == ["ab", "c", "d"]
+    assert len(units) > 2 and bpe.undo(units) == ["lowest", "newest"]
+    assert bpe.undo(["a@@", "b", "c", "d@@"]) == ["ab", "c", "d"]
 
 
 def test_first_merges_are_the_most_frequent_pairs() -> None:
     """`e s` and `s t` stand in newest (6) and widest (3): 9 times; of equals the larger pair comes first. The
     last letter holds the end."""
-    counts = subword.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
-    assert subword.learn(counts, 2)[1:] == ["s t</w>", "e st</w>"]
+    counts = bpe.count_words([["low"] * 5, ["lower"] * 2, ["newest"] * 6, ["widest"] * 3])
+    assert bpe.learn(counts, 2)[1:] == ["s t</w>", "e st</w>"]
 
 
 def test_bad_codes_are_named(tmp_path: Path) -> None:
     (tmp_path / "codes").write_text("#version: 0.2\na b\na b c\n")
     with pytest.raises(DataError, match="codes:3: 'a b c' is not two symbols"):
-        subword.load_codes(tmp_path / "codes")
+        bpe.load_codes(tmp_path / "codes")
+
+
+def test_units_belong_to_words() -> None:
+    numbers = bpe.BPE(["#version: 0.2"]).word_numbers
+    assert numbers(["lo@@", "w@@", "er", "case", "x@@"]) == [0, 0, 0, 1, 2] and numbers([]) == []

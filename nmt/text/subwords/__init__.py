@@ -1,0 +1,72 @@
+"""Subword units, one kind a file; `SUBWORDS` names them: cut words into units, join units to words."""
+
+from collections import ChainMap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from nmt import files
+from nmt.errors import DataError
+from nmt.text.subwords.bpe import BPE, load_codes
+from nmt.text.subwords.pieces import Pieces, is_model, kind_of_model
+from nmt.text.subwords.protocol import Learning, Resampling, Sampler, Subwords, TrainingText
+from nmt.text.subwords.sentencepiece_bpe import SentencePieceBPE
+from nmt.text.subwords.unigram import Unigram
+
+SUBWORDS: dict[str, type[Subwords]] = {
+    "bpe": BPE,
+    "unigram": Unigram,
+    "sentencepiece-bpe": SentencePieceBPE,
+}
+PIECES: dict[str, type[Pieces]] = {kind.kind: kind for kind in (Unigram, SentencePieceBPE)}
+HEAD = 200  # bytes that tell a model from text
+AUTO, NONE = "auto", "none"
+# Of a configuration, the default first; whatever is in SUBWORDS when a value is checked.
+CHOICES = cast(Mapping[str, object], ChainMap(SUBWORDS, {AUTO: None, NONE: None}))
+
+
+def kind_of_file(path: str | Path) -> str:
+    """The kind of the subwords in a file, by its content. DataError for a SentencePiece model of another
+    kind."""
+    with files.open_bytes(path) as stream:
+        data = stream.read(HEAD)
+        if not is_model(data):
+            return BPE.kind
+        kind = kind_of_model(data + stream.read())
+    if kind not in SUBWORDS:
+        raise DataError(
+            f"{path}: is a SentencePiece model of {kind} units, expected unigram or BPE; learn another with "
+            "nmt-subword"
+        )
+    return kind
+
+
+def load(path: str | Path) -> Subwords:
+    """The subwords of a file: a SentencePiece model or BPE codes. DataError for another file."""
+    kind = kind_of_file(path)
+    if kind == BPE.kind:
+        return load_codes(path)
+    with files.open_bytes(path) as stream:
+        return PIECES[kind](stream.read(), str(path))
+
+
+def stored(directory: Path, side: str) -> Path | None:
+    """The file with the subwords of one side of a run; None where it has whole words."""
+    paths = (directory / f"{side}.{kind.suffix}" for kind in SUBWORDS.values())
+    return next((path for path in paths if path.exists()), None)
+
+
+__all__ = [
+    "AUTO",
+    "CHOICES",
+    "NONE",
+    "SUBWORDS",
+    "Learning",
+    "Resampling",
+    "Sampler",
+    "Subwords",
+    "TrainingText",
+    "kind_of_file",
+    "load",
+    "stored",
+]

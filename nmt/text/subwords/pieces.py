@@ -1,0 +1,217 @@
+"""What the kinds of SentencePiece have in common (Kudo & Richardson 2018): raw text -> pieces -> raw text.
+
+`▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
+plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
+"""
+
+import io
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from nmt import files
+from nmt.errors import ConfigError, DataError
+from nmt.text.subwords.protocol import Learning, TrainingText
+from nmt.text.vocab import BOS, EOS, UNK
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+BLANK = "▁"
+BYTE = re.compile("<0x([0-9A-F]{2})>")
+BYTES = 256
+MOST, RUNNING = 8000, 50  # pieces learned by default: at most 8000, and one for 50 characters of text
+SPECIAL_PIECES = 3  # <s>, </s>, <unk>
+THREADS = 4  # always as many: the model depends on them
+QUIET = 2  # errors only
+TOO_SMALL = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
+# Fields of the library's ModelProto and TrainerSpec, and the values of model_type.
+TRAINER, MODEL_TYPE = 2, 3
+TYPES = {1: "unigram", 2: "sentencepiece-bpe", 3: "word", 4: "character"}
+
+
+class Pieces:
+    """A SentencePiece model. DataError for bytes that are none."""
+
+    kind: ClassVar[str]
+    model_type: ClassVar[str]  # as the library calls it
+    raw: ClassVar[bool] = True
+    suffix: ClassVar[str] = "spm"
+
+    def __init__(self, model: bytes, name: str = "model") -> None:
+        self.model = model
+        self.processor = processor_of(model, name)
+
+    @classmethod
+    def learn(cls, text: TrainingText, how: Learning) -> Self:
+        """From sentences; the same text gives the same bytes. ConfigError for fewer pieces than the text has
+        characters, DataError for a text without words."""
+        from sentencepiece import SentencePieceTrainer
+
+        if not any(text.lines):
+            raise DataError("the training text has no words to learn subwords from")
+        extra = SPECIAL_PIECES + (BYTES if how.byte_fallback else 0)
+        model = io.BytesIO()
+        try:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(text.lines),
+                model_writer=model,
+                model_type=cls.model_type,
+                vocab_size=extra + (how.pieces or default_size(text)),
+                hard_vocab_limit=False,
+                byte_fallback=how.byte_fallback,
+                normalization_rule_name=how.unicode,
+                bos_id=BOS,
+                eos_id=EOS,
+                unk_id=UNK,
+                num_threads=THREADS,
+                minloglevel=QUIET,
+            )
+        except RuntimeError as error:
+            found = TOO_SMALL.search(str(error))
+            if not found:
+                raise DataError(f"SentencePiece cannot learn from this text: {error}") from error
+            raise ConfigError(
+                f"data.pieces: {how.pieces} is too small: the text has {int(found[2]) - extra} frequent "
+                "characters; expected more pieces than that, or 0"
+            ) from error
+        return cls(model.getvalue())
+
+    def pieces(self) -> dict[str, float]:
+        """The score of each piece, without bytes, control symbols and pieces out of use."""
+        known = self.processor
+        return {
+            known.id_to_piece(index): known.get_score(index)
+            for index in range(known.get_piece_size())
+            if not (known.is_control(index) or known.is_unknown(index) or known.is_unused(index))
+            and not known.is_byte(index)
+        }
+
+    def apply(self, words: list[str]) -> list[str]:
+        """The pieces of a sentence."""
+        return list(self.processor.encode(" ".join(words), out_type=str))
+
+    @staticmethod
+    def undo(units: list[str]) -> list[str]:
+        """See `undo`."""
+        return undo(units)
+
+    def word_numbers(self, units: list[str]) -> list[int]:
+        """`▁lo wer ▁case` -> 0 0 1. A blank belongs to the word after it."""
+        numbers, word, inside = [], -1, False
+        for unit in units:
+            first = None
+            for blank in map(is_blank, as_text(unit)):
+                word += not blank and not inside
+                inside = not blank
+                first = word if first is None and inside else first
+            numbers.append(word + 1 if first is None else first)
+        return [min(number, max(0, word)) for number in numbers]
+
+    def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
+        """All pieces: those that the training text needs not, another text may."""
+        known = self.processor
+        found = list(self.pieces())
+        return found + [
+            known.id_to_piece(index) for index in range(known.get_piece_size()) if known.is_byte(index)
+        ]
+
+    @property
+    def summary(self) -> str:
+        """`8,259 units`"""
+        return f"{self.processor.get_piece_size() - SPECIAL_PIECES:,} units"
+
+    def save(self, path: str | Path) -> None:
+        """Write the library's own file."""
+        with files.Writing(path) as out:
+            out.write(self.model)
+
+
+def processor_of(model: bytes, name: str) -> "SentencePieceProcessor":
+    """The library's model. DataError for bytes that are none."""
+    from sentencepiece import SentencePieceProcessor
+
+    try:
+        if model:
+            return SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise DataError(f"{name}: damaged SentencePiece model; was it copied whole?") from error
+    raise DataError(f"{name}: empty file, expected a SentencePiece model")
+
+
+def default_size(text: TrainingText) -> int:
+    """How many pieces a text is good for: few of a small one, or they would be whole sentences."""
+    characters = text.characters()
+    return max(len(characters) + 1, min(MOST, len(characters) + characters.total() // RUNNING))
+
+
+def undo(units: Iterable[str]) -> list[str]:
+    """Pieces -> what blanks separate. Bytes that are no UTF-8 become U+FFFD, line ends and NUL blanks."""
+    parts = (
+        bytes([int(found[1], 16)]) if (found := BYTE.fullmatch(unit)) else unit.encode() for unit in units
+    )
+    text = b"".join(parts).decode("utf-8", "replace")
+    return files.split_words(text.replace(BLANK, " ").replace("\n", " ").replace("\0", " "))
+
+
+def recut(units: Iterable[str], known: Container[str], cut: Callable[[str], list[str]]) -> list[str]:
+    """Units with each run of known ones cut anew."""
+    found: list[str] = []
+    for is_known, run in groupby(units, key=known.__contains__):
+        parts = list(run)
+        found += cut("".join(parts)) if is_known else parts
+    return found
+
+
+def as_text(unit: str) -> str:
+    """A piece as text; a byte is one character, whichever."""
+    found = BYTE.fullmatch(unit)
+    return unit if not found else chr(int(found[1], 16))
+
+
+def is_blank(character: str) -> bool:
+    """Does `undo` separate words here?"""
+    return character in (BLANK, " ", "\t", "\n", "\0")
+
+
+# ---- reading a model's own description ---------------------------------------------------------------------
+
+
+def is_model(data: bytes) -> bool:
+    """Is a file a SentencePiece model, or the beginning of one? Text has no NUL, and its numbers do."""
+    return data[:1] == b"\n" and b"\0" in data[:200]
+
+
+def kind_of_model(model: bytes) -> str:
+    """The kind of a model, one of TYPES."""
+    trainer = b"".join(fields(model, TRAINER))
+    found = next(fields(trainer, MODEL_TYPE), b"\1")
+    return TYPES.get(found[0], "unknown")
+
+
+def fields(message: bytes, wanted: int) -> Iterator[bytes]:
+    """The contents of a field of a protobuf message: of numbers their bytes."""
+    at = 0
+    while at < len(message):
+        key, at = number_at(message, at)
+        kind = key & 7
+        if kind == 2:  # a length, then as many bytes
+            size, at = number_at(message, at)
+        else:
+            size = {0: number_at(message, at)[1] - at, 1: 8, 5: 4}.get(kind, len(message))
+        if key >> 3 == wanted:
+            yield message[at : at + size]
+        at += size
+
+
+def number_at(message: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length, and where it ends."""
+    value = shift = 0
+    while at < len(message):
+        value |= (message[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if message[at - 1] < 128:
+            break
+    return value, at
