@@ -1,5 +1,5 @@
 """The shape of the code: no hidden imports, no reaching into another module's private names, short files and
-functions, few `Any`."""
+functions, few `Any`, a test module for each module."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -126,6 +126,32 @@ def any_places(path: Path) -> Iterator[str]:
             yield f"{path}:{node.lineno}: Any"
 
 
+def acts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Does a function do more than return an expression? A docstring, `...` and `pass` do nothing."""
+    body = [
+        node
+        for node in function.body
+        if not isinstance(node, ast.Pass)
+        and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    return len(body) > 1 or any(not isinstance(node, ast.Return) for node in body)
+
+
+def mirror_of(path: Path) -> Path:
+    """nmt/text/vocab.py -> tests/nmt/text/test_vocab.py; __init__.py -> test_init.py"""
+    name = f"test_{path.stem.strip('_')}.py"
+    return ROOT / "tests" / path.relative_to(ROOT).with_name(name)
+
+
+def untested(path: Path) -> Iterator[str]:
+    """Modules of protocols, registries and settings, none of whose functions acts, need no test module."""
+    functions = [
+        node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    if any(map(acts, functions)) and not mirror_of(path).exists():
+        yield f"{path}: has no {mirror_of(path).relative_to(ROOT)}"
+
+
 RULES: list[Callable[[Path], Iterator[str]]] = [hidden_imports, private_names, long_files, long_functions]
 
 
@@ -133,6 +159,32 @@ RULES: list[Callable[[Path], Iterator[str]]] = [hidden_imports, private_names, l
 def test_shape(rule: Callable[[Path], Iterator[str]]) -> None:
     found = [row for path in sources(*FOLDERS) for row in rule(path)]
     assert not found, "\n".join(found)
+
+
+def test_each_module_has_its_test_module() -> None:
+    found = [row for path in sources(*OURS) for row in untested(path)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('"""What it is."""', False),
+        ("...", False),
+        ("return sum(self.sizes)", False),
+        ("x = 1\n    return x", True),
+        ("self.x = 1", True),
+        ("yield 1", True),
+    ],
+)
+def test_what_acts(body: str, expected: bool) -> None:
+    (function,) = ast.parse(f"def f(self):\n    {body}\n").body
+    assert isinstance(function, ast.FunctionDef) and acts(function) == expected
+
+
+def test_where_the_tests_of_a_module_are() -> None:
+    assert mirror_of(ROOT / "nmt/text/vocab.py") == ROOT / "tests/nmt/text/test_vocab.py"
+    assert mirror_of(ROOT / "nmt/__init__.py") == ROOT / "tests/nmt/test_init.py"
 
 
 def test_any_is_rare() -> None:

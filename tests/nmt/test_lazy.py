@@ -1,5 +1,6 @@
 """Names of a package that are loaded when they are first used."""
 
+import json
 import subprocess
 import sys
 from types import ModuleType
@@ -13,8 +14,6 @@ from nmt import lazy
 
 
 def test_a_name_is_that_of_its_module() -> None:
-    import json
-
     getattribute, listed = lazy.names("nmt", {"loads": "json", "Decoder": "json.decoder"})
     assert getattribute("loads") is json.loads and "Decoder" in listed() and "loads" in listed()
     with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'nowhere'"):

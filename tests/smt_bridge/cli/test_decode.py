@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.cli.decode import main
+from smt_bridge.cli import decode
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
@@ -28,7 +28,7 @@ def decoder(model: Path, **config: object) -> Decoder:
 
 def run(model: Path, *words: object) -> str:
     given = [str(model), "-i", f"{model}/in", "-o", f"{model}/out", "--no-cache", "-q", *map(str, words)]
-    assert main(given) == 0
+    assert decode.main(given) == 0
     return (model / "out").read_text()
 
 
@@ -73,9 +73,18 @@ def test_weights_instead_of_the_inis(model: Path) -> None:
     ],
 )
 def test_refused_before_a_line_is_written(
-    words: list[str], message: str, model: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    message: str,
+    model: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (model / "in").write_text("a b c d\n<x translation='p'>a\n")
+    monkeypatch.setattr(decode, "translate", lambda decoder, args: pytest.fail("a line is translated"))
     given = [model, "-i", model / "in", "-o", model / "out", "--no-cache", "-q"]
-    assert message in refusal(main, capsys, *given, *words)
+    assert message in refusal(decode.main, capsys, *given, *words)
     assert not (model / "out").exists()
+
+
+def test_long_lines_are_refused_for_a_list_only(model: Path) -> None:
+    assert run(model, "--max-line-words", 3).count("\n") == len(LINES)

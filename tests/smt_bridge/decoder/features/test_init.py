@@ -1,0 +1,49 @@
+"""The network of a run: its own probabilities; runs that the search cannot use are refused."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import CheckpointError, ConfigError
+from nmt.lm.cslm import CSLM
+from nmt.runs import checkpoint
+from nmt.text.vocab import BOS
+from smt_bridge.decoder.features import load_network
+from tests.conftest import ROOT
+from tests.nmt.lm.models import model_of
+
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+
+
+def test_n_grams_are_those_of_the_texts() -> None:
+    """log p of a text, word by word, by the contexts that the words have in it."""
+    run = checkpoint.load_lm(GOLDEN / "lm")
+    assert isinstance(run.model, CSLM)
+    network = load_network("CSLM0", str(GOLDEN / "lm"), normalized=False)
+    text = [5, 9, 4, 4, 7]
+    line = [BOS] * (network.order - 1) + text
+    contexts = np.array([line[place : place + network.order - 1] for place in range(len(text))])
+    found = network.score(contexts, np.array(text))
+    np.testing.assert_allclose(found, run.model.score_texts([text])[0][:-1], atol=1e-5)
+    assert network.vocab.words == run.words.words and network.text.cut(["a"]) == run.text.cut(["a"])
+
+
+@dataclass
+class Saved:
+    """A run of another kind."""
+
+    model: object
+
+
+def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="nowhere"):
+        load_network("CSLM0", str(tmp_path / "nowhere"), normalized=False)
+    for kind, message in (
+        ("cslm", r"^run: normalized=true, but this model was not trained with lm\.normalizer$"),
+        ("lstm", r"^run: CSLM0 has to be a CSLM; use other language models to rescore"),
+    ):
+        monkeypatch.setattr(checkpoint, "load_lm", lambda *given, kind=kind: Saved(model_of(kind)))
+        with pytest.raises(ConfigError, match=message):
+            load_network("CSLM0", "run", normalized=True)
