@@ -57,7 +57,7 @@ def test_help_loads_no_torch(name: str, command: Command) -> None:
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
     heavy = {"torch", "numpy", "sacrebleu", "sacremoses", "omegaconf"}
     # Options that stand beside what computes: the estimator, dictionaries, analyses, tuners.
-    if name in ("nmt-ngram", "nmt-dictionary", "nmt-analyze", "smt-tune", "smt-tune-nbest"):
+    if name in ("nmt-ngram", "nmt-dictionary", "nmt-analyze", "nmt-subword", "smt-tune", "smt-tune-nbest"):
         heavy -= {"numpy", "sacrebleu"} if name == "nmt-analyze" else {"numpy"}
     assert "argparse" in loaded and not loaded & heavy
 

@@ -21,24 +21,25 @@ LINES = "a b c\nb c\nc a\nb\n" * 5
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("s", "t", "dev.s", "dev.t"):
+    for name in ("s.en", "t.fr", "dev.en", "dev.fr"):
         (tmp_path / name).write_text(LINES)
     return tmp_path
 
 
 def config_of(folder: Path, run: str = "run", dev: bool = True, **more: object) -> RunConfig:
-    data = {"train_source": str(folder / "s"), "train_target": str(folder / "t")}
+    data = {"train_source": str(folder / "s.en"), "train_target": str(folder / "t.fr")}
     if dev:
-        data |= {"dev_source": str(folder / "dev.s"), "dev_target": str(folder / "dev.t")}
+        data |= {"dev_source": str(folder / "dev.en"), "dev_target": str(folder / "dev.fr")}
     sizes = {"embedding": 4, "hidden": 4, "maxout": 4}
+    training = {"bleu_tokenizer": "none"}  # as resolved when a run begins
     return configuration.from_mapping(
-        {"run": str(folder / run), "seed": 3, "data": data, "model": sizes, **more}
+        {"run": str(folder / run), "seed": 3, "data": data, "model": sizes, "training": training, **more}
     )
 
 
 def lm_config(folder: Path, **lm: object) -> RunConfig:
     return configuration.from_mapping(
-        {"run": str(folder / "lm"), "data": {"train_text": str(folder / "t")}, "lm": lm}
+        {"run": str(folder / "lm"), "data": {"train_text": str(folder / "t.fr")}, "lm": lm}
     )
 
 

@@ -15,7 +15,7 @@ from nmt.training.subwords import LearningSide, unit_counts
 
 def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
     """With dropout the single characters and all merges too; without it only what the plain cut gives."""
-    side = LearningSide.of("source", DataConfig())
+    side = LearningSide.of("source", DataConfig(source=SideConfig("en")))
     side.text.words = Counter({"lower": 9, "lowest": 7})
     side.pipeline.subwords = bpe.BPE(bpe.learn(side.text.words, 20))
     plain, dropped = unit_counts(side, DataConfig()), unit_counts(side, DataConfig(bpe_dropout=0.1))
