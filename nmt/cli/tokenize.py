@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import options
+from nmt.cli import arguments, options
 from nmt.errors import ConfigError
 from nmt.text import languages
 from nmt.text.escapes import escape, unescape
+from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,8 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse the options, convert line by line."""
     parser = options.Parser(
         "nmt-tokenize",
-        "A filter: Moses' normalization and tokenization. Moses' escapes are written only with --escape.",
+        "A filter: Moses' normalization and tokenization, and segmentation of scripts without spaces. Moses' "
+        "escapes are written only with --escape.",
     )
     options.add_input_output(parser)
     parser.add_argument(
@@ -34,6 +36,7 @@ def command(argv: Sequence[str] | None) -> None:
         metavar="CODE",
         help="ISO 639 code of the language; default: as the name of the input ends, news.de or news.de.gz",
     )
+    arguments.add_setting(parser, SideConfig, "segment")
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
     parser.add_argument("--detokenize", "-d", action="store_true", help="the other direction: words to text")
@@ -46,7 +49,11 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser.parse_args(argv)
     options.start_log("nmt-tokenize", args.quiet)
     tokenizer = Tokenizer(
-        language_of(args), normalize=not args.no_normalize, case="lower" if args.lower else "keep"
+        language_of(args),
+        normalize=not args.no_normalize,
+        case="lower" if args.lower else "keep",
+        # the way back needs no dictionary
+        segment="character" if args.detokenize and args.segment == "word" else args.segment,
     )
     with files.Writing(args.output) as out:
         for line in files.read_lines(args.input):

@@ -9,7 +9,7 @@ import logging
 import os
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,13 +120,24 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
         if path and path != "-":
             status = stat_of(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    # The size of the vocabularies does not count: their words follow below.
-    text = replace(config.source, vocabulary=0), replace(config.target, vocabulary=0)
     inverse = " inverse" if config.inverse else ""
+    text = f"({text_rules(config.source)}, {text_rules(config.target)})"
     digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}{inverse}\n".encode())
     for vocab in (source, target):
         digest.update("\n".join(vocab.words).encode())
     return digest.hexdigest()
+
+
+# Keys that came after version 0.5, and what earlier runs did.
+LATER = {"segment": "none", "subword": "auto", "unicode": "identity"}
+
+
+def text_rules(side: SideConfig) -> str:
+    """The settings of a side, for a digest. The size of the vocabulary does not count, its words do; later
+    keys only where they make a difference, so that older caches stay good."""
+    values = {item.name: getattr(side, item.name) for item in fields(side)} | {"vocabulary": 0}
+    shown = (f"{key}={value!r}" for key, value in values.items() if LATER.get(key) != value)
+    return f"SideConfig({', '.join(shown)})"
 
 
 def stat_of(path: str) -> os.stat_result:

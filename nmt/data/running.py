@@ -23,7 +23,7 @@ from torch import Tensor
 
 from nmt.data.batches import Ids
 from nmt.data.binarized import BinarizeReport, store
-from nmt.data.corpus import Corpus, DataConfig, stat_of
+from nmt.data.corpus import Corpus, DataConfig, stat_of, text_rules
 from nmt.text.vocab import EOS, Vocab
 
 
@@ -120,6 +120,6 @@ def make_stamp(config: DataConfig, vocab: Vocab) -> str:
     """Changes when the text, the vocabulary or the text pipeline changes."""
     status = stat_of(config.train_text)
     digest = hashlib.sha256(f"{config.train_text} {status.st_size} {status.st_mtime_ns}\n".encode())
-    digest.update(f"{replace(config.target, vocabulary=0)} {config.bpe_merges}\n".encode())
+    digest.update(f"{text_rules(config.target)} {config.bpe_merges}\n".encode())
     digest.update("\n".join(vocab.words).encode())
     return digest.hexdigest()

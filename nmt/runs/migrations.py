@@ -25,8 +25,8 @@ TOKENIZED = "tokenized"
 
 # What a run meant whose configuration does not say it.
 TEXT_DEFAULTS = {
-    "source": {"language": "en", "case": "lower"},
-    "target": {"language": "fr", "case": "lower"},
+    "source": {"language": "en", "case": "lower", "segment": "none"},
+    "target": {"language": "fr", "case": "lower", "segment": "none"},
 }
 
 RENAMED: dict[str, str] = {}  # former key -> present key, both dotted

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt.errors import ConfigError
 from nmt.numbers import shown
+from nmt.text.units import SPACELESS
 
 log = logging.getLogger(__name__)
 
@@ -47,20 +48,9 @@ def of_file(path: str) -> str:
     return ending if ending in CODES - AMBIGUOUS or ending in with_rules() else ""
 
 
-OTHERS = {"cjk", "cz", "ja", "ko"}  # rules of their own in the tokenizer or the normalizer
-AMBIGUOUS = {
-    "art",
-    "bin",
-    "cat",
-    "inc",
-    "log",
-    "mac",
-    "man",
-    "map",
-    "min",
-    "new",
-    "pro",
-}  # of other files, too
+OTHERS = {"cjk", "cz", "ko"} | SPACELESS  # rules of their own in the tokenizer or the normalizer
+# They end the names of other files, too.
+AMBIGUOUS = set("art bin inc man map min new pro".split())
 CODES = frozenset(
     """
 aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee

@@ -8,8 +8,9 @@ from pathlib import Path
 from nmt import files
 from nmt.errors import ConfigError
 from nmt.settings import choice, name_in, number, setting
-from nmt.text import languages, subwords, truecase, units
+from nmt.text import languages, segment, subwords, truecase, units
 from nmt.text.escapes import escape, unescape
+from nmt.text.segment import SEGMENTERS
 from nmt.text.subwords import AUTO, NONE, Subwords
 from nmt.text.subwords.bpe import BPE
 from nmt.text.subwords.unigram import Unigram
@@ -27,6 +28,12 @@ class SideConfig:
     )
     normalize: bool = setting(True, help="normalize punctuation as Moses' normalize-punctuation does")
     tokenize: bool = setting(True, help="tokenize as Moses does; false: blanks separate words")
+    segment: str = name_in(
+        SEGMENTERS,
+        help="what a word is in scripts without spaces, where it is tokenized: a character, or a word of a "
+        "dictionary (ja, th, zh; needs the extra of that name); auto: character for languages written so, none "
+        "for others",
+    )
     escaped: bool = setting(
         False,
         help="the text has Moses' escapes (&apos; ...), as Moses' own tokenizer writes them: they are "
@@ -53,7 +60,7 @@ class SideConfig:
         subwords.CHOICES,
         help="units that words are cut into. SentencePiece (unigram, sentencepiece-bpe) reads raw text: "
         "there is no tokenization. auto: the kind of `codes`, unigram for languages written without blanks, "
-        "bpe with data.bpe_merges, else whole words",
+        "unless `segment` is given, bpe with data.bpe_merges, else whole words",
     )
     unicode: str = choice(
         "identity",
@@ -68,8 +75,17 @@ class SideConfig:
 
 def needs_language(config: SideConfig) -> bool:
     """Are rules of a language used? SentencePiece reads raw text and needs none."""
-    kind = kind_of(config) if config.subword == AUTO else config.subword
-    return (config.normalize or config.tokenize) and not reads_raw(kind)
+    return (config.normalize or config.tokenize) and not is_raw(config)
+
+
+def is_raw(config: SideConfig) -> bool:
+    """Do the subwords of a side read raw text?"""
+    return reads_raw(kind_of(config) if config.subword == AUTO else config.subword)
+
+
+def check_segment(config: SideConfig) -> None:
+    """ConfigError for a segmentation that this side cannot have, in a message that begins with its key."""
+    segment.make(config.segment, config.language, config.tokenize and not is_raw(config))
 
 
 def check_language(config: SideConfig, key: str = "language") -> None:
@@ -85,7 +101,8 @@ def kind_of(config: SideConfig, merges: int = 0) -> str:
     if config.subword == AUTO:
         if found or config.characters:
             return found or NONE
-        return Unigram.kind if units.is_spaceless(config.language) else BPE.kind if merges else NONE
+        whole = config.segment in segment.NO_WISH and units.is_spaceless(config.language)
+        return Unigram.kind if whole else BPE.kind if merges else NONE
     if config.characters and config.subword != NONE:
         raise ConfigError(
             f"characters and subword: {config.subword} exclude each other: leave one of them out"
@@ -145,6 +162,7 @@ class TextPipeline:
             normalize=config.normalize and not raw,
             tokenize=config.tokenize and not raw,
             case=config.case,
+            segment=config.segment,
         )
         return TextPipeline(tokenizer, given, escaped=config.escaped, characters=config.characters)
 

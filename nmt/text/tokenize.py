@@ -5,37 +5,64 @@ No escapes are written: a model reads `'`, not `&apos;`. Words never contain a s
 
 from nmt import files
 from nmt.errors import ConfigError
+from nmt.text import segment as segmentation
+from nmt.text.spaceless import SpacelessTokenizer
 from nmt.text.truecase import Truecaser
 
 CASES = ("keep", "truecase", "lower")
+
+
+class MosesRules:
+    """Normalization and tokenization of one language; without them blanks separate words. `latin`: the words
+    are Latin ones in text of another script, and English rules cut them."""
+
+    def __init__(self, language: str, normalize: bool, tokenize: bool, latin: bool = False) -> None:
+        from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+        self.normalizer = MosesPunctNormalizer(language) if normalize else None
+        of_words = "en" if latin else language
+        self.tokenizer = MosesTokenizer(of_words) if tokenize else None
+        self.detokenizer = MosesDetokenizer(of_words) if tokenize else None
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text."""
+        words = files.split_words(self.normalizer.normalize(text) if self.normalizer else text)
+        if self.tokenizer and words:
+            words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
+            # The tokenizer may leave exotic white space inside or around a word; a word with a blank inside
+            # would be two words in a file.
+            words = [part for word in words for part in files.split_words(word.replace("\n", " "))]
+        return words
+
+    def text(self, words: list[str]) -> str:
+        """The words as people read them."""
+        if self.detokenizer:
+            return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
+        return " ".join(words)
 
 
 class Tokenizer:
     """The text rules of one language; nmt.text.pipeline.SideConfig says what the arguments mean."""
 
     def __init__(
-        self, language: str, normalize: bool = True, tokenize: bool = True, case: str = "keep"
+        self,
+        language: str,
+        normalize: bool = True,
+        tokenize: bool = True,
+        case: str = "keep",
+        segment: str = "auto",
     ) -> None:
         if case not in CASES:
             raise ConfigError(f"case: {case!r} is unknown, expected one of {', '.join(CASES)}")
-        from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
-
+        segmenter = segmentation.make(segment, language, tokenize)
+        moses = MosesRules(language, normalize, tokenize, latin=segmenter is not None)
         self.case = case
-        self.normalizer = MosesPunctNormalizer(language) if normalize else None
-        self.tokenizer = MosesTokenizer(language) if tokenize else None
-        self.detokenizer = MosesDetokenizer(language) if tokenize else None
+        self.rules = moses if segmenter is None else SpacelessTokenizer(language, segmenter, moses)
         self.truecaser: Truecaser | None = None
 
     def words(self, line: str) -> list[str]:
         """'C'est "ça".' -> ["c'", 'est', '"', 'ça', '"', '.'] (French, lower-cased)"""
-        if self.normalizer:
-            line = self.normalizer.normalize(line)
-        words = files.split_words(line)
-        if self.tokenizer and words:
-            words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
-            # The tokenizer may leave exotic white space inside or around a word; a word with a blank inside
-            # would be two words in a file.
-            words = [part for word in words for part in files.split_words(word.replace("\n", " "))]
+        words = self.rules.words(line)
         if self.case == "lower":
             words = [part for word in words for part in files.split_words(word.lower())]
         elif self.case == "truecase":
@@ -44,11 +71,7 @@ class Tokenizer:
 
     def text(self, words: list[str]) -> str:
         """The words as people read them: detokenized, truecased sentences with a capital at their start."""
-        if self.case == "truecase":
-            words = self.learned().undo(words)
-        if self.detokenizer:
-            return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
-        return " ".join(words)
+        return self.rules.text(self.learned().undo(words) if self.case == "truecase" else words)
 
     def learned(self) -> Truecaser:
         """The truecase model. ConfigError where none was learned or loaded."""

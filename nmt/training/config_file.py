@@ -157,13 +157,13 @@ def read(path: str) -> tuple[migrations.Section, str]:
 
 
 def text_of_old_run(run: str) -> Part | None:
-    """Language and case of a run that version 0.5 or earlier made: to resume it, a file that says neither
-    means what the run has, not today's defaults."""
+    """Language, case and segmentation of a run that version 0.5 or earlier made: to resume it, a file that
+    does not say them means what the run has, not today's defaults."""
     directory = Path(run)
     if not run or run_directory.version(directory) != migrations.FORMATS[0]:
         return None
     data = DictConfig(checkpoint.read_yaml(directory))
-    keys = [f"data.{side}.{key}" for side in ("source", "target") for key in ("language", "case")]
+    keys = [f"data.{side}.{key}" for side in ("source", "target") for key in ("language", "case", "segment")]
     stored = OmegaConf.create()
     for key in keys:
         OmegaConf.update(stored, key, OmegaConf.select(data, key))

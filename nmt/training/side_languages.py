@@ -5,7 +5,7 @@ from pathlib import Path
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.text import languages
-from nmt.text.pipeline import check_language, needs_language
+from nmt.text.pipeline import check_language, check_segment, needs_language
 from nmt.training.run_config import RunConfig
 
 # Keys of the files of each side; the first that says a language decides.
@@ -43,6 +43,10 @@ def check(config: RunConfig) -> None:
                 f"it, e.g. {key}: de"
             )
         check_language(side, key)
+        try:
+            check_segment(side)
+        except ConfigError as error:
+            raise ConfigError(f"data.{name}.{error}") from error
 
 
 def paths(data: DataConfig, side: str) -> list[str]:

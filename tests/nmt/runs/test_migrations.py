@@ -56,8 +56,8 @@ def test_a_run_that_does_not_say_case_and_language_has_those_of_its_time() -> No
     given: migrations.Section = {"data": {"source": {"language": "de"}, "target": {"case": "keep"}}}
     for version in migrations.FORMATS:
         assert migrations.of_run(given, version)["data"] == {
-            "source": {"language": "de", "case": "lower"},
-            "target": {"language": "fr", "case": "keep"},
+            "source": {"language": "de", "case": "lower", "segment": "none"},
+            "target": {"language": "fr", "case": "keep", "segment": "none"},
         }
         assert migrations.of_run({"data": 3}, version) == {"data": 3}
 
