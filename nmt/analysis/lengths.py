@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.analysis.buckets import Curves, by_side, curves_of, sliding
 from nmt.analysis.systems import System, TestSet
+from nmt.text.units import line_length
 
 WINDOW = 10  # lengths, as in section 6.5.1
 
 
 def lengths(test: TestSet) -> dict[str, list[int]]:
-    """Words, as blanks separate them, of the source, of the first reference, and of the longer of the two."""
+    """Words, as `line_length` counts them, of the source, of the first reference, and of the longer of the
+    two."""
 
     def words(lines: Sequence[str]) -> list[int]:
-        return [len(files.split_words(line)) for line in lines]
+        return [line_length(line) for line in lines]
 
     return by_side(words(test.sources), words(test.references[0]))
 

@@ -58,7 +58,7 @@ def add_options(parser: options.Parser) -> None:
             metavar="FILE",
             help="the part of it that is kept; .gz compresses",
         )
-    for name in ("min_length", "max_length", "ratio", "keep_duplicates"):
+    for name in ("min_length", "max_length", "ratio", "unit", "keep_duplicates"):
         add_setting(parser, CleanConfig, name)
     parser.add_argument(
         "--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV, too"

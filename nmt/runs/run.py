@@ -236,7 +236,9 @@ class Run:
         every = [part for parts in cut for part in parts]
         found = iter(self.search(every, config, tokenized, model=model, limit=Limit(sys.maxsize)))
         return [
-            joined([self.translation(part, next(found)[0], tokenized, unknown) for part in parts])
+            joined(
+                [self.translation(part, next(found)[0], tokenized, unknown) for part in parts], self.target
+            )
             for parts in cut
         ]
 

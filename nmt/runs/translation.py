@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nmt.text.pipeline import TextPipeline
+
 
 @dataclass
 class BeamTranslation:
@@ -15,12 +17,12 @@ class BeamTranslation:
     alignment: list[tuple[int, int]] = field(default_factory=list)
 
 
-def joined(parts: Sequence[BeamTranslation]) -> BeamTranslation:
+def joined(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
     """Translations of the parts of a line as one, without alignment."""
     if len(parts) == 1:
         return parts[0]
     return BeamTranslation(
-        words=[word for part in parts for word in part.words],
+        words=target.joined(part.words for part in parts),
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
     )

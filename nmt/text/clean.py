@@ -1,14 +1,20 @@
 """The pairs of a parallel corpus that are worth training on, and why the others are not."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from nmt import files, settings
 from nmt.errors import ConfigError
-from nmt.settings import number, setting
+from nmt.settings import choice, number, setting
+from nmt.text.units import character_length, line_length
 
+LENGTHS: dict[str, Callable[[str], int]] = {
+    "auto": line_length,
+    "word": lambda line: len(files.split_words(line)),
+    "character": character_length,
+}
 REASONS = ("empty", "short", "long", "ratio", "duplicate")
 
 
@@ -17,9 +23,14 @@ class CleanConfig:
     """Which pairs are kept. Moses' clean-corpus-n.perl has the same ratio, and is often called with 80
     words."""
 
-    min_length: int = number(1, least=1, help="fewest words of each side")
+    min_length: int = number(1, least=1, help="fewest words (see --unit) of each side")
     max_length: int = number(80, least=1, help="most words of each side")
     ratio: float = number(9.0, least=0, help="longer side over shorter, at most; 0: any")
+    unit: str = choice(
+        *LENGTHS,
+        help="what lengths count. word: what blanks separate; auto: that, but of scripts without blanks two "
+        "Chinese or Japanese characters are a word, and four letters of Thai, Lao, Khmer or Burmese",
+    )
     keep_duplicates: bool = setting(False, help="keep pairs that occurred before")
 
     def check(self) -> None:
@@ -50,7 +61,8 @@ class CleanReport:
 
 def reason_against(source: str, target: str, config: CleanConfig) -> str:
     """Why a pair is dropped, whatever the other pairs are; empty when it is not."""
-    lengths = len(files.split_words(source)), len(files.split_words(target))
+    length = LENGTHS[config.unit]
+    lengths = length(source), length(target)
     if not min(lengths):
         return "empty"
     if min(lengths) < config.min_length:

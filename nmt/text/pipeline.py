@@ -2,6 +2,7 @@
 directory."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,8 +135,10 @@ class TextPipeline:
         subwords: Subwords | None = None,
         escaped: bool = False,
         characters: bool = False,
+        spaceless: bool = False,
     ) -> None:
-        self.tokenizer, self.characters = tokenizer, characters
+        """`spaceless`: raw text of a language that is written without blanks."""
+        self.tokenizer, self.characters, self.spaceless = tokenizer, characters, spaceless
         self.subwords = subwords
         self.escaped = escaped
 
@@ -164,7 +167,8 @@ class TextPipeline:
             case=config.case,
             segment=config.segment,
         )
-        return TextPipeline(tokenizer, given, escaped=config.escaped, characters=config.characters)
+        spaceless = raw and units.is_spaceless(config.language)
+        return TextPipeline(tokenizer, given, config.escaped, config.characters, spaceless)
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
         """The words of a line: normalized, tokenized, cased, without escapes."""
@@ -202,6 +206,16 @@ class TextPipeline:
     def word_numbers(self, units: list[str]) -> list[int]:
         """The number, from 0, of the word that each unit belongs to: `lo@@ wer case` -> 0 0 1"""
         return self.subwords.word_numbers(units) if self.subwords else list(range(len(units)))
+
+    def joined(self, parts: Iterable[list[str]]) -> list[str]:
+        """The words of the parts of a line; a language without blanks gets none between them."""
+        words: list[str] = []
+        for part in parts:
+            if self.spaceless and words and part:
+                words[-1] += part[0]
+                part = part[1:]
+            words += part
+        return words
 
     def text(self, units: list[str], tokenized: bool = False) -> str:
         """Units as a line of text."""

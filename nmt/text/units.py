@@ -1,23 +1,48 @@
-"""How long a text is, whatever its script: words, or characters where no blanks separate words."""
+"""How long a line is, whatever its script, and which script a text has."""
 
 import re
 import unicodedata
 from collections import Counter
 
+from nmt import files
+
 # Languages written without blanks between words.
 SPACELESS = frozenset({"bo", "cjk", "dz", "ja", "km", "lo", "my", "th", "yue", "zh"})
 
-IDEOGRAPHS = (
-    "\u3000-\u303f\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
-    "\U00020000-\U0003ffff"
+# Chinese characters, kana, their punctuation and full-width forms: about two make a word.
+IDEOGRAPH = re.compile(
+    "[\u3001-\u303f\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
+    "\U00020000-\U0003ffff]"
 )
-"""Chinese characters, kana, their punctuation and full-width forms: each counts as a word."""
-LETTERS = "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
-"""Thai, Lao, Tibetan, Burmese, Khmer: words have about four characters."""
+IDEOGRAPHS_A_WORD = 2
+# Thai, Lao, Tibetan, Burmese, Khmer: about four make a word.
+LETTER = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f]")
 LETTERS_A_WORD = 4
 
-WORDLESS = re.compile(f"[{IDEOGRAPHS}{LETTERS}]")
-PART = re.compile(f"([{IDEOGRAPHS}])|([{LETTERS}]+)|[^{IDEOGRAPHS}{LETTERS}]+")
+
+def line_length(text: str) -> int:
+    """The number of words of a line: of what blanks separate; where a script has none, two Chinese or
+    Japanese characters count as a word, and four letters of Thai, Lao, Tibetan, Burmese or Khmer.
+
+    Segmented text counts as its words.
+
+    >>> line_length("The dog sees a cat ."), line_length("犬が猫を見る。"), line_length("犬 が 猫 を 見る 。")
+    (6, 4, 6)
+    """
+    words = len(files.split_words(text))
+    if text.isascii():
+        return words
+    rest, ideographs = IDEOGRAPH.subn(" ", text)
+    rest, letters = LETTER.subn(" ", rest)
+    if not (ideographs or letters):
+        return words
+    there = len(files.split_words(rest)) + -(-ideographs // IDEOGRAPHS_A_WORD) + -(-letters // LETTERS_A_WORD)
+    return max(words, there)
+
+
+def character_length(text: str) -> int:
+    """The number of characters of a line without its blanks."""
+    return len(text) - text.count(" ") - text.count("\t")
 
 
 def is_spaceless(language: str) -> bool:

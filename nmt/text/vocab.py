@@ -1,6 +1,7 @@
 """Words <-> ids by frequency. The file keeps the counts of all training words, also of those without an
 id."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -71,20 +72,49 @@ class Vocab:
 
     @staticmethod
     def load(path: str | Path) -> "Vocab":
-        """The vocabulary that `save` wrote. DataError for another or a damaged file."""
+        """The vocabulary that `save` wrote, or one of subword-nmt (`--write-vocabulary`). DataError for
+        another or a damaged file."""
         lines = files.read_lines(path)
-        size = files.promised_size(next(lines, ""), HEADER, path)
+        first = next(lines, "")
+        if counted(first, " "):
+            return of_subword_nmt(itertools.chain([first], lines), path)
+        if first.split("\t")[0] in SPECIALS:
+            raise DataError(
+                f"{path}: is a list of SentencePiece's units, without counts; give its model as codes, which "
+                "makes the vocabulary"
+            )
+        size = files.promised_size(first, HEADER, path)
         counts: dict[str, int] = {}
         for number, line in enumerate(lines, 2):
-            word, tab, count = line.rpartition("\t")
-            if word in counts:
-                raise DataError(f"{path}:{number}: {shown(word)} occurs twice")
-            try:
-                counts[word] = numbers.count(count if tab else "")
-            except ValueError as error:
-                raise DataError(f"{path}:{number}: expected 'word<TAB>count', found {shown(line)}") from error
+            add(counts, counted(line, "\t"), f"{path}:{number}", f"'word<TAB>count', found {shown(line)}")
         if size > len(counts):
             raise DataError(
                 f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
             )
         return Vocab(counts, size)
+
+
+def of_subword_nmt(lines: Iterable[str], path: str | Path) -> Vocab:
+    """All units of a vocabulary of subword-nmt: `unit count`."""
+    counts: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        add(counts, counted(line, " "), f"{path}:{number}", f"'unit count', found {shown(line)}")
+    return Vocab(counts, len(counts))
+
+
+def counted(line: str, separator: str) -> tuple[str, int] | None:
+    """The word, which has no blank, and the count of a line; None for another line."""
+    word, found, count = line.rpartition(separator)
+    try:
+        return (word, numbers.count(count)) if found and " " not in word else None
+    except ValueError:
+        return None
+
+
+def add(counts: dict[str, int], entry: tuple[str, int] | None, where: str, expected: str) -> None:
+    """Add a word with its count. DataError for none, and for one that is there."""
+    if entry is None:
+        raise DataError(f"{where}: expected {expected}")
+    if entry[0] in counts:
+        raise DataError(f"{where}: {shown(entry[0])} occurs twice")
+    counts[entry[0]] = entry[1]

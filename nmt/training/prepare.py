@@ -4,6 +4,7 @@ corpus, development set."""
 import logging
 import os
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -29,6 +30,8 @@ from nmt.training.subwords import LearningSide, check_sampling, learn_subwords, 
 from nmt.training.validation import DevSet
 
 log = logging.getLogger(__name__)
+
+UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers have 7%
 
 
 def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Counter[str], Counter[str]]:
@@ -106,9 +109,12 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
     if pipeline.subwords and pipeline.subwords.raw:
         return Vocab(units, len(units))
     vocab = Vocab(units, side.vocabulary, side.min_count)
-    log.info(
-        "%s vocabulary: %s of %s, %.2f%% of the running text",
+    poor = 1 - vocab.coverage() > UNKNOWN
+    log.log(
+        logging.WARNING if poor else logging.INFO,
+        "%s vocabulary: %s of %s, %.2f%% of the running text%s",
         name, f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(),
+        f"; all other words are UNK: {remedy(pipeline)}" if poor else "",
     )  # fmt: skip
     return vocab
 
@@ -162,8 +168,10 @@ def make_dev(
         pairs.append((ids, vocabs[1].encode(pipelines[1].cut(words))))
         parts = [line] if tokenized else lengths.parts(line, False, lengths.limit())
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
-    unknown = sum(ids.count(UNK) for _, ids in pairs) / max(1, sum(len(ids) for _, ids in pairs))
-    log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * unknown)
+    source, target = (unknown_share([pair[side] for pair in pairs]) for side in (0, 1))
+    log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * target)
+    warn_of_unknown("source", source, pipelines[0])
+    warn_of_unknown("target", target, pipelines[1])
     return DevSet(
         pairs=list(pairs),
         sources=sources,
@@ -172,6 +180,24 @@ def make_dev(
         target_vocab=vocabs[1],
         tokenized=tokenized,
     )
+
+
+def unknown_share(texts: Sequence[list[int]]) -> float:
+    """The share of UNK among the ids of sentences."""
+    return sum(ids.count(UNK) for ids in texts) / max(1, sum(map(len, texts)))
+
+
+def warn_of_unknown(side: str, share: float, pipeline: TextPipeline) -> None:
+    """A warning where a model cannot read, or write, much of the development text."""
+    if share > UNKNOWN:
+        log.warning("development %s: %.2f%% are unknown: %s", side, 100 * share, remedy(pipeline))
+
+
+def remedy(pipeline: TextPipeline) -> str:
+    """What helps against unknown words."""
+    if pipeline.subwords or pipeline.characters:
+        return "is the text of this language, and the vocabulary that of these units?"
+    return "cut words into units, with data.bpe_merges=8000 or subword: unigram"
 
 
 def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
@@ -224,6 +250,7 @@ def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> C
     if not config.dev_text:
         return None
     texts = [vocab.encode(pipeline.units(line)) for line in files.read_lines(config.dev_text)]
-    unknown = sum(ids.count(UNK) for ids in texts) / max(1, sum(map(len, texts)))
+    unknown = unknown_share(texts)
     log.info("development text: %s sentences, %.2f%% of the units unknown", f"{len(texts):,}", 100 * unknown)
+    warn_of_unknown("text", unknown, pipeline)
     return running.sentences(texts)

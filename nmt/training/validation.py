@@ -155,9 +155,10 @@ def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
     found = iter(search(model, full, BeamConfig(beam_size=beam_size)))
     lines = []
     for parts in dev.sources:
-        words = list[str]()
-        for part in parts:
-            if len(part) or dev.tokenized:
-                words += dev.target.join(dev.target_vocab.decode(next(found)[0].words))
-        lines.append(dev.target.line(words, dev.tokenized))
+        translated = (
+            dev.target.join(dev.target_vocab.decode(next(found)[0].words))
+            for part in parts
+            if len(part) or dev.tokenized
+        )
+        lines.append(dev.target.line(dev.target.joined(translated), dev.tokenized))
     return lines

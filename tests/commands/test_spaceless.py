@@ -78,6 +78,14 @@ def test_text_goes_in_and_text_comes_out(folder: Path, capsys: pytest.CaptureFix
     assert all(target == 0 for _, target in found.alignment) and len(found.words) == 1
 
 
+def test_a_long_line_is_translated_in_parts(folder: Path) -> None:
+    """Whose translations have no blank between them."""
+    run = Run.load(folder / "run")
+    lines = ["The red dog sees the big cat .", "The old king buys the new fish ."]
+    parts = run.translate(lines)
+    assert run.translate([" ".join(lines)], max_line_words=8) == ["".join(parts)]
+
+
 def test_the_model_belongs_to_the_run(folder: Path, tmp_path: Path) -> None:
     """A flipped bit is noticed, a missing file too."""
     shutil.copytree(folder / "run", tmp_path / "run")

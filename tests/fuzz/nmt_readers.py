@@ -15,6 +15,8 @@ from nmt.ngram import count_model as count
 from nmt.runs import run
 from nmt.text import subwords, truecase
 from nmt.text.lexicon import Lexicon
+from nmt.text.subwords import Learning, TrainingText
+from nmt.text.subwords.unigram import Unigram
 from nmt.text.vocab import Vocab
 from nmt.training import config_file as config
 from nmt.training import state
@@ -42,6 +44,13 @@ def write_curves(folder: Path) -> None:
 
 def read_arpa(path: Path) -> None:
     count.load_count_model(path).scores([["p", "q", "x"], []])
+
+
+def write_model(folder: Path) -> None:
+    sentences = TrainingText(sentences=True)
+    for word in ("lower", "newest", "wide"):
+        sentences.add([word] * 9)
+    Unigram.learn(sentences, Learning(0, 0, True, "nfkc")).save(folder / "file")
 
 
 def read_codes(path: Path) -> None:
@@ -121,8 +130,15 @@ READERS: dict[str, Reader] = {
     ),
     "vocabulary": Reader(text(*VOCAB), "file", Vocab.load),
     "codes": Reader(text("#version: 0.2", "l o", "lo w</w>", "e r</w>"), "file", read_codes),
+<<<<<<< HEAD
     "truecase": Reader(text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", truecase.load),
     "truecase of Moses": Reader(text("the (12/14) The (2)", "Paris (3/3)"), "file", truecase.load),
+=======
+    "sentencepiece": Reader(write_model, "file", read_codes),
+    "truecase": Reader(
+        text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", tokenize.load_truecase
+    ),
+>>>>>>> f605128 (Lengths in cleaning and analysis know scripts without blanks; poor coverage is a warning; vocabularies of subword-nmt are read)
     "dictionary": Reader(
         text("#version: 1 dictionary size=3", "a\t5", "b\t3", "a b\t2"), "file", Dictionary.load
     ),

@@ -42,7 +42,9 @@ class Pieces:
 
     def __init__(self, model: bytes, name: str = "model") -> None:
         self.model = model
-        self.processor = processor_of(model, name)
+        self.processor, self.names = opened(model, name)
+        if any("\n" in piece for piece in self.names):
+            raise DataError(f"{name}: a unit of this SentencePiece model has a line end; learn another")
 
     @classmethod
     def learn(cls, text: TrainingText, how: Learning) -> Self:
@@ -83,8 +85,8 @@ class Pieces:
         """The score of each piece, without bytes, control symbols and pieces out of use."""
         known = self.processor
         return {
-            known.id_to_piece(index): known.get_score(index)
-            for index in range(known.get_piece_size())
+            piece: known.get_score(index)
+            for index, piece in enumerate(self.names)
             if not (known.is_control(index) or known.is_unknown(index) or known.is_unused(index))
             and not known.is_byte(index)
         }
@@ -113,10 +115,7 @@ class Pieces:
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
         """All pieces: those that the training text needs not, another text may."""
         known = self.processor
-        found = list(self.pieces())
-        return found + [
-            known.id_to_piece(index) for index in range(known.get_piece_size()) if known.is_byte(index)
-        ]
+        return [*self.pieces(), *(piece for index, piece in enumerate(self.names) if known.is_byte(index))]
 
     @property
     def summary(self) -> str:
@@ -129,16 +128,17 @@ class Pieces:
             out.write(self.model)
 
 
-def processor_of(model: bytes, name: str) -> "SentencePieceProcessor":
-    """The library's model. DataError for bytes that are none."""
+def opened(model: bytes, name: str) -> "tuple[SentencePieceProcessor, list[str]]":
+    """The library's model and all its pieces, in the order of its ids. DataError for bytes that are none."""
     from sentencepiece import SentencePieceProcessor
 
+    if not model:
+        raise DataError(f"{name}: empty file, expected a SentencePiece model")
     try:
-        if model:
-            return SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
+        processor = SentencePieceProcessor(model_proto=model)
+        return processor, [processor.id_to_piece(index) for index in range(processor.get_piece_size())]
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise DataError(f"{name}: damaged SentencePiece model; was it copied whole?") from error
-    raise DataError(f"{name}: empty file, expected a SentencePiece model")
 
 
 def default_size(text: TrainingText) -> int:

@@ -6,6 +6,7 @@ from nmt.analysis.buckets import curve_table
 from nmt.analysis.lengths import by_length
 from nmt.analysis.systems import System, TestSet
 from nmt.metrics import corpus_bleu
+from tests.spaceless import japanese
 
 SOURCES = ["a b", "a b c", "a b c d e f", "a b c d e"]
 REFERENCES = ["x y z v w", "x y z v", "x y z v w u", "x y z v"]
@@ -42,3 +43,13 @@ def test_tsv() -> None:
     lines = list(curve_table(by_length([SYSTEM], window=1), "length").lines())
     assert lines[0] == "by\tlength\tfirst\tlast\tsentences\tbleu\tlength_ratio\tchrf\tsystem"
     assert lines[1] == "source\t2\t2\t2\t1\t100.0000\t1.0000\t100.0000\tit"
+
+
+def test_lines_without_blanks_have_lengths_of_their_own() -> None:
+    """Japanese references were all one word long, so that the curve had one point."""
+    pairs = japanese(40)
+    test = TestSet(
+        [source for source, _ in pairs], [[target * (1 + n % 4) for n, (_, target) in enumerate(pairs)]]
+    )
+    curve = by_length([System("it", test.references[0], test)], window=1)["it"]["reference"]
+    assert len(curve) > 8 and sum(bucket.sentences for bucket in curve) == 40

@@ -1,3 +1,4 @@
+import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +7,7 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.text.clean import CleanConfig, CleanReport, clean, reason_against
+from tests.spaceless import chinese
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -78,3 +80,29 @@ def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., st
     assert f"{tmp_path}/t: 1 lines, but {tmp_path}/s has 4" in refused(command("nmt-clean", "-q", *paths))
     assert not (tmp_path / "s2").exists() and (tmp_path / "t2").exists()
     assert "is read too" in refused(command("nmt-clean", *paths[:6], "--output-target", tmp_path / "s"))
+
+
+def parallel() -> list[tuple[str, str]]:
+    """1,000 English lines of 5 to 45 words beside Chinese ones as long as their translations."""
+    draw = random.Random(4)
+    lengths = [draw.randint(5, 45) for _ in range(1000)]
+    return [
+        (" ".join(f"w{draw.randrange(999)}" for _ in range(words)), chinese(words, seed))
+        for seed, words in enumerate(lengths)
+    ]
+
+
+def test_pairs_with_a_script_without_blanks_are_kept() -> None:
+    """Counted in words between blanks most of them were dropped as `ratio`, until 0.5; a line beside one of
+    another length still is."""
+    pairs = parallel()
+    kept, old = CleanReport(), CleanReport()
+    list(clean(pairs, CleanConfig(), kept))
+    list(clean(pairs, CleanConfig(unit="word"), old))
+    assert old.dropped["ratio"] > 800 and kept.kept == 1000
+    report = CleanReport()
+    list(clean([(pair[0], chinese(1)) for pair in pairs], CleanConfig(keep_duplicates=True), report))
+    assert report.dropped["ratio"] == sum(len(pair[0].split()) > 18 for pair in pairs) > 500
+    assert reason_against("w " * 50, chinese(120), CleanConfig()) == "long"
+    assert reason_against("ab cd", "abcd", CleanConfig(unit="character", max_length=4)) == ""
+    assert reason_against("ab cd", "abcde", CleanConfig(unit="character", max_length=4)) == "long"

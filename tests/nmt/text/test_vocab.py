@@ -44,7 +44,11 @@ def test_file_keeps_all_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("the 3\n", "v:1: expected"),
+        ("the cat 3\n", "v:1: expected"),
+        ("#version: 1 vocabulary 1\na\t3\n", "v:1: expected"),
+        ("the 3\na\t2\n", "v:2: expected 'unit count'"),
+        ("the 3\nthe 2\n", "v:2: 'the' occurs twice"),
+        ("<unk>\t0\n<s>\t0\n▁the\t-3.1\n", "is a list of SentencePiece's units, without counts"),
         ("#version: 1 vocabulary size=1\na 3\n", "v:2: expected"),
         ("#version: 1 vocabulary size=2\na\t3\n", "1 words, but"),
         ("#version: 1 vocabulary size=-1\na\t3\n", "v:1: expected"),
@@ -63,3 +67,10 @@ def test_foreign_files_are_refused(tmp_path: Path, text: str, message: str) -> N
 
 def test_min_count() -> None:
     assert Vocab.count(LINES, size=10, min_count=2).words[3:] == ["b", "a"]
+
+
+def test_a_vocabulary_of_subword_nmt_is_read(tmp_path: Path) -> None:
+    """As `subword-nmt get-vocab` and `--write-vocabulary` write it."""
+    (tmp_path / "v").write_text("the 31\ner@@ 12\ncat 12\n")
+    vocab = Vocab.load(tmp_path / "v")
+    assert vocab.counts == {"the": 31, "cat": 12, "er@@": 12} and vocab.known == 3

@@ -1,15 +1,18 @@
 """What training makes of a configuration's files."""
 
+import logging
 import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from nmt import locks
 from nmt.data.corpus import DataConfig
 from nmt.text.pipeline import SideConfig
 from nmt.text.subwords import bpe
-from nmt.training.prepare import make_corpus, make_cut, make_pipelines, make_vocabs
+from nmt.training.prepare import make_corpus, make_cut, make_dev, make_pipelines, make_vocabs
 from nmt.training.subwords import LearningSide, unit_counts
 
 
@@ -60,3 +63,29 @@ def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> Non
         assert work.is_alive() and not sizes
     work.join()
     assert sizes == [2]
+
+
+def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With the remedy; a vocabulary that covers its text says so quietly. The same for development text."""
+    (tmp_path / "dev").write_text("a b zz zz\n")
+    config = corpus(
+        tmp_path, "a b\nc d\ne f\n" * 3, dev_source=str(tmp_path / "dev"), dev_target=str(tmp_path / "dev")
+    )
+    caplog.set_level(logging.INFO)
+    source, target, *counts = make_pipelines(config)
+    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    assert {record.levelname for record in caplog.records} == {"INFO"} and "6 of 6, 100.00%" in caplog.text
+    caplog.clear()
+    make_dev(config, (source, target), vocabs, "none")
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 2 and warnings[1] == (
+        "development target: 50.00% are unknown: cut words into units, with data.bpe_merges=8000 or subword: "
+        "unigram"
+    )
+    caplog.clear()
+    config.target.vocabulary = 2
+    make_vocabs(config, (source, target), (counts[0], counts[1]))
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and warnings[0].startswith(
+        "target vocabulary: 2 of 6, 33.33% of the running text; all other words are UNK: cut words into units"
+    )
