@@ -1,11 +1,13 @@
 """Neural machine translation that works hand in hand with statistical MT.
 
-The names below are loaded when they are first used: `import nmt` alone is quick and does not load torch.
+The names below are loaded when they are first used: `import nmt` alone is quick and does not load torch. It
+sets how torch's threads wait, so import it before torch.
 """
 
 from typing import TYPE_CHECKING
 
 from nmt import lazy
+from nmt.compute import threads
 
 if TYPE_CHECKING:
     from nmt.runs.language_model import load_language_model
@@ -23,5 +25,7 @@ HOMES = {
     "train": "nmt.training.train",
     "train_language_model": "nmt.training.train",
 }
+
+threads.before_torch()
 
 __getattr__, __dir__ = lazy.names(__name__, HOMES)

@@ -16,6 +16,7 @@ from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
 from nmt.errors import ConfigError, DataError
+from nmt.lines import check_lines, check_texts
 from nmt.numbers import shown
 
 # What auto stands for. BLEU counts words: where a script has no blanks between them, the tokenizer of the
@@ -108,7 +109,10 @@ class ChrfStatistics:
     of both, for n 1 to 6."""
 
     def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """`references` holds one list of lines per reference translation; the best match counts."""
+        """`references` holds one list of lines per reference translation; the best match counts. TypeError
+        for a str instead of a list."""
+        check_lines(hypotheses, "hypotheses")
+        check_texts(references, "references")
         self.metric = ChrfMetric()
         statistics = self.metric.statistics(list(hypotheses), [list(reference) for reference in references])
         self.rows: NDArray[np.int64] = np.array(statistics, np.int64).reshape(-1, 18)
@@ -138,7 +142,10 @@ class BleuStatistics:
         references: Sequence[Sequence[str]],
         tokenize: str = DEFAULT_TOKENIZER,
     ) -> None:
-        """`references` holds one list of lines per reference translation. DataError when lengths differ."""
+        """`references` holds one list of lines per reference translation. DataError when lengths differ,
+        TypeError for a str instead of a list."""
+        check_lines(hypotheses, "hypotheses")
+        check_texts(references, "references")
         for number, reference in enumerate(references, 1):
             if len(reference) != len(hypotheses):
                 raise DataError(

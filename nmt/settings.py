@@ -11,9 +11,10 @@ class SearchConfig:
 check(SearchConfig(beam=0), "search.")    # ConfigError: search.beam: 0 is out of range, expected 1 or more
 """
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from nmt.errors import ConfigError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T")
+Config = TypeVar("Config", bound="DataclassInstance")
 
 ALLOWED, HELP = "allowed", "help"  # keys of a field's metadata
 
@@ -136,3 +138,14 @@ def check(config: "DataclassInstance", prefix: str = "") -> None:
     `training.`"""
     for found in problems(config, prefix):
         raise ConfigError(found)
+
+
+def changed(config: Config, given: Mapping[str, object]) -> Config:
+    """A configuration with some settings changed by name. TypeError for a name that it does not have."""
+    names = [item.name for item in fields(config)]
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+            raise TypeError(f"unknown setting {name!r}; {hint}")
+    return replace(config, **given)

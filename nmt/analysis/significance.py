@@ -11,6 +11,7 @@ from sacrebleu.significance import PairedTest
 
 from nmt.analysis.table import Table, fields_of
 from nmt.errors import DataError
+from nmt.lines import check_texts
 from nmt.metrics import check_tokenizer
 
 SAMPLES = 1000
@@ -40,8 +41,10 @@ def paired_bootstrap(
 
     `systems` and `references` are lists of lines. Every call draws the same samples (sacreBLEU's seed).
     ConfigError for an unknown tokenizer; DataError for a system whose output equals the baseline's, which
-    sacreBLEU cannot test.
+    sacreBLEU cannot test; TypeError for a str instead of a list.
     """
+    check_texts(systems, "systems")
+    check_texts(references, "references")
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it logs each step of its work
     for name, system in zip(names[1:], systems[1:], strict=True):
         if list(system) == list(systems[0]):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
+from nmt.lines import check_lines
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, check_tokenizer
 
 
@@ -69,8 +70,10 @@ def read_systems(
 
     With an empty `source` the first reference stands for it. `names` are the files' own unless given;
     `tokenize` is sacreBLEU's tokenizer. DataError names a file that is empty or of another length;
-    ConfigError for an unknown tokenizer comes before anything is read.
+    ConfigError for an unknown tokenizer comes before anything is read; TypeError for a str instead of a list.
     """
+    for given, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
+        check_lines(given, what)
     check_tokenizer(tokenize)
     paths = [source, *references] if source else list(references)
     lines = list(files.parallel(*paths))

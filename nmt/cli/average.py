@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from nmt import files, locks
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
-from nmt.compute.threads import before_torch
 from nmt.errors import CheckpointError, ConfigError
 from nmt.runs import directory as run_directory
 
@@ -50,7 +49,6 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse, average, log."""
     args = make_parser().parse_args(argv)
     options.start_log("nmt-average", args.quiet)
-    before_torch()
     run, output = Path(args.run), Path(args.output)
     run_directory.check_version(run)
     run_directory.verify(run)

@@ -15,7 +15,7 @@ from nmt import __version__, plugins, signals
 from nmt.cli import streams
 from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of
 from nmt.cli.arguments import positive as positive
-from nmt.compute.threads import TOO_MANY, before_torch, bounded
+from nmt.compute.threads import TOO_MANY, bounded
 from nmt.errors import UserError, one_line
 from nmt.runs.directory import BACK_ENDS, exists
 from nmt.text.long_lines import MAX_LINE_WORDS
@@ -260,7 +260,6 @@ def whole(command: Command, argv: Sequence[str] | None) -> None:
     """A command, and all that it has printed, be it --help."""
     try:
         if plugins.named():
-            before_torch()  # which a plugin may import
             plugins.load()
         command(argv)
     except SystemExit:
@@ -292,7 +291,6 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
 
     `run`: a run directory, whose choice of back end for this processor is reused.
     """
-    before_torch()
     from nmt.compute import device as devices
 
     memory = Path(run) / BACK_ENDS if run and exists(Path(run)) else None

@@ -30,9 +30,9 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-perplexity", args.quiet)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
-    from nmt.runs.language_model import load_language_model
+    from nmt.runs.language_model import line_scorer
 
-    model = load_language_model(
+    model = line_scorer(
         args.model, args.checkpoint, args.device, normalized=args.assume_normalized, backoff=args.backoff
     )
     log.info("%s", set_up)

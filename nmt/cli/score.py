@@ -119,7 +119,7 @@ def score_pairs(args: Namespace) -> None:
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
     from nmt.runs.run import Run
 
-    run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
+    run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
     refuse_long(args, run)
     total, words, lines = 0.0, 0, 0
     with (
@@ -153,11 +153,9 @@ def refuse_long(args: Namespace, run: "Run") -> None:
 def score_text(args: Namespace) -> None:
     """log p of each line by a language model."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.runs.language_model import load_language_model
+    from nmt.runs.language_model import line_scorer
 
-    model = load_language_model(
-        args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff
-    )
+    model = line_scorer(args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff)
     text = iter(files.read_lines(args.input))
     with files.Writing(args.output) as out:
         log.info("%s", set_up)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from nmt import signals
 from nmt.cli import arguments, options
-from nmt.compute import threads
 
 FLAGS = ("seed", "threads", "device", "precision")  # options that stand for a key of the file
 
@@ -75,7 +74,6 @@ def command(argv: Sequence[str] | None) -> None:
     overrides = args.overrides + [f"{flag}={getattr(args, flag)}" for flag in FLAGS if hasattr(args, flag)]
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args.quiet, times=True)
-    threads.before_torch()
     from nmt.training import config_file as configuration
 
     config = configuration.load(args.config, overrides, args.preset, args.overwrite)

@@ -174,7 +174,7 @@ def command(argv: Sequence[str] | None) -> None:
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
     from nmt.runs.run import SEARCHED, Run
 
-    run = Run.load(*args.runs, which=args.checkpoint, device=args.device)
+    run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
     work = Work(args, run)
     if not work.plain:  # before the first line is translated
         lengths = run.source_lengths

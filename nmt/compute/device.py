@@ -1,11 +1,13 @@
 """The device, its threads, and its back end of matrix products."""
 
 import logging
+from functools import cache
 from pathlib import Path
 
 import torch
 
 from nmt.compute import matmul as back_ends
+from nmt.compute import threads as policy
 from nmt.compute.threads import TOO_MANY, bounded
 from nmt.errors import ConfigError
 
@@ -33,3 +35,15 @@ def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = 
     if kind == "cuda":
         return f"device {device}"
     return f"device cpu, {torch.get_num_threads()} threads, {back_ends.choose(matmul, memory)}"
+
+
+@cache
+def settle_threads() -> None:
+    """For Python programs, once: where torch was imported before nmt, its waiting threads spin, and that can
+    no longer be changed. Then one thread computes, unless the user has set another number."""
+    if policy.SPINNING and not policy.chosen(torch.get_num_threads()) and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+        log.warning(
+            "torch was imported before nmt, so that waiting threads would take the processor from working "
+            "ones: one thread computes. Import nmt first to use all, or call torch.set_num_threads"
+        )

@@ -2,7 +2,7 @@
 
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar, cast
 import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt import manifest, settings, yaml_text
 from nmt.data.corpus import DataConfig
@@ -49,11 +49,20 @@ class SavedRun:
     target_words: Vocab
     data: DataConfig
     step: int  # the weights are those after this many updates
+    kind: str = ModelConfig.type  # model.type
 
     @property
     def name(self) -> str:
         """How results name the model that made them."""
         return f"{self.directory.name}@{self.step}"
+
+    @property
+    def description(self) -> str:
+        """What it is, for people."""
+        return (
+            f"{self.name}: {self.kind} from {self.data.source.language} to {self.data.target.language}, "
+            f"{len(self.source_words):,} and {len(self.target_words):,} units, {size(self.model)}"
+        )
 
 
 @dataclass
@@ -66,11 +75,25 @@ class SavedLM:
     words: Vocab
     config: LMConfig
     step: int
+    language: str = ""
 
     @property
     def name(self) -> str:
         """How results name the model that made them."""
         return f"{self.directory.name}@{self.step}"
+
+    @property
+    def description(self) -> str:
+        """What it is, for people."""
+        return (
+            f"{self.name}: {self.config.type} of {self.language}, {len(self.words):,} units, "
+            f"{size(self.model)}"
+        )
+
+
+def size(model: "Sized") -> str:
+    """The number of a model's parameters, for people."""
+    return f"{sum(part.numel() for part in model.parameters()):,} parameters"
 
 
 @dataclass
@@ -79,6 +102,12 @@ class SavedConfig:
 
     data: DataConfig
     model: ModelConfig | LMConfig
+
+
+class Sized(Protocol):
+    """A model with parameters."""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
 
 
 class Loadable(Protocol):
@@ -275,6 +304,7 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
         target_words=target_words,
         data=config.data,
         step=step,
+        kind=config.model.type,
     )
 
 
@@ -296,7 +326,15 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
     model = kind.build(lm, words.words, load_dictionary(directory, lm), fill=False)
     load_weights(model, weights_path(directory, step))
     model.eval()
-    return SavedLM(directory=directory, model=model.to(device), text=text, words=words, config=lm, step=step)
+    return SavedLM(
+        directory=directory,
+        model=model.to(device),
+        text=text,
+        words=words,
+        config=lm,
+        step=step,
+        language=config.data.target.language,
+    )
 
 
 def checked_config(directory: Path) -> SavedConfig:

@@ -21,6 +21,7 @@ from nmt import files
 from nmt.data.batches import Ids
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.errors import ConfigError
+from nmt.lines import check_lines
 from nmt.lm.protocols import (
     Carried,
     NormalizedScores,
@@ -31,7 +32,7 @@ from nmt.lm.protocols import (
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares
-from nmt.runs import checkpoint
+from nmt.runs import checkpoint, set_up
 from nmt.runs.checkpoint import SavedLM
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import sample
@@ -74,12 +75,16 @@ class CountLineScorer:
         self.name = Path(path).name
         self.vocab_size = self.model.vocab_size
 
+    def __repr__(self) -> str:
+        return f"<LineScorer {self.name}: n-gram model, {max(0, self.vocab_size):,} words>"
+
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
         """Nothing: probabilities sum to one anyway."""
         return []
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, word by word."""
+        check_lines(lines)
         texts = [files.split_words(line) for line in lines]
         found = self.model.scores(texts)
         return [
@@ -98,8 +103,12 @@ class NeuralLineScorer:
         self.carried: Carried = None
         self.shares = UnknownShares(arpa.read(backoff), run.words.ids) if backoff else None
 
+    def __repr__(self) -> str:
+        return f"<LineScorer {self.run.description}>"
+
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, unit by unit."""
+        check_lines(lines)
         texts = [self.run.text.units(line, tokenized) for line in lines]
         ids = [self.run.words.encode(text) for text in texts]
         found = self.score_ids(ids)
@@ -132,6 +141,7 @@ class NeuralLineScorer:
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
+        check_lines(lines)
         model = self.run.model
         if not isinstance(model, NormalizedScores) or not model.normalizer or not lines:
             return []
@@ -152,13 +162,28 @@ def load_language_model(
     `which`: the checkpoint of a run: best, last or the number of an update. `normalized`: take a network's
     log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
 
-    ConfigError, DataError or CheckpointError, in one line, for what is not a language model.
+    ConfigError, DataError or CheckpointError, in one line, for what is not a language model. Torch computes
+    as it does in nmt-score: with the matrix back end of the run.
 
     >>> lm = load_language_model("runs/lm")
+    >>> lm
+    <LineScorer lm@200: cslm of fr, 298 units, 9,234 parameters>
     >>> [line] = lm.score(["Un garçon ne suit pas l'homme."])
     >>> round(sum(line.log_probs), 2)
     -21.26
     """
+    set_up.as_commands_do(path, device)
+    return line_scorer(path, which, device, normalized, backoff)
+
+
+def line_scorer(
+    path: str | Path,
+    which: str = "best",
+    device: str = "cpu",
+    normalized: bool = False,
+    backoff: str = "",
+) -> LineScorer:
+    """As `load_language_model`, with torch as it is: for commands, which have set it up."""
     if Path(path).is_dir():
         return NeuralLineScorer(checkpoint.load_lm(path, which, device), normalized, backoff)
     if backoff:

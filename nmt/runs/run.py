@@ -13,7 +13,7 @@ calls.
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from torch import tensor
 
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
+from nmt.lines import check_lines, check_pairs
 from nmt.models.protocols import Restrictable
-from nmt.runs import checkpoint
+from nmt.runs import checkpoint, set_up
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.lengths import LineLengths
+from nmt.runs.shortlists import ShortlistOf
 from nmt.runs.translation import BeamTranslation, joined
 from nmt.scoring import word_scores
 from nmt.search.beam import Candidate, search
@@ -33,7 +35,8 @@ from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
-from nmt.text.lexicon import Lexicon, shortlist
+from nmt.settings import changed
+from nmt.text.lexicon import Lexicon
 from nmt.text.long_lines import Limit
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import SPECIALS, UNK
@@ -67,10 +70,22 @@ class Run:
         """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda, cuda:1 ...
         CheckpointError says in one line what is wrong with a directory.
 
-        >>> Run.load("runs/en-fr", which="last").name
-        'en-fr@500'
+        Torch computes as it does in nmt-translate: with the matrix back end of the (first) run.
+
+        >>> Run.load("runs/en-fr", which="last")
+        <Run en-fr@500: rnn from en to fr, 136 and 142 units, 22,218 parameters>
         """
+        if directories:
+            set_up.as_commands_do(directories[0], device)
+        return Run.of(*directories, which=which, device=device)
+
+    @staticmethod
+    def of(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
+        """As `load`, with torch as it is: for commands, which have set it up."""
         return Run([checkpoint.load(directory, which, device) for directory in directories])
+
+    def __repr__(self) -> str:
+        return f"<Run {' + '.join(member.description for member in self.members)}>"
 
     @property
     def name(self) -> str:
@@ -139,6 +154,9 @@ class Run:
         `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of
         `shortlisted`.
         """
+        check_lines(lines)
+        check_lines(prefixes, "prefixes")
+        config.check()
         limit = limit or self.source_lengths.limit()
         self.source_lengths.refuse(lines, tokenized, limit, SEARCHED)
         readings = [self.read(line, tokenized) for line in lines]
@@ -163,6 +181,8 @@ class Run:
     ) -> list[list[Candidate]]:
         """Draws from the model's distribution for each line, the same for the same seed; `first`: number of
         the first line in the whole input."""
+        check_lines(lines)
+        config.check()
         limit = limit or self.source_lengths.limit(first=first)
         self.source_lengths.refuse(lines, tokenized, limit, SEARCHED)
         results = []
@@ -203,18 +223,23 @@ class Run:
         )
 
     def n_best(
-        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
+        self,
+        lines: Sequence[str],
+        config: BeamConfig | None = None,
+        tokenized: bool = False,
+        **settings: object,
     ) -> list[list[BeamTranslation]]:
-        """All finished hypotheses of each line, best first. DataError for a line that is too long.
+        """All finished hypotheses of each line, best first; settings as in `translate`. DataError for a line
+        that is too long.
 
         >>> run = Run.load("runs/en-fr")
-        >>> [found] = run.n_best(["A boy does not follow the man."], BeamConfig(beam_size=5))
+        >>> [found] = run.n_best(["A boy does not follow the man."], beam_size=5)
         >>> found[0].words
         ['un', 'garçon', 'ne', 'suit', 'pas', "l'", 'homme', '.']
         >>> found[0].score >= found[1].score
         True
         """
-        found = self.search(lines, config or BeamConfig(), tokenized)
+        found = self.search(lines, changed(config or BeamConfig(), settings), tokenized)
         return [
             [self.translation(line, candidate, tokenized) for candidate in candidates]
             for line, candidates in zip(lines, found, strict=True)
@@ -231,6 +256,7 @@ class Run:
     ) -> list[BeamTranslation]:
         """The best translation of each line. Lines that are too long are translated in parts, and have no
         alignment."""
+        check_lines(lines)
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, tokenized, limit) for line in lines]
         every = [part for parts in cut for part in parts]
@@ -248,18 +274,23 @@ class Run:
         config: BeamConfig | None = None,
         tokenized: bool = False,
         max_line_words: int | None = None,
+        **settings: object,
     ) -> list[str]:
         """The best translation of each line: detokenized text, or words between blanks for tokenized input.
+        `settings`: those of BeamConfig by name, which win over `config`. TypeError for a name that is none of
+        them, and for a str instead of a list of lines; ConfigError for a value out of its range.
 
         Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
         at punctuation.
 
         >>> run = Run.load("runs/en-fr")
+        >>> run.translate(["A boy does not follow the man."], beam_size=3)
+        ["Un garçon ne suit pas l'homme."]
         >>> run.translate(["a boy does not follow the man ."], BeamConfig(beam_size=5), tokenized=True)
         ["un garçon ne suit pas l' homme ."]
         """
         limit = self.source_lengths.limit(max_line_words)
-        found = self.best(lines, config or BeamConfig(), tokenized, limit=limit)
+        found = self.best(lines, changed(config or BeamConfig(), settings), tokenized, limit=limit)
         return [self.text(translation, tokenized) for translation in found]
 
     def text(self, translation: BeamTranslation, tokenized: bool = False) -> str:
@@ -271,6 +302,7 @@ class Run:
     ) -> list[list[float]]:
         """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair
         that is too long."""
+        check_pairs(pairs)
         limit = limit or self.source_lengths.limit()
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
             lengths.refuse((pair[side] for pair in pairs), tokenized, limit, SCORED)
@@ -301,22 +333,6 @@ class Run:
         True
         """
         return [math.fsum(values) for values in self.word_scores(pairs, tokenized)]
-
-
-@dataclass
-class ShortlistOf:
-    """The ids of the target words that may translate a sentence of source ids, UNK, BOS and EOS included."""
-
-    member: SavedRun
-    lexicon: Lexicon
-    frequent: int
-
-    def __call__(self, source: Ids) -> set[int]:
-        words = self.member.source.join(self.member.source_words.decode(map(int, source)))
-        if not self.member.target.subwords:
-            return shortlist(self.lexicon, words, self.member.target_words, self.frequent)
-        units = {unit for word in self.lexicon.candidates(words) for unit in self.member.target.cut([word])}
-        return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
 
 
 def nothing() -> Candidate:

@@ -26,7 +26,7 @@ from nmt.errors import ConfigError
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
-from nmt.runs.language_model import LineScorer, load_language_model
+from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run
 from nmt.training import build, inputs, loop, new_run, parallel, side_languages, state, validation
 from nmt.training import config_file as configuration
@@ -66,7 +66,7 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     if config.lm is not None:
         raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
     run_training(config, overwrite=overwrite, stop=stop)
-    return Run.load(config.run, device=config.device)
+    return Run.of(config.run, device=config.device)
 
 
 def train_language_model(
@@ -87,7 +87,7 @@ def train_language_model(
     if config.lm is None:
         raise ConfigError(f"{config.run}: a translator; train it by train")
     run_training(config, overwrite=overwrite, stop=stop)
-    return load_language_model(config.run, device=config.device)
+    return line_scorer(config.run, device=config.device)
 
 
 def read(config: Configuration, overwrite: bool) -> RunConfig:
@@ -182,6 +182,7 @@ class Training:
 
     def set_up_torch(self, saved: state.State | None) -> None:
         """Device, threads and matrix back end; a resumed run has the back end that it was started with."""
+        devices.settle_threads()
         wish = saved["extra"]["matmul"] if saved else self.config.matmul
         log.info("%s", devices.set_up(self.device, self.config.threads or None, wish))
 

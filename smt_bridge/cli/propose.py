@@ -115,7 +115,7 @@ def load(args: argparse.Namespace, config: ProposeConfig, known: "KnownPairs") -
         spec = FeatureSpec(kind="inverse", name="Inverse", path=args.inverse)
         inverse = FEATURES["inverse"].load(spec, settings)
     return Proposer(
-        search=Run.load(args.run, which=args.checkpoint, device=args.device),
+        search=Run.of(args.run, which=args.checkpoint, device=args.device),
         inverse=inverse,
         config=config,
         known=known,

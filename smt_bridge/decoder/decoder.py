@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from nmt.errors import DataError
+from nmt.lines import check_lines
 from nmt.numbers import shown
 from nmt.text import long_lines
 from smt_bridge.decoder import feature_values, plain, translation, xml_input
@@ -102,12 +103,14 @@ class Decoder:
 
     def translate(self, lines: Iterable[str], workers: int = 1) -> list[str]:
         """The best translation of each tokenized line. `workers`: threads; the result does not depend on
-        them. DataError for a mistake in a line's markup."""
+        them. DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
+        check_lines(lines)
         return [" ".join(found.text) for found in self.translate_all(lines, workers)]
 
     def nbest(self, lines: Iterable[str], count: int, distinct: bool = False) -> list[list[Derivation]]:
         """The `count` best derivations of each tokenized line, best first; with `distinct` of different
-        texts. DataError as from `translate`, and for a line that is too long for a list."""
+        texts. Errors as from `translate`, and DataError for a line that is too long for a list."""
+        check_lines(lines)
         listing = self.listing_of(count, distinct)
         marked = [self.marked(line, f"input:{number}", count) for number, line in enumerate(lines, 1)]
         return [self.translate_part(line, listing=listing).derivations for line in marked]

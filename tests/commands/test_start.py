@@ -63,10 +63,7 @@ def test_help_loads_no_torch(name: str, command: Command) -> None:
 
 
 def test_thread_policy_is_set_unless_the_user_set_it() -> None:
-    code = (
-        "import os; from nmt.cli import options; options.before_torch(); "
-        "print(os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
-    )
+    code = "import os, nmt; print(os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
     clean = {
         key: value for key, value in os.environ.items() if key not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
     }

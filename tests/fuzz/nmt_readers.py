@@ -85,7 +85,7 @@ def new_run(folder: Path) -> None:
 
 
 def read_run(path: Path) -> None:
-    run.Run.load(path.parent)
+    run.Run.of(path.parent)
 
 
 def train_state(folder: Path) -> None:

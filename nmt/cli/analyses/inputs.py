@@ -138,7 +138,7 @@ def load_run(args: argparse.Namespace, path: str) -> "Run":
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
     from nmt.runs.run import Run
 
-    run = Run.load(path, which=args.checkpoint, device=args.device)
+    run = Run.of(path, which=args.checkpoint, device=args.device)
     log.info("%s: %s", run.name, set_up)
     return run
 

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 @pytest.fixture(scope="module")
 def run() -> Run:
     """A small translator with attention."""
-    return Run.load(ROOT / "tests" / "golden" / "0.5.0" / "translator")
+    return Run.of(ROOT / "tests" / "golden" / "0.5.0" / "translator")
 
 
 def test_each_target_word_spreads_one_over_the_source(run: Run) -> None:

@@ -17,7 +17,7 @@ def test_targets_by_the_table_by_the_model_and_drawn(tmp_path: Path) -> None:
         for target, p in (("le chat", 0.25), ("l' homme", 0.5))
     ]
     (tmp_path / "table").write_text("\n".join(lines) + "\n")
-    run = Run.load(ROOT / "tests" / "golden" / "0.5.0" / "translator")
+    run = Run.of(ROOT / "tests" / "golden" / "0.5.0" / "translator")
     config = PhrasesConfig(sources=1, min_words=2, min_targets=2, samples=6)
     rows = [row for row in phrases(run, str(tmp_path / "table"), config) if row.kind == "rare"]
     by_table = [row for row in rows if row.by == "table"]

@@ -1,10 +1,8 @@
 """What all commands share: bounds of threads and workers."""
 
 import logging
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -60,17 +58,3 @@ def test_threads_of_a_configuration() -> None:
         "x: threads: 1,000,000: more than this machine can use; taking "
     ), done
     assert f" {bounded(10**6)} threads" in done.stdout
-
-
-def test_the_thread_policy_is_set_before_a_plugin_imports_torch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "plugin_of_policy.py").write_text(
-        "import os\nos.environ['SEEN'] = os.environ['OMP_WAIT_POLICY']\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("NMT_PLUGINS", "plugin_of_policy")
-    monkeypatch.setenv("SEEN", "")
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    assert options.run(lambda argv: None, []) == 0
-    assert os.environ["SEEN"] == "PASSIVE"

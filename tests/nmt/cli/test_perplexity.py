@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import perplexity
-from nmt.runs.language_model import LineScores, load_language_model
+from nmt.runs.language_model import LineScores, line_scorer
 
 RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
 
@@ -32,7 +32,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert perplexity.main([str(RUN), *arguments, "--assume-normalized"]) == 0
     lines = (tmp_path / "table").read_text(encoding="utf-8").split("\n")[:-1]
     found = {name: value for value, name in (line.split("\t") for line in lines)}
-    model = load_language_model(RUN, normalized=True)
+    model = line_scorer(RUN, normalized=True)
     expected = sum(sum(line.log_probs) for line in model.score(["Un garçon ne suit pas l'homme.", ""]))
     assert float(found["log p of the text, natural"]) == pytest.approx(expected, abs=1e-3)
     assert found["log Z = 0: probabilities do not sum to one"] == "assumed"

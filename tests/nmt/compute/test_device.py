@@ -1,12 +1,13 @@
 """The device that is asked for: used, or refused in one line."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from nmt.compute import matmul, threads
-from nmt.compute.device import set_up
+from nmt.compute.device import set_up, settle_threads
 from nmt.errors import ConfigError
 
 
@@ -53,3 +54,38 @@ def test_too_many_threads_are_fewer(
     with caplog.at_level("WARNING", logger="nmt"):
         assert "2 threads" in set_up("cpu", 100_000, "mkl")
     assert "threads: 100,000: more than this machine can use; taking 2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("spinning", "count", "environment", "expected"),
+    [
+        (True, 4, "", 1),
+        (True, 2, "", 1),  # of four processors on two cores
+        (True, 3, "", None),  # which the user has set
+        (True, 4, "4", None),
+        (False, 4, "", None),
+    ],
+)
+def test_one_thread_computes_where_waiting_ones_would_spin(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    spinning: bool,
+    count: int,
+    environment: str,
+    expected: int | None,
+) -> None:
+    logging.getLogger("nmt").propagate = True
+    numbers: list[int] = []
+    monkeypatch.setattr(threads, "SPINNING", spinning)
+    monkeypatch.setattr(threads, "processors", lambda: 4)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: count)
+    monkeypatch.setattr(torch, "set_num_threads", numbers.append)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if environment:
+        monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    settle_threads.cache_clear()
+    for _ in range(2):  # the second call leaves what the user has set since
+        settle_threads()
+    settle_threads.cache_clear()
+    assert numbers == ([expected] if expected else [])
+    assert ("torch was imported before nmt" in caplog.text) == bool(expected)

@@ -9,7 +9,7 @@ import pytest
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.ngram import arpa
 from nmt.runs import checkpoint
-from nmt.runs.language_model import load_language_model, sample_lines
+from nmt.runs.language_model import line_scorer, sample_lines
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
 RUN = GOLDEN / "lm"
@@ -24,7 +24,7 @@ def counts(tmp_path: Path) -> Path:
 
 def test_a_line_has_a_score_for_each_unit_and_for_its_end(counts: Path) -> None:
     for path in (RUN, counts):
-        model = load_language_model(path)
+        model = line_scorer(path)
         found = model.score(LINES)
         assert all(len(line.log_probs) == len(line.units) + 1 for line in found)
         assert all(value < 0 for line in found for value in line.log_probs)
@@ -35,13 +35,13 @@ def test_a_line_has_a_score_for_each_unit_and_for_its_end(counts: Path) -> None:
 
 
 def test_count_models_are_read_as_they_are(counts: Path) -> None:
-    [line] = load_language_model(counts).score(["un garçon"])
+    [line] = line_scorer(counts).score(["un garçon"])
     [expected] = arpa.read(counts).scores([["un", "garçon"]])
-    assert line.log_probs == expected.tolist() and load_language_model(counts).log_z(LINES) == []
+    assert line.log_probs == expected.tolist() and line_scorer(counts).log_z(LINES) == []
 
 
 def test_log_z_is_what_scores_are_short_of() -> None:
-    exact, fast = load_language_model(RUN), load_language_model(RUN, normalized=True)
+    exact, fast = line_scorer(RUN), line_scorer(RUN, normalized=True)
     [one], [other] = exact.score(["un"]), fast.score(["un"])
     gaps = [b - a for a, b in zip(one.log_probs, other.log_probs, strict=True)]
     assert [abs(gap) for gap in gaps] == pytest.approx(exact.log_z(["un"]), abs=1e-5) or sorted(
@@ -51,13 +51,13 @@ def test_log_z_is_what_scores_are_short_of() -> None:
 
 def test_what_is_no_language_model_and_what_does_not_go_together(counts: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is a translator, expected a language model"):
-        load_language_model(GOLDEN / "translator")
+        line_scorer(GOLDEN / "translator")
     with pytest.raises(DataError, match="no such file"):
-        load_language_model(tmp_path / "nothing")
+        line_scorer(tmp_path / "nothing")
     with pytest.raises(ConfigError, match="backs off by itself"):
-        load_language_model(counts, backoff=str(counts))
+        line_scorer(counts, backoff=str(counts))
     with pytest.raises(ConfigError, match="sum to one anyway"):
-        load_language_model(counts, normalized=True)
+        line_scorer(counts, normalized=True)
 
 
 def test_samples_depend_on_the_seed_alone_and_are_cut_off() -> None:
@@ -71,7 +71,7 @@ def test_samples_depend_on_the_seed_alone_and_are_cut_off() -> None:
 
 
 def test_a_cold_draw_is_the_most_probable_word_each_time() -> None:
-    run, model = checkpoint.load_lm(RUN), load_language_model(RUN)
+    run, model = checkpoint.load_lm(RUN), line_scorer(RUN)
     [cold] = set(sample_lines(run, 4, 6, seed=3, temperature=1e-4))
     drawn = list(sample_lines(run, 40, 6, seed=3))
     first = {

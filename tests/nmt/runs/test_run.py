@@ -1,22 +1,26 @@
 """The Python interface: one `Run` from several threads; which word a unit belongs to."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
+from nmt.compute import matmul
 from nmt.data.corpus import DataConfig
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs.checkpoint import SavedRun
+from nmt.runs.language_model import line_scorer, load_language_model
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import Vocab
 
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
 WORDS = [f"w{number}" for number in range(36)]
 
 
@@ -97,3 +101,48 @@ def test_a_word_of_a_million_characters() -> None:
     run.members[0].source.subwords = BPE(["#version: 0.2", "x x", "w 1</w>"])
     config = BeamConfig(beam_size=1, max_length=5)
     assert len(run.translate(["w1 " + "x" * 10**4], config, True, max_line_words=500)) == 1
+
+
+def test_settings_of_the_search_by_name() -> None:
+    """They win over a configuration; an unknown one is named, and a bad value refused."""
+    run, lines = make_run(), [" ".join(WORDS[:6])]
+    expected = run.translate(lines, BeamConfig(beam_size=3, max_length=8, normalize="none"), True)
+    assert run.translate(lines, tokenized=True, beam_size=3, max_length=8, normalize="none") == expected
+    given = BeamConfig(beam_size=9, max_length=8, normalize="none")
+    assert run.translate(lines, given, True, beam_size=3) == expected and given.beam_size == 9
+    assert len(run.n_best(lines, tokenized=True, beam_size=3)[0]) == 3
+    with pytest.raises(TypeError, match="unknown setting 'beam'; did you mean 'beam_size'"):
+        run.translate(lines, beam=3)
+    with pytest.raises(TypeError, match="unknown setting 'x'; expected one of beam_size, normalize"):
+        run.n_best(lines, x=3)
+    with pytest.raises(ConfigError, match="beam_size: 0 is out of range"):
+        run.translate(lines, beam_size=0)
+
+
+def test_a_run_says_what_it_is() -> None:
+    run = make_run()
+    count = sum(part.numel() for part in run.members[0].model.parameters())
+    one = f"run@0: rnn from en to fr, 39 and 39 units, {count:,} parameters"
+    assert repr(run) == f"<Run {one}>" and repr(Run([*run.members] * 2)) == f"<Run {one} + {one}>"
+
+
+@pytest.mark.parametrize("back_end", ["mkl", "onednn"])
+def test_a_loaded_run_computes_with_its_back_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_end: str
+) -> None:
+    """As nmt-translate does: with the one that it remembers for this processor."""
+    shutil.copytree(GOLDEN / "translator", tmp_path / "run")
+    shutil.copytree(GOLDEN / "lm", tmp_path / "lm")
+    before = matmul.in_use()
+    try:
+        for name, load in (("run", Run.load), ("lm", load_language_model)):
+            (tmp_path / name / "matmul.tsv").unlink(missing_ok=True)
+            matmul.remember(tmp_path / name / "matmul.tsv", matmul.Choice(back_end))
+            matmul.use("mkl" if back_end == "onednn" else "onednn")
+            load(tmp_path / name)
+            assert matmul.in_use() == back_end
+            matmul.use("mkl" if back_end == "onednn" else "onednn")
+        Run.of(tmp_path / "run"), line_scorer(tmp_path / "lm")  # commands have chosen
+        assert matmul.in_use() != back_end
+    finally:
+        matmul.use(before)

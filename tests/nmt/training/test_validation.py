@@ -57,7 +57,7 @@ def golden(folder: Path, tokenizer: str) -> tuple[Run, DevSet]:
     """A trained run, and a development set with an empty line and one that is translated in parts."""
     for name, lines in (("source", SOURCE), ("target", TARGET)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    run = Run.load(GOLDEN)
+    run = Run.of(GOLDEN)
     [member] = run.members
     config = replace(member.data, dev_source=str(folder / "source"), dev_target=str(folder / "target"))
     pipelines, vocabs = (member.source, member.target), (member.source_words, member.target_words)

@@ -1,0 +1,14 @@
+"""Torch as the commands set it up, for Python programs that load a run."""
+
+from pathlib import Path
+
+from nmt.compute import device as devices
+from nmt.runs.directory import BACK_ENDS, exists
+
+
+def as_commands_do(directory: str | Path, device: str) -> None:
+    """Threads that do not spin, and the matrix back end that a run remembers for this processor. ConfigError
+    for a device that is unknown or missing."""
+    if exists(Path(directory)):
+        devices.settle_threads()
+        devices.set_up(device, None, "auto", Path(directory) / BACK_ENDS)
