@@ -59,8 +59,9 @@ class SavedRun:
     @property
     def description(self) -> str:
         """What it is, for people."""
+        source, target = self.data.source.language, self.data.target.language
         return (
-            f"{self.name}: {self.kind} from {self.data.source.language} to {self.data.target.language}, "
+            f"{self.name}: {self.kind}{f' from {source} to {target}' if source and target else ''}, "
             f"{len(self.source_words):,} and {len(self.target_words):,} units, {size(self.model)}"
         )
 
@@ -86,8 +87,8 @@ class SavedLM:
     def description(self) -> str:
         """What it is, for people."""
         return (
-            f"{self.name}: {self.config.type} of {self.language}, {len(self.words):,} units, "
-            f"{size(self.model)}"
+            f"{self.name}: {self.config.type}{self.language and f' of {self.language}'}, "
+            f"{len(self.words):,} units, {size(self.model)}"
         )
 
 

@@ -122,8 +122,10 @@ def test_settings_of_the_search_by_name() -> None:
 def test_a_run_says_what_it_is() -> None:
     run = make_run()
     count = sum(part.numel() for part in run.members[0].model.parameters())
+    run.members[0].data.source.language, run.members[0].data.target.language = "en", "fr"
     one = f"run@0: rnn from en to fr, 39 and 39 units, {count:,} parameters"
     assert repr(run) == f"<Run {one}>" and repr(Run([*run.members] * 2)) == f"<Run {one} + {one}>"
+    assert repr(make_run()).startswith("<Run run@0: rnn, 39 and 39 units, ")  # of tokenized text
 
 
 @pytest.mark.parametrize("back_end", ["mkl", "onednn"])
