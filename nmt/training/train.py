@@ -178,7 +178,7 @@ class Training:
         if run_directory.exists(self.directory):
             training.bleu_tokenizer = configuration.of_run(self.directory).training.bleu_tokenizer
         else:
-            training.bleu_tokenizer = validation.bleu_tokenizer(training.bleu_tokenizer, data.target)
+            training.bleu_tokenizer = validation.bleu_tokenizer(training.bleu_tokenizer, data)
 
     def set_up_torch(self, saved: state.State | None) -> None:
         """Device, threads and matrix back end; a resumed run has the back end that it was started with."""

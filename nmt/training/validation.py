@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt import metrics
 from nmt.data.batches import Batch, Ids, make_batch
-from nmt.data.corpus import Corpus
+from nmt.data.corpus import Corpus, DataConfig
 from nmt.data.running import ChunkStream, running
 from nmt.layers.batch_scores import batches
 from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
@@ -19,7 +19,7 @@ from nmt.metrics import References
 from nmt.models.registry import AnyModel
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.pipeline import TextPipeline, kind_of, reads_raw
 from nmt.text.vocab import Vocab
 from nmt.training.config import AUTO
 
@@ -86,11 +86,14 @@ class DevScore:
         return "".join(shown) + (f" : {self.signature}" if self.signature else "")
 
 
-def bleu_tokenizer(wish: str, target: SideConfig) -> str:
-    """The name of sacreBLEU's tokenizer for a development set, where `wish` may be auto."""
+def bleu_tokenizer(wish: str, data: DataConfig) -> str:
+    """The name of sacreBLEU's tokenizer for a development set, where `wish` may be auto: that of the target
+    language, or none for text that is tokenized already. SentencePiece reads raw text, whatever
+    `target.tokenize` says."""
     if wish != AUTO:
         return wish
-    return metrics.tokenizer_for(target.language) if target.tokenize else "none"
+    raw = data.target.tokenize or reads_raw(kind_of(data.target, data.bpe_merges))
+    return metrics.tokenizer_for(data.target.language) if raw else "none"
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:

@@ -13,6 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 from nmt.data import running
 from nmt.data.batches import make_batch
 from nmt.data.binarized import open_corpus
+from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.config import RNNConfig
@@ -90,14 +91,20 @@ def test_a_run_of_an_earlier_version_scores_its_tokens(tmp_path: Path) -> None:
     assert score.bleu == pytest.approx(expected.score, abs=1e-9) and "|tok:none|" in score.signature
 
 
+def tokenizer(language: str, wish: str = "auto", **options: object) -> str:
+    side = SideConfig(language=language, **options)  # type: ignore[arg-type]
+    return bleu_tokenizer(wish, DataConfig(target=side))
+
+
 def test_the_tokenizer_follows_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.metrics.usable", lambda name: not name.endswith("mecab"))
     expected = {"fr": "13a", "cs": "13a", "zh": "zh", "ja": "char", "ko": "char", "th": "char", "my": "char"}
-    assert {code: bleu_tokenizer("auto", SideConfig(language=code)) for code in expected} == expected
-    assert bleu_tokenizer("auto", SideConfig(language="ja", tokenize=False)) == "none"
-    assert bleu_tokenizer("intl", SideConfig(language="ja", tokenize=False)) == "intl"
+    assert {code: tokenizer(code) for code in expected} == expected
+    assert tokenizer("fr", tokenize=False) == tokenizer("ja", tokenize=False, subword="none") == "none"
+    assert tokenizer("ja", tokenize=False) == "char"  # SentencePiece by default, which reads raw text
+    assert tokenizer("ja", "intl", tokenize=False, subword="none") == "intl"
     monkeypatch.setattr("nmt.metrics.usable", lambda name: True)
-    assert bleu_tokenizer("auto", SideConfig(language="ja")) == "ja-mecab"
+    assert tokenizer("ja") == "ja-mecab"
 
 
 def test_a_tokenizer_that_is_not_there_is_refused(tmp_path: Path) -> None:
