@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from nmt import numbers
+from nmt import folders, numbers
 from nmt.errors import DataError, UserError
 
 try:  # unpacks twice as fast as zlib
@@ -244,8 +244,8 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
 
 
 class Writing:
-    """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end; after an error
-    nothing is left behind.
+    """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end. Missing folders
+    above it are made. After an error nothing is left behind.
 
     `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
     """
@@ -264,12 +264,15 @@ class Writing:
         )
 
     def __enter__(self) -> Output:
+        self.made: list[Path] = []
         try:
             if self.path == "-":
                 self.file: BinaryIO = sys.stdout.buffer
             else:
+                self.made = [] if self.direct else folders.make_parents(self.target)
                 self.file = open(self.path if self.direct else self.beside, "wb", buffering=BUFFER)
         except OSError as error:
+            folders.remove_empty(self.made)
             raise cannot_write(self.name, error) from error
         self.top: BinaryIO = self.file
         if self.path.endswith(".gz"):
@@ -302,6 +305,7 @@ class Writing:
                     self.file.close()  # on a full disk the first close fails, the second only frees it
             if not self.direct:
                 Path(self.beside).unlink(missing_ok=True)
+            folders.remove_empty(self.made)
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from nmt import files
+from nmt import files, folders
 from nmt.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,15 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
     folder = Path(folder)
     place = folder / FILE
     made = not folder.exists()
-    lock = acquire(folder, wait)
+    try:
+        above = folders.make_parents(folder)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+    try:
+        lock = acquire(folder, wait)
+    except UserError:
+        folders.remove_empty(above)
+        raise
     try:
         with suppress(OSError):  # a full disk: the lock holds without its text
             began = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -49,6 +57,7 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
             clear(folder)
         with suppress(OSError):
             lock.release()
+        folders.remove_empty(above)
 
 
 def acquire(folder: Path, wait: bool) -> FileLock:

@@ -33,7 +33,11 @@ def make_parser() -> options.Parser:
     parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run trained with training.keep above 1")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--last", type=arguments.positive, default=5, metavar="N", help="the N newest checkpoints"
+        "--last",
+        type=arguments.positive,
+        default=5,
+        metavar="N",
+        help="the N newest checkpoints, or as many as there are",
     )
     which.add_argument(
         "--steps", type=arguments.positive, nargs="+", default=None, metavar="STEP", help="these checkpoints"
@@ -90,11 +94,19 @@ def choose(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
     """The checkpoints to average, oldest first. CheckpointError when they are not there."""
     there = run_directory.steps(run)
     missing = sorted(set(steps or []) - set(there))
-    if missing or len(there) < (1 if steps else last):
-        wanted = f"update {missing[0]}" if missing else f"{last} checkpoints"
+    if missing or not there:
+        wanted = f"update {missing[0]}" if missing else "checkpoints"
         raise CheckpointError(
             f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, there)) or 'none'}; train "
             "with a larger training.keep"
+        )
+    if not steps and len(there) < last:
+        log.warning(
+            "%s: holds %d checkpoint%s, not %d; training.keep sets how many a run keeps",
+            run,
+            len(there),
+            "s" * (len(there) > 1),
+            last,
         )
     return sorted(set(steps)) if steps else there[-last:]
 

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from nmt import files
+from nmt import files, folders
 from nmt.errors import ConfigError, UserError
 from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
 
@@ -45,7 +45,8 @@ def estimate(text: str, output: str, config: KneserNeyConfig, memory: float) -> 
         raise ConfigError(
             "--estimator lmplz: there is no lmplz on the PATH; install KenLM, or use --estimator own"
         )
-    with tempfile.TemporaryDirectory(dir=None if output == "-" else Path(output).resolve().parent) as folder:
+    beside = None if output == "-" else Path(output).resolve().parent
+    with folders.parents(output), tempfile.TemporaryDirectory(dir=beside) as folder:
         plain, arpa = f"{folder}/text", f"{folder}/lm.arpa"
         with files.Writing(plain) as out:
             out.write_lines(files.read_lines(text))

@@ -13,4 +13,5 @@ if [ ! -s "$new/phrase-table.gz" ]; then
     smt-score-table "$new/proposed.gz" -f "translation=$networks/full-translation" --checkpoint last -o "$new/phrase-table.gz" --workers "$workers"
 fi
 cp -f "$old/lm.arpa.gz" "$new/lm.arpa.gz"
-smt-ini add-feature "$old/moses.ini" --name TranslationModel0 --weight 0 --weight 0.2 -o "$new/moses.ini"
+cp -f "$old/moses.ini" "$new/before.ini"
+smt-ini add-feature "$new/before.ini" --name TranslationModel0 --weight 0 --weight 0.2 -o "$new/moses.ini"

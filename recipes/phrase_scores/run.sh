@@ -78,7 +78,8 @@ table() {
     done_ "$new/phrase-table.gz" || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume \
         $(case $3 in translation=*) echo --report "$out/analysis/$1" ;; esac) # scatter, best phrases, coverage: the analyses of chapter 4
     for file in lm.arpa.gz reordering-table.wbe-msd-bidirectional-fe.gz; do cp -f "$old/$file" "$new/$file"; done
-    smt-ini add-feature "$old/moses.ini" --name TranslationModel0 --weight 0.2 -o "$new/moses.ini"
+    cp -f "$old/moses.ini" "$new/before.ini" # from its own folder, so that it names the tables that lie there
+    smt-ini add-feature "$new/before.ini" --name TranslationModel0 --weight 0.2 -o "$new/moses.ini"
 }
 # with_cslm ROW: the same tables, and the CSLM in the search
 with_cslm() {

@@ -1,17 +1,21 @@
 """smt-ini: show, check and edit a moses.ini; num-features and weights change together, other bytes stay."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, positive
 from nmt.errors import ConfigError, UserError
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import weights
+from smt_bridge.moses import ini_paths, weights
 from smt_bridge.moses.check import problems
 from smt_bridge.moses.ini import Ini
+
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,13 +30,21 @@ def command(argv: Sequence[str] | None) -> None:
     if args.action == "show":
         show(ini)
     elif args.action == "check":
-        found = list(problems(ini, args.root, not args.quick))
+        roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
+        found = list(problems(ini, roots, not args.quick))
         print("\n".join(found) if found else f"{args.ini}: nothing wrong")
+        if not args.root and (folder := ini_paths.beside_alone(ini)):
+            log.info("its tables are found beside it; start Moses in %s, or write absolute paths", folder)
         if found:
             raise UserError(f"{args.ini}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
     else:
         with files.Writing(args.output) as out:
-            out.write("\n".join(changed(args, ini).lines))
+            out.write("\n".join(placed(changed(args, ini), args.output).lines))
+
+
+def placed(ini: Ini, output: str) -> Ini:
+    """An ini with paths that are valid where it is written."""
+    return ini if output == "-" else ini_paths.moved(ini, output)
 
 
 def parser() -> options.Parser:
@@ -51,7 +63,13 @@ def parser() -> options.Parser:
         "compare it with its tables",
         "What Moses would refuse or silently get wrong; exit status 2 if there is anything.",
     )
-    check.add_argument("--root", default=".", metavar="DIR", help="the folder in which Moses will be started")
+    check.add_argument(
+        "--root",
+        default=None,
+        metavar="DIR",
+        help="the folder in which Moses will be started, where relative paths begin; default: they are tried "
+        "from here, then beside the ini, as smt-decode and smt-tune do",
+    )
     check.add_argument("--quick", action="store_true", help="read only the first line of each table")
     add_feature_options(add("add-feature", "more scores for a table, or a whole new feature"))
     remove = add("remove-feature", "remove one score of a table, or a whole feature")

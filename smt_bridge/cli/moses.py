@@ -110,7 +110,7 @@ def add_tune(parser: options.Action) -> None:
 
 def check(ini: str) -> None:
     """DataError with the first problem of a system; smt-ini check lists them all."""
-    found = list(check_system.problems(moses_ini.read(ini), ".", thorough=False))
+    found = list(check_system.problems(moses_ini.read(ini), ["."], thorough=False))
     if found:
         raise DataError(f"{found[0]}{f' ({len(found) - 1} more: smt-ini check)' if len(found) > 1 else ''}")
 

@@ -83,7 +83,7 @@ def parser() -> options.Parser:
         type=Output,
         default=None,
         metavar="INI",
-        help="the tuned moses.ini; default: moses.tuned.ini beside the model's",
+        help="the tuned moses.ini; default: beside the model's and named like it, NAME.tuned.ini",
     )
     made.add_argument(
         "--work",
@@ -125,7 +125,7 @@ def places_of(args: argparse.Namespace) -> Places:
 
     path = ini_of(args.model)
     folder = Path(path).parent
-    output = Path(args.output or folder / "moses.tuned.ini")
+    output = Path(args.output or folder / f"{Path(path).name.removesuffix('.ini')}.tuned.ini")
     work = Path(args.work or f"{output}.tuning")
     ini = moses_ini.read(path)
     decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])

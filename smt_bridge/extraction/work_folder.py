@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nmt import files, locks
+from nmt import files, folders, locks
 from nmt.errors import UserError
 
 COMMAND = "smt-extract"
@@ -26,7 +26,9 @@ def work_folder(output: str) -> Iterator[Path]:
     """
     parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
     sweep(parent)
+    made: list[Path] = []
     try:
+        made = folders.make_parents(parent / PREFIX)
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
         raise files.cannot_write(parent, error) from error
@@ -40,6 +42,7 @@ def work_folder(output: str) -> Iterator[Path]:
             raise files.cannot_write(error.filename or folder, error) from error
         finally:
             locks.clear(folder)
+            folders.remove_empty(made)
 
 
 def sweep(parent: Path) -> None:

@@ -1,7 +1,7 @@
 """What Moses would silently get wrong about a system, found before a decoder starts: in moses.ini, its
 tables, or its weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -25,16 +25,17 @@ ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"
 Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
 
 
-def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
-    """One line for each problem. `root`: the folder in which Moses will be started, where relative paths
-    begin. `thorough`: read the phrase and the reordering tables whole, side by side."""
+def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[str]:
+    """One line for each problem. `roots`: the folders where relative paths begin, tried in turn; for Moses,
+    the one in which it will be started. `thorough`: read the phrase and the reordering tables whole, side by
+    side."""
     yield from weight_problems(ini)
     yield from section_problems(ini)
     yield from feature_problems(ini)
     tables: Tables = {}
     for feature in ini.features:
         if (path := feature.options.get("path")) is not None:
-            yield from path_problems(ini, feature, path, root, tables)
+            yield from path_problems(ini, feature, path, roots, tables)
     for feature, place in [entry for entries in tables.values() for entry in entries]:
         found = columns(place)
         if found != feature.scores:
@@ -46,10 +47,15 @@ def problems(ini: Ini, root: str, thorough: bool = True) -> Iterator[str]:
         yield from row_problems(tables, components(ini))
 
 
-def path_problems(ini: Ini, feature: FeatureLine, path: str, root: str, tables: Tables) -> Iterator[str]:
+def path_problems(
+    ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
+) -> Iterator[str]:
     """A file that does not exist, or is of the wrong kind; text tables are added to `tables`."""
     where = f"{ini.path}:{feature.row + 1}"
-    place = find_table(path, root) or find_table(path + ENDINGS.get(feature.kind, ""), root)
+    places = (
+        find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
+    )
+    place = next(filter(None, places), None)
     if place is None:
         beside = Path(ini.path).parent
         hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"

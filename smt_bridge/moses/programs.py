@@ -6,13 +6,13 @@ import shlex
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import BinaryIO, cast
 
-from nmt import files, locks
+from nmt import files, folders, locks
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.settings import name_in, number
 from smt_bridge.moses import ini as moses_ini
@@ -103,7 +103,8 @@ def compact(moses: Installation, table: str, output: str, scores: int, threads: 
     column."""
     program = moses.program("bin/processPhraseTableMin")
     given = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
-    run([program, *given])
+    with folders.parents(output):
+        run([program, *given])
 
 
 @dataclass
@@ -125,26 +126,29 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
         command += ["-n-best-list", listed, str(options.n_best), "distinct"]
         command += ["-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
     try:
-        with TemporaryFile() as given:
+        with ExitStack() as stack:
+            for file in filter(None, (output, options.n_best_list)):
+                stack.enter_context(folders.parents(file))
+            for part in filter(None, (beside, listed)):
+                stack.callback(Path(part).unlink, missing_ok=True)
+            given = stack.enter_context(TemporaryFile())
             asked = 0
             for line in files.read_byte_lines(text):
                 given.write(line + b"\n")  # Moses skips a last line without a line end
                 asked += 1
             given.seek(0)
             run(command, cast(BinaryIO, given), beside)
-        answered = files.count_lines(str(beside))
-        if asked != answered:
-            raise DataError(
-                f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every line"
-            )
-        for made, name in ((listed, options.n_best_list), (beside, output)):
-            if made and name:
-                os.replace(made, name)
+            answered = files.count_lines(str(beside))
+            if asked != answered:
+                raise DataError(
+                    f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every "
+                    "line"
+                )
+            for made, name in ((listed, options.n_best_list), (beside, output)):
+                if made and name:
+                    os.replace(made, name)
     except OSError as error:
         raise files.cannot_write(error.filename or output, error) from error
-    finally:
-        for part in filter(None, (beside, listed)):
-            Path(part).unlink(missing_ok=True)
 
 
 # How mert-moses.pl is told which optimizer to use.

@@ -45,7 +45,7 @@ def read_pool(path: Path) -> None:
 
 def read_ini(path: Path) -> None:
     ini = moses_ini.read(str(path))
-    drained(check_system.problems(ini, str(path.parent)))
+    drained(check_system.problems(ini, [str(path.parent)]))
 
 
 def scored(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Which checkpoints nmt-average takes."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -27,5 +28,13 @@ def test_those_that_are_named_each_once(run: Path) -> None:
 def test_what_is_not_there_is_named_with_what_is(run: Path) -> None:
     with pytest.raises(CheckpointError, match="update 7 asked for, but it holds updates 5, 10, 20, 100"):
         choose(run, [5, 9, 7], 1)
-    with pytest.raises(CheckpointError, match="5 checkpoints asked for"):
-        choose(run, None, 5)
+    with pytest.raises(CheckpointError, match="checkpoints asked for, but it holds updates none"):
+        choose(run / "empty", None, 5)
+
+
+def test_fewer_than_asked_for_are_averaged_and_reported(
+    run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("nmt"), "propagate", True)
+    assert choose(run, None, 5) == [5, 10, 20, 100]
+    assert "holds 4 checkpoints, not 5" in caplog.text

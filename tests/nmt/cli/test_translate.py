@@ -161,7 +161,7 @@ REFUSALS = {
     "unknown flag": (["RUN", "--bean-size", "3"], "", "unrecognized arguments"),
     "beam of 0": (["RUN", "-b", "0"], "", "0 is out of range, expected 1 to 10000"),
     "full disk": (["RUN", "--output", "/dev/full"], "a\n", "/dev/full: cannot write: No space left"),
-    "no folder": (["RUN", "--output", "nosuch/out"], "a\n", "nosuch/out: cannot write: No such file"),
+    "no folder": (["RUN", "--output", "/nosuch/out"], "a\n", "/nosuch/out: cannot write: No such file"),
     "no gpu": (["RUN", "--device", "cuda:9"], "", "finds no GPU"),
     "unknown device": (["RUN", "--device", "tpu"], "", "device: 'tpu'"),
 }

@@ -102,6 +102,21 @@ def test_set_weights(system: Path, command: Command, refused: Callable[..., str]
         assert message in refused(command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w"))
 
 
+@pytest.mark.ci
+def test_edited_into_another_folder_it_is_the_same_system(system: Path, command: Command) -> None:
+    """And `check` finds tables beside the ini, as smt-tune does, unless it is told where Moses starts."""
+    add = ["smt-ini", "set-weights", system / "moses.ini", "-w", system / "moses.ini"]
+    done = command(*add, "-o", "elsewhere/moses.ini", cwd=system.parent)
+    assert done.returncode == 0, done.stderr
+    for name in (system / "moses.ini", "elsewhere/moses.ini"):
+        done = command("smt-ini", "check", name, cwd=system.parent)
+        assert done.stdout == f"{name}: nothing wrong\n"
+        assert (f"start Moses in {system}" in done.stderr) == (name == system / "moses.ini")
+    done = command("smt-ini", "check", system / "moses.ini", "--root", ".", cwd=system.parent)
+    assert done.returncode == 2 and "does not exist; it exists relative to" in done.stdout
+    assert " path=t " in command(*add, cwd=system.parent).stdout  # no folder, no other paths
+
+
 def test_show(system: Path, command: Command) -> None:
     rows = [line.split("\t") for line in command("smt-ini", "show", system / "moses.ini").stdout.split("\n")]
     assert ["TM0", "PhraseDictionaryMemory", "2", "0.2 0.3", "t"] in rows and [

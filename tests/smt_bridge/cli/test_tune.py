@@ -1,4 +1,4 @@
-"""smt-tune: hidden weights stay; wrong options are refused before anything is loaded."""
+"""smt-tune: hidden weights stay; wrong options are refused before anything is loaded; names of outputs."""
 
 from pathlib import Path
 
@@ -87,3 +87,23 @@ def test_nothing_to_tune(
     (model / "moses.ini").write_text(text)
     line = refusal(tune.main, capsys, ".", "-s", "s", "-r", "r", "-o", "out.ini", "--no-cache", "-q")
     assert "every feature has tuneable=false; nothing to tune" in line
+
+
+TINY = "[feature]\nUnknownWordPenalty\nWordPenalty\n[weight]\nWordPenalty0= -1\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "output"),
+    [
+        ("", "moses.tuned.ini"),
+        ("moses.ini", "moses.tuned.ini"),
+        ("moses.rnn.ini", "moses.rnn.tuned.ini"),
+        ("mine", "mine.tuned.ini"),
+    ],
+)
+def test_each_ini_has_a_tuning_of_its_own(model: str, output: str, tmp_path: Path) -> None:
+    for name in ("moses.ini", "moses.rnn.ini", "mine"):
+        (tmp_path / name).write_text(TINY)
+    given = [str(tmp_path / model) if model else str(tmp_path), "-s", "dev.en", "-r", "dev.fr"]
+    places = tune.places_of(tune.parser().parse_args(given))
+    assert places.output == tmp_path / output and places.work == tmp_path / f"{output}.tuning"

@@ -101,12 +101,12 @@ def test_check_of_a_multi_model(system: Path) -> None:
     (system / "t2").write_text("a ||| c ||| 0.5 0.25 ||| 0-0\n")
     (system / "r").write_text(REORDERING + REORDERING.replace("||| b", "||| c"))
     ini = moses_ini.parse("moses.ini", text.split("\n"))
-    assert list(problems(ini, str(system))) == []
+    assert list(problems(ini, [str(system)])) == []
     ini = moses_ini.parse("moses.ini", text.replace("components=TM0,TM1", "components=TM0,TM2").split("\n"))
-    found = list(problems(ini, str(system)))
+    found = list(problems(ini, [str(system)]))
     assert found[0].endswith("all weights of TM1 are 0; Moses ignores the feature (remove it, or tune)")
     assert found[1].startswith("moses.ini:10: MM combines TM2, which is not a feature")
     (system / "t2").write_text("a ||| c ||| 0.5 x ||| 0-0\n")
     ini = moses_ini.parse("moses.ini", text.split("\n"))
     with pytest.raises(DataError, match="t2:1: score x is not a number"):
-        list(problems(ini, str(system)))
+        list(problems(ini, [str(system)]))

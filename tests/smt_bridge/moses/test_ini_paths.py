@@ -37,3 +37,21 @@ def test_a_blank_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "my model").mkdir()
     with pytest.raises(ConfigError, match="contains a blank"):
         ini_paths.whole(moses_ini.parse("moses.ini", INI.split("\n")), [tmp_path / "my model"])
+
+
+def test_an_ini_that_moves_finds_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here, else from beside it; what is nowhere stays, and so does everything where it does not
+    move."""
+    model = tmp_path / "model"
+    (model / "tables").mkdir(parents=True)
+    (model / "tables" / "t.gz").touch()
+    (tmp_path / "compact.minphr").touch()
+    monkeypatch.chdir(tmp_path)
+    ini = moses_ini.parse("model/moses.ini", INI.split("\n"))
+    assert ini_paths.moved(ini, "model/other.ini").lines == ini.lines
+    expected = INI.replace("path=tables/t ", f"path={model}/tables/t ")
+    expected = expected.replace("path=compact", f"path={tmp_path}/compact")
+    assert "\n".join(ini_paths.moved(ini, "elsewhere/moses.ini").lines) == expected
+    assert ini_paths.beside_alone(ini) == "model"
+    monkeypatch.chdir(model)
+    assert ini_paths.beside_alone(moses_ini.parse("moses.ini", INI.split("\n"))) == ""
