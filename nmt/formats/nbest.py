@@ -1,7 +1,7 @@
 """n-best lists in Moses' format: `id ||| words ||| name= v v name= v ||| total`, ids from 0.
 
 Moses writes two blanks before the second `|||`; one is accepted too. Fields after the total (segmentation,
-alignment) are kept. A list without labels is read as one feature whose name is empty.
+alignment) are kept. Values without labels are read as one feature, UNLABELED.
 """
 
 import math
@@ -13,6 +13,7 @@ from pathlib import Path
 from nmt import files, numbers
 from nmt.errors import DataError
 
+UNLABELED = "Unlabeled0"  # the name of values that have none; written without it
 SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
 
 
@@ -51,7 +52,7 @@ def escape_bar(word: str) -> str:
 def format_features(features: Mapping[str, Sequence[float]]) -> str:
     """`name= value value name= value`"""
     labelled = (
-        (f"{name}= " if name else "") + " ".join(map(format_number, values))
+        (f"{name}= " if name != UNLABELED else "") + " ".join(map(format_number, values))
         for name, values in features.items()
     )
     return " ".join(labelled)
@@ -131,7 +132,7 @@ def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
 
 def list_features(features: Mapping[str, int]) -> str:
     """Names and numbers of values, for a message."""
-    return " ".join(f"{name or 'unlabelled'}({count})" for name, count in features.items()) or "none"
+    return " ".join(f"{name}({count})" for name, count in features.items()) or "none"
 
 
 def parse(line: str, where: str) -> Hypothesis:
@@ -162,7 +163,7 @@ def parse(line: str, where: str) -> Hypothesis:
 def parse_features(text: str, where: str) -> dict[str, list[float]]:
     """The values of a feature field by name. DataError for one that Moses' tuners would misread."""
     features: dict[str, list[float]] = {}
-    name = ""
+    name = UNLABELED
     parse_value = float if numbers.plain(text) else numbers.real
     for token in files.split_words(text):
         if token[-1] == "=" and len(token) > 1:
@@ -177,7 +178,7 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
             raise DataError(f"{where}: {why_no_number(token)}") from error
         if not math.isfinite(value):
             raise DataError(
-                f"{where}: {numbers.shown(token)} in feature {name or 'list'}; Moses' tuners drop or misread "
+                f"{where}: {numbers.shown(token)} in feature {name}; Moses' tuners drop or misread "
                 "such a line"
             )
         features.setdefault(name, []).append(value)

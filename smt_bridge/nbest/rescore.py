@@ -291,6 +291,11 @@ def write(found: list[Entry], config: RescoreConfig, outputs: Sequence[files.Out
 
 def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
     """The part of a total for unknown words, where the entry comes from the decoder of these weights."""
+    if weights and nbest.UNLABELED in hypothesis.features:
+        raise ConfigError(
+            f"sentence {hypothesis.sentence}: features without names, which --decoder-weights cannot check; "
+            "let Moses write them (-labeled-n-best-list true)"
+        )
     if weights and set(hypothesis.features) >= tuned(weights):
         return unknown_words(hypothesis, weights)
     return 0.0

@@ -42,7 +42,8 @@ class NbestLists:
 
     def survey(self) -> list[str]:
         """Read the lists once. Returns the names that no new feature may have: those that every list has,
-        and features of several values. ConfigError for features without names."""
+        and features of several values. ConfigError for several lists of which one has features without
+        names."""
         names_of: list[set[str]] = []
         for path in self.paths:
             count = 0
@@ -52,9 +53,10 @@ class NbestLists:
                 names |= set(group[0].features)
                 for name, values in group[0].features.items():
                     self.sizes.setdefault(name, len(values))
-            if "" in names:
+            if nbest.UNLABELED in names and len(self.paths) > 1:
                 raise ConfigError(
-                    f"{path}: features without names; let Moses write them (-labeled-n-best-list true)"
+                    f"{path}: features without names, which cannot be told from those of other lists; let "
+                    "Moses write them (-labeled-n-best-list true)"
                 )
             names_of.append(names)
             log.info("%s: %s entries", path, f"{count:,}")

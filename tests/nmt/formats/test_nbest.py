@@ -101,7 +101,7 @@ def test_lists_that_tuners_would_mix_up(case: str, tmp_path: Path) -> None:
 
 
 def test_groups() -> None:
-    assert nbest.format_features({"": [1.0, 2.0]}) == "1 2"
+    assert nbest.format_features({nbest.UNLABELED: [1.0, 2.0]}) == "1 2"
 
 
 def test_real_moses_lists(nmt_data: Path) -> None:

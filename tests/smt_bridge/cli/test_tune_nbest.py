@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.cli import tune_nbest
+from smt_bridge.cli import rescore, tune_nbest
 from smt_bridge.moses import weights
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -58,6 +58,22 @@ def test_weights_are_found_and_written(method: str, dev: Path, command: Command)
         == 0
     )
     assert (dev / "b").read_text() == (dev / "r").read_text()
+
+
+def test_a_list_without_labels_is_tuned_and_rescored(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As files.md says: its values are one feature. The weights that are found pick the good translations."""
+    monkeypatch.chdir(dev)
+    text = re.sub("[AB]= ", "", (dev / "n").read_text())
+    (dev / "n").write_text(text)
+    given = ["--n-best", "n", "-r", "r", "--method", "kbmira", "-o", "w", "-q"]
+    assert tune_nbest.main(given) == 0
+    assert list(weights.read("w")) == ["Unlabeled0"] and len(weights.read("w")["Unlabeled0"]) == 3
+    given = ["n", "--source", "r", "--weights", "w", "--output", "scored", "--best", "best", "-q"]
+    assert rescore.main(given) == 0
+    assert (dev / "best").read_text() == (dev / "r").read_text()
+    parts = [line.split(" ||| ") for line in (dev / "scored").read_text().splitlines()]
+    assert sorted(part[2] for part in parts) == sorted(line.split(" ||| ")[2] for line in text.splitlines())
+    assert rescore.main([*given, "--decoder-weights", "w"]) == 2
 
 
 def test_runs_and_their_spread(dev: Path, command: Command) -> None:

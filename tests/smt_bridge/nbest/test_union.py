@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.formats.nbest import Hypothesis
+from nmt.formats.nbest import UNLABELED, Hypothesis
 from smt_bridge.nbest.union import NbestLists, NbestSentence, missing, union
 
 
@@ -44,8 +44,10 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     both = lists(tmp_path, "0 ||| x ||| A= 1 B= 2 W= 1 2 ||| 0\n", "0 ||| x ||| A= 1 C= 2 ||| 0\n")
     assert both.survey() == ["A", "List0", "List1", "W"] and both.sizes == {"A": 1, "B": 1, "W": 2, "C": 1}
     assert lists(tmp_path, "0 ||| x ||| A= 1 ||| 0\n").survey() == ["A"]
+    nameless = "0 ||| x ||| 1 2 ||| 0\n"
+    assert lists(tmp_path, nameless).survey() == [UNLABELED]
     with pytest.raises(ConfigError, match="features without names"):
-        lists(tmp_path, "0 ||| x ||| 1 2 ||| 0\n").survey()
+        lists(tmp_path, nameless, nameless).survey()
 
 
 def test_completing_has_one_order(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""Every command that README and the pages of docs/ show runs as it is printed, in the order of the page, in a
+folder that holds only what the page takes for granted: small files of these names."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import Command, write_corpus
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+PAGES = (
+    "README.md",
+    "docs/getting-started.md",
+    "docs/smt.md",
+    "docs/moses.md",
+    "docs/analysis.md",
+    "docs/language-models.md",
+)
+SYSTEM = "system"  # a phrase-based one that no page names
+COMMAND = re.compile(r"    ((?:nmt|smt)-.*)")
+# What needs an installation of Moses, or results that only one gives.
+NEEDS_MOSES = ("smt-moses", "smt-tune-nbest --features")
+YAML = """run: {run}
+data: {{train_source: corpus/train.en, train_target: corpus/train.fr, dev_source: dev.en, dev_target: dev.fr}}
+model: {{embedding: 8, hidden: 12, maxout: 8, encoder_layers: 1}}
+training: {{max_steps: 2, validate_every: 1, dev_beam: 0, metric: cost, schedule: constant, warmup: 0}}
+"""
+LM_YAML = """run: runs/cslm
+data: {train_text: corpus.fr, dev_text: dev.fr, target: {language: fr}}
+lm: {type: cslm, embedding: 8, layers: [12], order: 3}
+training: {max_steps: 2, validate_every: 0}
+"""
+PHRASES_YAML = """run: runs/phrases
+data:
+  phrase_table: model/phrase-table.gz
+  source: {tokenize: false, normalize: false, case: keep, vocab_file: en.vocab}
+  target: {tokenize: false, normalize: false, case: keep, vocab_file: fr.vocab}
+model: {embedding: 8, hidden: 12, maxout: 8}
+training: {max_steps: 2, validate_every: 0, metric: cost, patience: 0, dev_beam: 0}
+"""
+def commands(page: str) -> list[str]:
+    """Those of a page's indented blocks, each as one line."""
+    text = re.sub(r" *\\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
+    found = [match[1] for line in text.split("\n") if (match := COMMAND.fullmatch(line))]
+    return [line for line in found if not line.startswith(NEEDS_MOSES)]
+
+
+def redirected(line: str, folder: Path) -> tuple[list[str], str, str]:
+    """The words of a command, its input and output; empty where it has none."""
+    words, ends = [], {"<": "", ">": ""}
+    given = iter(shlex.split(line.replace("$PWD", str(folder)), comments=True))
+    for word in given:
+        if word in ends:
+            ends[word] = next(given)
+        else:
+            words.append(word)
+    return words, ends["<"], ends[">"]
+
+
+def run(line: str, folder: Path, command: Command) -> None:
+    words, source, output = redirected(line, folder)
+    done = command(*words, input=(folder / source).read_text() if source else "", cwd=folder)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    if output:
+        (folder / output).write_text(done.stdout)
+
+
+def prepare(line: str, folder: Path, command: Command) -> None:
+    """What a command reads, and none of the commands above it made: n-best lists of Moses, another run."""
+    name, first, *others = line.split()
+    if name == "smt-rescore" and not (folder / first).exists():
+        text = others[others.index("--source" if "--source" in others else "-s") + 1]
+        run(f"smt-decode {SYSTEM} -i {text} -o out -q --n-best 3 --n-best-list {first}", folder, command)
+    if first.startswith("runs/mine-mean"):
+        shutil.copytree(folder / "runs" / "mine", folder / "runs" / "other")
+    if first == "runs/sentences":
+        shutil.copytree(GOLDEN / "translator", folder / first)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
+    """Texts, configurations, two runs, a phrase-based system and n-best lists under the names of the docs."""
+    write_corpus(tmp_path, grammar, 200, seed=3)
+    for side in ("en", "fr"):
+        for name in ("raw", "corpus/train", "corpus/train.tok", "corpus", "big"):
+            place = tmp_path / f"{name}.{side}"
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy(tmp_path / f"train.{side}", place)
+        for name in ("test", "news", "ref", "moses", "text", "domain", "dev.tok", "test.tok"):
+            shutil.copy(tmp_path / f"dev.{side}", tmp_path / f"{name}.{side}")
+    shutil.copy(tmp_path / "train.en", tmp_path / "text")
+    for name, run in (("train", "first"), ("mine", "mine")):
+        (tmp_path / f"{name}.yaml").write_text(YAML.format(run=f"runs/{run}"))
+    (tmp_path / "cslm.yaml").write_text(LM_YAML)
+    (tmp_path / "phrases.yaml").write_text(PHRASES_YAML)
+    for name in ("phrases", "attention"):
+        shutil.copytree(GOLDEN / "translator", tmp_path / "runs" / name)
+    shutil.copytree(GOLDEN / "phrase-based", tmp_path / SYSTEM)
+    for name in ("phrase-table.gz", "moses.ini", "lm.arpa.gz"):
+        shutil.copy(GOLDEN / "phrase-based" / name, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run_in_their_order(page: str, inputs: Path, command: Command) -> None:
+    if page == "docs/moses.md":  # it begins with a model, and trains the run
+        shutil.copytree(inputs / SYSTEM, inputs / "model")
+        shutil.copytree(inputs / SYSTEM, inputs / "tuned")
+        shutil.rmtree(inputs / "runs" / "phrases")
+    for line in commands(page):
+        prepare(line, inputs, command)
+        run(line, inputs, command)
+
+
+def test_no_page_with_commands_is_forgotten() -> None:
+    pages = {str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+    assert {page for page in pages if commands(page)} == set(PAGES)
