@@ -8,7 +8,7 @@ RING = not slow
 PYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SETUP_LOG = .venv/setup.log
 
-.PHONY: quickstart test test-ci test-all lint clean
+.PHONY: quickstart test test-ci test-all lint man clean
 
 quickstart: .venv/installed
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" bash recipes/quickstart/run.sh
@@ -35,5 +35,9 @@ lint: .venv/installed
 	@$(PIP) -e '.[all]' >> $(SETUP_LOG) 2>&1 || echo "kenlm did not build (it needs a C++ compiler): going on without it, KenLM binaries cannot be read"
 	@touch $@
 
+# Then: man -M build/man nmt-train
+man: .venv/installed
+	@.venv/bin/python tests/tools/man_pages.py build/man/man1
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs build

@@ -21,7 +21,7 @@ class TrainConfig:
     lm_text: str = ""  # text of the language model; the target side unless given
     method: str = name_in(ALIGNERS, help="model of word alignment")
     symmetrization: str = name_in(HEURISTICS, help="how the two directions of word alignment are combined")
-    order: int = number(5, least=1, most=10, help="of the language model")
+    order: int = number(5, least=1, most=10, help="order of the language model")
     reordering: bool = True
     distortion_limit: int = number(
         6, least=-1, help="longest jump in words, written into moses.ini; -1: unlimited"
@@ -34,7 +34,7 @@ class ProposeConfig:
     """Which source phrases get proposals of an encoder-decoder, and how many."""
 
     options: int = number(3, least=1, help="proposals for a source phrase")
-    beam_size: int = number(10, least=1, help="of the search for them")
+    beam_size: int = number(10, least=1, help="beam size of the search for them")
     thin: int = number(1, least=0, help="propose where the table has at most N options")
     rare: int = number(2, least=0, help="and where the source was extracted at most N times")
     max_length: int = number(4, least=1, help="words of a source phrase")

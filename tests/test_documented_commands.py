@@ -43,6 +43,8 @@ data:
 model: {embedding: 8, hidden: 12, maxout: 8}
 training: {max_steps: 2, validate_every: 0, metric: cost, patience: 0, dev_beam: 0}
 """
+
+
 def commands(page: str) -> list[str]:
     """Those of a page's indented blocks, each as one line."""
     text = re.sub(r" *\\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))

@@ -12,8 +12,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, run the analysis, write what it found."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser(
         "nmt-analyze",
         "Reports on the output of any translation system and on trained runs: TSV, figures, BLEU and chrF "
@@ -24,7 +24,12 @@ def command(argv: Sequence[str] | None) -> None:
         kind = kinds.add_parser(name, description=analysis.help, help=analysis.help)
         analysis().add_options(kind)
         options.add_quiet(kind)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, run the analysis, write what it found."""
+    args = parser().parse_args(argv)
     options.start_log("nmt-analyze", args.quiet)
     ANALYSES[args.kind]().run(args).write(args.output, args.kind)
 

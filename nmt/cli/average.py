@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The options of nmt-average."""
     parser = options.Parser(
         "nmt-average",
@@ -51,7 +51,7 @@ def make_parser() -> options.Parser:
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse, average, log."""
-    args = make_parser().parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("nmt-average", args.quiet)
     run, output = Path(args.run), Path(args.output)
     run_directory.check_version(run)

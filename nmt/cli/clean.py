@@ -19,15 +19,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, clean the corpus, report."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser(
         "nmt-clean",
         "Drop pairs that are empty, too short, too long, too different in length, or repeated; both outputs "
         "stay parallel.",
     )
     add_options(parser)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, clean the corpus, report."""
+    args = parser().parse_args(argv)
     options.start_log("nmt-clean", args.quiet)
     config = settings_of(CleanConfig, args)
     config.check()

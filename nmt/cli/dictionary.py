@@ -66,7 +66,7 @@ def parser() -> options.Parser:
     options.add_output(table)
     options.add_input_output(cut)
     options.add_input_output(arcs)
-    cut.add_argument("--mark", default=" ", help="between tokens")
+    cut.add_argument("--mark", default=" ", help="what is written between tokens; default: a space")
     for part in (make, cut, arcs):
         part.add_argument(
             "--characters", action="store_true", help="every character is a symbol, a blank is _"

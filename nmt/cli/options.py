@@ -1,7 +1,6 @@
 """What all commands share: one-line errors, options of the same names everywhere, thread settings before
 torch loads."""
 
-import argparse
 import logging
 import os
 import signal
@@ -9,13 +8,14 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from nmt import __version__, plugins, signals
+from nmt import plugins, signals
 from nmt.cli import streams
-from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of
+from nmt.cli.arguments import Input, Output, checkpoint
 from nmt.cli.arguments import positive as positive
-from nmt.compute.threads import TOO_MANY, bounded
+from nmt.cli.parser import Action as Action
+from nmt.cli.parser import Parser as Parser
 from nmt.errors import UserError, one_line
 from nmt.runs.directory import BACK_ENDS, exists
 from nmt.text.long_lines import MAX_LINE_WORDS
@@ -41,67 +41,6 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return one_line(super().format(record))
-
-
-class Parser(argparse.ArgumentParser):
-    """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
-
-    def __init__(self, command: str, description: str, epilog: str | None = None) -> None:
-        super().__init__(
-            prog=command,
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        )
-        # (option, file): outputs whose names the command derives from others
-        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []
-        self.renamed: dict[str, str] = {}  # old option -> new one; the old one is accepted for one version
-        self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
-
-    def parse_known_args(  # type: ignore[override]  # parse_args calls it too
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        given = list(sys.argv[1:] if args is None else args)
-        end = given.index("--") if "--" in given else len(given)
-        words = [self.current(dashes(word)) for word in given[:end]] + given[end:]
-        found, rest = super().parse_known_args(words, namespace)
-        names = {
-            action.dest: action.option_strings[0]
-            if action.option_strings
-            else str(action.metavar or action.dest)
-            for action in self._actions
-        }
-        for name in ("threads", "workers"):
-            if (asked := getattr(found, name, None)) and (most := bounded(asked)) < asked:
-                streams.say(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}")
-                setattr(found, name, most)
-        check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
-        return found, rest
-
-    def current(self, word: str) -> str:
-        """An option by its present name; one line says that it was renamed."""
-        name, equals, value = word.partition("=")
-        if name not in self.renamed:
-            return word
-        streams.say(f"{self.prog}: {name} is now {self.renamed[name]}; the next version drops the old name")
-        return self.renamed[name] + equals + value
-
-
-class Action(Parser):
-    """The parser of a sub-command; argparse makes it and passes its full name."""
-
-    def __init__(self, prog: str, description: str = "") -> None:
-        super().__init__(prog, description)
-
-
-def dashes(word: str) -> str:
-    if not word.startswith("--"):
-        return word
-    name, equals, value = word.partition("=")
-    return name.replace("_", "-") + equals + value
 
 
 def add_input_output(parser: "Container", what: str = "text") -> None:
@@ -194,7 +133,7 @@ def add_precision(parser: "Container") -> None:
         "--precision",
         choices=("fp32", "bf16", "int8"),
         default="fp32",
-        help="of matrix products; bf16 and int8 are faster, but results change",
+        help="precision of matrix products; bf16 and int8 are faster, but results change",
     )
 
 

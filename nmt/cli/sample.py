@@ -40,7 +40,7 @@ def parser() -> options.Parser:
         "Draw lines from a language model that nmt-train made; the same seed gives the same lines.",
     )
     options.add_model(found)
-    found.add_argument("--count", "-n", type=arguments.integer(1, 10**7), default=10, help="lines")
+    found.add_argument("--count", "-n", type=arguments.integer(1, 10**7), default=10, help="number of lines")
     found.add_argument(
         "--max-length",
         type=arguments.integer(1, 10**6),
@@ -55,7 +55,7 @@ def parser() -> options.Parser:
         metavar="MARK",
         help="multiscale models: put this between tokens (table 8.2)",
     )
-    found.add_argument("--seed", type=arguments.integer(0), default=1, help="of the draws")
+    found.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
     options.add_output(found)
     options.add_quiet(found)
     found.renamed = {"--longest": "--max-length"}

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # ---- options -----------------------------------------------------------------------------------------------
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The options of nmt-score."""
     parser = options.Parser(
         "nmt-score",
@@ -107,7 +107,7 @@ def check(args: Namespace) -> None:
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse, score, write."""
-    args = make_parser().parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("nmt-score", args.quiet)
     check(args)
     (score_pairs if args.input is None else score_text)(args)

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options; learn subwords, or convert lines."""
-    args = make_parser().parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("nmt-subword", args.quiet)
     if args.action == "learn":
         learn(args)
@@ -38,7 +38,7 @@ def command(argv: Sequence[str] | None) -> None:
         out.write_lines(" ".join(convert(files.split_words(line))) for line in files.read_lines(args.input))
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The actions and their options."""
     parser = options.Parser(
         "nmt-subword", "Subword units: BPE of subword-nmt, unigram and BPE of SentencePiece."

@@ -21,12 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, convert line by line."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser(
         "nmt-tokenize",
-        "A filter: Moses' normalization and tokenization, and segmentation of scripts without spaces. Moses' "
-        "escapes are written only with --escape.",
+        "Moses' normalization and tokenization, and segmentation of scripts without spaces, line by line. "
+        "Moses' escapes are written only with --escape.",
     )
     options.add_input_output(parser)
     parser.add_argument(
@@ -46,7 +46,12 @@ def command(argv: Sequence[str] | None) -> None:
         help="write &apos; &#124; ... as Moses' models want them; with --detokenize they are undone",
     )
     options.add_quiet(parser)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, convert line by line."""
+    args = parser().parse_args(argv)
     options.start_log("nmt-tokenize", args.quiet)
     tokenizer = Tokenizer(
         language_of(args),

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os._exit(status)
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The options of nmt-train."""
     parser = options.Parser(
         "nmt-train",
@@ -70,7 +70,7 @@ def make_parser() -> options.Parser:
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse, train; exit status 128 + the number of the signal that stopped it."""
-    args = make_parser().parse_intermixed_args(argv)
+    args = parser().parse_intermixed_args(argv)
     overrides = args.overrides + [f"{flag}={getattr(args, flag)}" for flag in FLAGS if hasattr(args, flag)]
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args.quiet, times=True)

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # ---- options -----------------------------------------------------------------------------------------------
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The options of nmt-translate."""
     parser = options.Parser(
         "nmt-translate",
@@ -168,7 +168,7 @@ def add_attention(parser: "Container") -> None:
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse, translate, write."""
-    args = make_parser().parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("nmt-translate", args.quiet)
     check(args)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])

@@ -25,8 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Parse the options; learn a model, or convert lines."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser("nmt-truecase", "Truecasing of tokenized text, by Moses' rules and in its files.")
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
     train, apply, undo = (
@@ -41,7 +41,12 @@ def command(argv: Sequence[str] | None) -> None:
         options.add_input_output(action, "tokenized text")
     for action in (train, apply, undo):
         options.add_quiet(action)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options; learn a model, or convert lines."""
+    args = parser().parse_args(argv)
     options.start_log("nmt-truecase", args.quiet)
     if args.action == "train":
         learn(args.input, args.output)

@@ -19,8 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, count, write."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser(
         "nmt-vocab",
         "The most frequent words of tokenized text; the file keeps the counts of all others, too.",
@@ -39,7 +39,12 @@ def command(argv: Sequence[str] | None) -> None:
         help="undo Moses' escapes (&apos; ...), as models of phrase tables do",
     )
     options.add_quiet(parser)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, count, write."""
+    args = parser().parse_args(argv)
     options.start_log("nmt-vocab", args.quiet)
     lines = map(files.split_words, files.read_lines(args.input))
     vocab = Vocab.count(

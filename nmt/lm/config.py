@@ -22,7 +22,9 @@ class LMConfig:
     output: str = setting("softmax", help="output layer: how scores become probabilities")
     init: str = choice("uniform", "paper", "glorot", help="distribution of initial weights; paper: normal")
     init_scale: float = number(
-        0.01, above=0, help="of uniform and normal; the paper's CSLM is U(±0.01), recurrent models want 0.1"
+        0.01,
+        above=0,
+        help="width of uniform and normal; the paper's CSLM is U(±0.01), recurrent models want 0.1",
     )
 
     def check(self) -> None:

@@ -42,7 +42,7 @@ class CSLMConfig(LMConfig):
         most=WIDEST,
         help="sizes of the hidden layers (section 4.4.1); one of them with tanh is section 2.2.1",
     )
-    activation: str = choice("relu", "tanh", help="of the hidden layers")
+    activation: str = choice("relu", "tanh", help="activation function of the hidden layers")
     normalizer: float = number(
         0.0,
         least=0,

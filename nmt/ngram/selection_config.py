@@ -9,7 +9,7 @@ from nmt.settings import number
 class SelectionConfig:
     """Data selection with n-gram models of the domain and of general text."""
 
-    order: int = number(4, least=1, most=10, help="of the n-gram models")
+    order: int = number(4, least=1, most=10, help="order of the n-gram models")
     min_count: int = number(
         2,
         least=1,
@@ -19,5 +19,5 @@ class SelectionConfig:
     seed: int = number(
         1,
         least=0,
-        help="of the sample of general text, as many words as the domain has, for the general model",
+        help="seed of the sample of general text, as many words as the domain has, for the general model",
     )

@@ -59,7 +59,7 @@ class SamplingConfig:
 
     samples: int = number(1, least=1, most=100_000, help="draws for each sentence")
     temperature: float = number(1.0, least=1e-6, most=1e6, help="draw from p^(1/T)")
-    seed: int = number(1, least=0, help="of the draws")
+    seed: int = number(1, least=0, help="seed of the random draws")
     max_length_factor: float = number(3.0, above=0, most=1000, help="at most F words for each source word")
     allow_unknown: bool = setting(False, help="let UNK be drawn")
     rows: int = number(100, least=1, help="draws in a batch")

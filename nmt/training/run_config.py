@@ -14,7 +14,7 @@ class RunConfig:
     """The configuration of a training, which makes or resumes a run. Either `model` or `lm` is given."""
 
     run: str = setting("", help="the run directory that training makes or resumes")
-    seed: int = number(1, least=0, help="of the parameters, the order of sentences, dropout")
+    seed: int = number(1, least=0, help="seed of the parameters, the order of sentences and dropout")
     device: str = setting("cpu", help="cpu, cuda, cuda:1 ...")
     threads: int = number(0, least=0, help="CPU threads; 0: torch decides")
     init_from: str = setting(
@@ -23,7 +23,8 @@ class RunConfig:
     precision: str = choice(
         "fp32",
         "bf16",
-        help="of matrix products in training; bf16 is about twice as fast on processors with avx512_bf16",
+        help="precision of matrix products in training; bf16 is about twice as fast on processors with "
+        "avx512_bf16",
     )
     matmul: str = choice("auto", "mkl", "onednn", help="back end of matrix products on the CPU")
     data: DataConfig = field(default_factory=DataConfig)

@@ -33,7 +33,7 @@ tune() { # NAME
         smt-tune-nbest -q --n-best $out/val.$name.gz --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method $method \
             $([ $method = kbmira ] && echo --runs 3) -o $out/$name.$method.weights > $out/$name.$method.tuning
         for part in val test_2016_flickr; do
-            smt-rescore -q $out/$part.$name.gz -s "$data/corpus/$part.tok.en" -w $out/$name.$method.weights -b $out/$part.$name.$method
+            smt-rescore -q $out/$part.$name.gz -s "$data/corpus/$part.tok.en" -w $out/$name.$method.weights --best $out/$part.$name.$method
         done
     done
 }
@@ -64,6 +64,6 @@ for part in val test_2016_flickr; do
     for name in attention both phrases every; do
         for method in kbmira mert; do [ -s $out/$part.$name.$method ] && systems+=("$out/$part.$name.$method"); done
     done
-    nmt-analyze compare -r "$data/corpus/$part.tok.fr" -b $out/$part.control.kbmira -t $out/$part.control.mert "${systems[@]}" --bleu-tokenize none \
+    nmt-analyze compare -r "$data/corpus/$part.tok.fr" --baseline $out/$part.control.kbmira --hypothesis $out/$part.control.mert "${systems[@]}" --bleu-tokenize none \
         --output $out/$part
 done

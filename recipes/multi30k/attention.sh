@@ -18,7 +18,7 @@ for part in val test_2016_flickr; do
         nmt-translate $run --checkpoint $step --tokenized --beam-size 5 < "$source" > $out/$part.$step.fr
     done
     nmt-translate $run-mean --tokenized --beam-size 5 < "$source" > $out/$part.mean.fr
-    nmt-analyze compare -r "$data/$part.lc.norm.tok.fr" -b $out/$part.4530.fr -t $out/$part.{453,1359,2718,mean}.fr --bleu-tokenize none --output $out/$part
+    nmt-analyze compare -r "$data/$part.lc.norm.tok.fr" --baseline $out/$part.4530.fr --hypothesis $out/$part.{453,1359,2718,mean}.fr --bleu-tokenize none --output $out/$part
 done
 nmt-analyze by-length --source "$data/test_2016_flickr.lc.norm.tok.en" --reference "$data/test_2016_flickr.lc.norm.tok.fr" \
     --hypothesis $out/test_2016_flickr.mean.fr --bleu-tokenize none --least 20 --title "Multi30k test_2016_flickr, RNNsearch, mean of five checkpoints" --output $out

@@ -40,6 +40,6 @@ for variant in short full; do
     recipes/phrase_scores/tune.sh $variant
     systems=(rnn rnn-inverse reverse-lm all)
     [ $variant = short ] && systems+=(rnn-inverse-wp)
-    nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" -b $out/$variant.control.test -t $(printf "$out/$variant.%s.test " "${systems[@]}") \
+    nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" --baseline $out/$variant.control.test --hypothesis $(printf "$out/$variant.%s.test " "${systems[@]}") \
         --bleu-tokenize none | tee $out/$variant.tsv
 done

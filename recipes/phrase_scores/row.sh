@@ -39,7 +39,7 @@ suffix=$([ -n "$neural" ] && echo .cslm || true)
 for seed in 1 2 3; do
     smt-tune-nbest -q --n-best "$out/$row.dev.nbest$suffix" -r "$data/dev.fr" --init "$out/$row.moses/moses.ini" --seed $seed -o "$out/$row.seed-$seed.weights"
     for part in dev test; do
-        smt-rescore -q "$out/$row.$part.nbest$suffix" -s "$data/$part.en" -w "$out/$row.seed-$seed.weights" -b "$out/$row.seed-$seed.$part"
+        smt-rescore -q "$out/$row.$part.nbest$suffix" -s "$data/$part.en" -w "$out/$row.seed-$seed.weights" --best "$out/$row.seed-$seed.$part"
     done
 done
 cd "$here"

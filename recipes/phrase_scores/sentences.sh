@@ -11,5 +11,5 @@ for part in val test_2016_flickr; do
 done
 smt-tune-nbest -q --n-best $out/val.sentence --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method kbmira --runs 3 \
     -o $out/sentence.weights > $out/sentence.tuning
-smt-rescore -q $out/test_2016_flickr.sentence -s "$data/corpus/test_2016_flickr.tok.en" -w $out/sentence.weights -b $out/sentence.test
-nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" -b $out/full.control.test -t $out/sentence.test --bleu-tokenize none
+smt-rescore -q $out/test_2016_flickr.sentence -s "$data/corpus/test_2016_flickr.tok.en" -w $out/sentence.weights --best $out/sentence.test
+nmt-analyze compare -r "$data/corpus/test_2016_flickr.tok.fr" --baseline $out/full.control.test --hypothesis $out/sentence.test --bleu-tokenize none

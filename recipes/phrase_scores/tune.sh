@@ -16,8 +16,8 @@ system() {
     for feature in $new; do case " $* " in *" $feature "*) ;; *) drop+=("$feature") ;; esac; done
     smt-tune-nbest -q --n-best $out/val.$variant.all --reference "$data/corpus/val.tok.fr" --init "$data/moses.tuned.ini" --method kbmira --runs 3 \
         ${drop[@]+--drop "${drop[@]}"} -o $out/$variant.$name.weights > $out/$variant.$name.tuning
-    smt-rescore -q $out/test_2016_flickr.$variant.all -s "$data/corpus/test_2016_flickr.tok.en" -w $out/$variant.$name.weights -b $out/$variant.$name.test
-    smt-rescore -q $out/val.$variant.all -s "$data/corpus/val.tok.en" -w $out/$variant.$name.weights -b $out/$variant.$name.val
+    smt-rescore -q $out/test_2016_flickr.$variant.all -s "$data/corpus/test_2016_flickr.tok.en" -w $out/$variant.$name.weights --best $out/$variant.$name.test
+    smt-rescore -q $out/val.$variant.all -s "$data/corpus/val.tok.en" -w $out/$variant.$name.weights --best $out/$variant.$name.val
 }
 
 system control

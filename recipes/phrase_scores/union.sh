@@ -22,10 +22,10 @@ done
 for name in scored union; do
     for method in kbmira mert; do
         smt-tune-nbest -q --n-best "$here/dev.$name" -r "$data/dev.fr" --method $method --runs 3 -o "$here/$name.$method.weights" > "$here/$name.$method.tuning"
-        for part in dev test; do smt-rescore -q "$here/$part.$name" -s "$data/$part.en" -w "$here/$name.$method.weights" -b "$here/$part.$name.$method"; done
+        for part in dev test; do smt-rescore -q "$here/$part.$name" -s "$data/$part.en" -w "$here/$name.$method.weights" --best "$here/$part.$name.$method"; done
     done
 done
 for part in dev test; do
-    nmt-analyze compare -r "$data/$part.fr" -b "$here/$part.smt.1best" -t "$here/$part".{scored,union}.{kbmira,mert} --bleu-tokenize none --output "$here/$part-table"
+    nmt-analyze compare -r "$data/$part.fr" --baseline "$here/$part.smt.1best" --hypothesis "$here/$part".{scored,union}.{kbmira,mert} --bleu-tokenize none --output "$here/$part-table"
     cat "$here/$part-table/compare.tsv"
 done

@@ -12,8 +12,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    from smt_bridge.decoder.cache import DEFAULT_GB, FOLDER, LIMIT, Cache
+def parser() -> options.Parser:
+    """The options."""
+    from smt_bridge.decoder.cache import DEFAULT_GB, FOLDER, LIMIT
 
     parser = options.Parser(
         "smt-cache",
@@ -26,8 +27,8 @@ def command(argv: Sequence[str] | None) -> None:
         dest="action", required=True, metavar="ACTION", parser_class=options.Action
     )
     for name, description in (
-        ("list", "print size in MB, last use, and the files it was made from"),
-        ("clear", "remove everything"),
+        ("list", "Print size in MB, last use, and the files it was made from."),
+        ("clear", "Remove everything."),
     ):
         action = actions.add_parser(name, description=description, help=description)
         action.add_argument(
@@ -36,7 +37,13 @@ def command(argv: Sequence[str] | None) -> None:
             default=None,
             help=f"the folder; default: ${FOLDER}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
         )
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    from smt_bridge.decoder.cache import Cache
+
+    args = parser().parse_args(argv)
     options.start_log("smt-cache")
     cache = Cache(args.cache or "")
     entries = cache.entries() if args.action == "list" else cache.clear()

@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Filter the tables by the texts."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser(
         "smt-filter-table",
         "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the reordering "
@@ -34,7 +34,12 @@ def command(argv: Sequence[str] | None) -> None:
     add_outputs(parser, "tokenized and escaped as the table is", "its filtered rows")
     add_unsorted(parser)
     options.add_quiet(parser)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Filter the tables by the texts."""
+    args = parser().parse_args(argv)
     options.start_log("smt-filter-table", args.quiet)
     check_reordering(args)
     files.existing([args.table, *args.input, *([args.reordering] if args.reordering else [])])

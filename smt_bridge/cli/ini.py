@@ -54,7 +54,7 @@ def parser() -> options.Parser:
     def add(name: str, what: str, description: str = "") -> argparse.ArgumentParser:
         text = description or f"{what[0].upper()}{what[1:]}."
         action = actions.add_parser(name, help=what, description=text)
-        action.add_argument("ini", type=Input, metavar="INI")
+        action.add_argument("ini", type=Input, metavar="INI", help="the moses.ini")
         return action
 
     add("show", "features, numbers of scores, weights, paths")

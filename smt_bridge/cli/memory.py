@@ -17,7 +17,7 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
         type=gigabytes,
         default=ExtractConfig.memory,
         metavar="GB",
-        help="of phrase extraction; what exceeds it is put into files beside the output",
+        help="memory for phrase extraction; what exceeds it is put into files beside the output",
     )
 
 

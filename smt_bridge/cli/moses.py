@@ -42,13 +42,13 @@ def parser() -> options.Parser:
             default=None,
             help="a built mosesdecoder; default: the environment variable MOSES_HOME",
         )
-        action.add_argument("--threads", type=positive, default=1, help="of Moses")
+        action.add_argument("--threads", type=positive, default=1, help="threads that Moses uses")
         options.add_quiet(action)
         return action
 
     add_filter(add("filter", run_filter, "cut the tables of a moses.ini to a text, with Moses' script"))
     compact = add("compact", run_compact, "make a compact table (.minphr) with the scores that the table has")
-    compact.add_argument("table", type=Input, metavar="TABLE")
+    compact.add_argument("table", type=Input, metavar="TABLE", help="a text phrase table")
     compact.add_argument("--output", "-o", required=True, metavar="STEM", help="makes STEM.minphr")
     add_decode(add("decode", run_decode, "translate a text, with an n-best list if wanted"))
     add_tune(add("tune", run_tune, "Moses' own tuning loop"))
@@ -57,7 +57,7 @@ def parser() -> options.Parser:
 
 def add_text(parser: argparse.ArgumentParser, what: str) -> None:
     """The arguments INI and --input."""
-    parser.add_argument("ini", type=Input, metavar="INI")
+    parser.add_argument("ini", type=Input, metavar="INI", help="the moses.ini")
     parser.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help=what)
 
 
@@ -99,7 +99,7 @@ def add_tune(parser: options.Action) -> None:
         type=Output,
         required=True,
         metavar="DIR",
-        help="of the loop; the tuned moses.ini is made there",
+        help="folder that the loop works in; the tuned moses.ini is made there",
     )
     for name in ("method", "n_best", "iterations"):
         add_setting(parser, moses.TuneOptions, name)

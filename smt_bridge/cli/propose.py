@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
-def command(argv: Sequence[str] | None) -> None:
-    """Propose phrase pairs as the options say."""
+def parser() -> options.Parser:
+    """The options."""
     parser = options.Parser(
         "smt-propose",
         "Let an encoder-decoder propose translations of source phrases that a table lacks or covers thinly. "
@@ -60,7 +60,12 @@ def command(argv: Sequence[str] | None) -> None:
     add_setting(parser, ProposeConfig, "least", metavar="P")
     options.add_quiet(parser)
     parser.renamed["--longest"] = "--max-length"
-    args = parser.parse_args(argv)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Propose phrase pairs as the options say."""
+    args = parser().parse_args(argv)
     options.start_log("smt-propose", args.quiet)
     check(args)
     run(args, options.set_up_torch(args.device, args.threads, args.matmul, args.run))

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     """Rescore the lists as the options say."""
-    args = make_parser().parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("smt-rescore", args.quiet)
     check(args)
     lists = NbestLists(
@@ -43,7 +43,7 @@ def command(argv: Sequence[str] | None) -> None:
         run(args, lists, specs)
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The options."""
     parser = options.Parser(
         "smt-rescore",
@@ -80,6 +80,7 @@ def make_parser() -> options.Parser:
         "--escape", action="store_true", help="escape words as Moses does, for lists that nmt-translate wrote"
     )
     add_outputs(parser)
+    parser.renamed["-b"] = "--best"
     options.add_max_line_words(parser, "are refused by features of whole sentences")
     options.add_quiet(parser)
     return parser
@@ -113,7 +114,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--best",
-        "-b",
         type=Output,
         metavar="FILE",
         help="the best translation of each sentence, a line each; - is stdout",

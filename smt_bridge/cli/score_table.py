@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     """Append the columns that the options ask for."""
-    args = make_parser().parse_args(argv)
+    args = parser().parse_args(argv)
     options.start_log("smt-score-table", args.quiet)
     specs = parse(args.feature)
     check(args, specs)
@@ -61,7 +61,7 @@ def command(argv: Sequence[str] | None) -> None:
     )  # fmt: skip
 
 
-def make_parser() -> options.Parser:
+def parser() -> options.Parser:
     """The options."""
     parser = options.Parser(
         "smt-score-table",

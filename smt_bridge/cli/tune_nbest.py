@@ -90,7 +90,10 @@ def parser() -> options.Parser:
         help="tune this often, each time with the next seed; prints the spread and keeps the best",
     )
     made.add_argument(
-        "--threads", type=options.positive, default=None, help="of mert; the result does not depend on it"
+        "--threads",
+        type=options.positive,
+        default=None,
+        help="threads of mert; the result does not depend on it",
     )
     made.add_argument(
         "--output",

@@ -14,6 +14,8 @@ class ExtractConfig:
     """Phrase extraction and scoring."""
 
     max_length: int = number(7, least=1, most=LONGEST_PHRASE, help="words of a phrase on either side")
-    smoothing: str = choice("none", "good-turing", "kneser-ney", help="of phi")
+    smoothing: str = choice(
+        "none", "good-turing", "kneser-ney", help="smoothing of the phrase translation probabilities"
+    )
     memory: float = number(1.0, least=LEAST_MEMORY, help="GB; what exceeds it is put into files")
     block: int = number(200_000, least=1, help="words of the corpus extracted at a time")

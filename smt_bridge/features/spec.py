@@ -23,7 +23,10 @@ class FeatureSettings:
     threads: int = 1
     back_end: str = "mkl"  # of matrix products, see nmt.compute.matmul
     precision: str = choice(
-        "fp32", "bf16", "int8", help="of a network's matrix products; the error is measured and printed"
+        "fp32",
+        "bf16",
+        "int8",
+        help="precision of a network's matrix products; the error is measured and printed",
     )
     unknown: str = choice(
         "plain", "split", help="plain: p(UNK) for each unknown word; split: its share by training counts"

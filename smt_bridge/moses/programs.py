@@ -161,7 +161,7 @@ class TuneOptions:
 
     method: str = name_in(METHODS, help="the optimizer")
     n_best: int = number(100, least=1, help="translations of each sentence in a list")
-    iterations: int = number(25, least=1, help="at most")
+    iterations: int = number(25, least=1, help="most iterations")
     threads: int = 1
     filter: bool = True  # cut the tables to the development set first
 

@@ -13,5 +13,5 @@ class TuneConfig:
     method: str = name_in(TUNERS, help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
     iterations: int = number(10, least=1, help="decodings at most")
     patience: int = number(3, least=1, help="stop after this many decodings without a better BLEU")
-    seed: int = number(1, least=0, help="of random starting points and orders")
+    seed: int = number(1, least=0, help="seed of random starting points and orders")
     still: float = number(1e-4, least=0, help="stop when no weight moves further than this")

@@ -24,7 +24,7 @@ class Kbmira:
 
     passes: int = number(60, least=1, help="passes of kbmira over the sentences")
     max_step: float = number(0.01, above=0, help="largest step of kbmira's updates, C in the paper")
-    decay: float = number(0.999, least=0, most=1, help="of the background statistics of kbmira")
+    decay: float = number(0.999, least=0, most=1, help="decay of the background statistics of kbmira")
 
     def tune(
         self,

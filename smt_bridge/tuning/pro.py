@@ -17,7 +17,7 @@ class Pro:
     """The weights of a logistic regression on differences of feature vectors; there is no starting point."""
 
     samples: int = number(5000, least=1, help="pairs that pro draws for each sentence")
-    kept: int = number(50, least=1, help="of them, the pairs kept: those whose BLEU differs most")
+    kept: int = number(50, least=1, help="pairs that pro keeps of them: those whose BLEU differs most")
     min_difference: float = number(
         0.05, least=0, help="sentence BLEU by which a pair kept by pro must differ"
     )

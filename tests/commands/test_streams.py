@@ -67,7 +67,17 @@ def test_names_of_files_need_not_be_utf8(text: Path, command: Command, locale: d
 def test_names_and_text_are_utf8_in_every_locale(tmp_path: Path, command: Command) -> None:
     (tmp_path / "é").write_text("a b c d\ne f g h\n", encoding="utf-8")
     (tmp_path / "b").write_text("a b c d\ne f g i\n", encoding="utf-8")
-    line = ["-r", tmp_path / "é", "-b", tmp_path / "é", "-t", tmp_path / "b", "--names", "é", ODD]
+    line = [
+        "-r",
+        tmp_path / "é",
+        "--baseline",
+        tmp_path / "é",
+        "--hypothesis",
+        tmp_path / "b",
+        "--names",
+        "é",
+        ODD,
+    ]
     done = command("nmt-analyze", "compare", *line, "-o", tmp_path / "out", **PLAIN)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("compare.svg\n")

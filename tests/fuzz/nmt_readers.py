@@ -130,15 +130,9 @@ READERS: dict[str, Reader] = {
     ),
     "vocabulary": Reader(text(*VOCAB), "file", Vocab.load),
     "codes": Reader(text("#version: 0.2", "l o", "lo w</w>", "e r</w>"), "file", read_codes),
-<<<<<<< HEAD
+    "sentencepiece": Reader(write_model, "file", read_codes),
     "truecase": Reader(text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", truecase.load),
     "truecase of Moses": Reader(text("the (12/14) The (2)", "Paris (3/3)"), "file", truecase.load),
-=======
-    "sentencepiece": Reader(write_model, "file", read_codes),
-    "truecase": Reader(
-        text("#version: 1 truecase", "paris\tParis", "the\tthe"), "file", tokenize.load_truecase
-    ),
->>>>>>> f605128 (Lengths in cleaning and analysis know scripts without blanks; poor coverage is a warning; vocabularies of subword-nmt are read)
     "dictionary": Reader(
         text("#version: 1 dictionary size=3", "a\t5", "b\t3", "a b\t2"), "file", Dictionary.load
     ),

@@ -84,7 +84,7 @@ def test_a_tokenizer_that_is_not_there_is_refused_before_any_work(
     monkeypatch.setattr("nmt.metrics.SACREBLEU_DIR", "/nonexistent")
     with pytest.raises(ConfigError, match="BLEU tokenizer"):
         check_tokenizer(name)
-    argv = ["compare", "-r", "no", "-b", "such", "-t", "files", "--bleu-tokenize", name]
+    argv = ["compare", "-r", "no", "--baseline", "such", "--hypothesis", "files", "--bleu-tokenize", name]
     assert analyze.main(argv) == 2
     message = capsys.readouterr().err
     assert message.startswith("analyze: BLEU tokenizer") and message.count("\n") == 1 and len(message) < 500

@@ -58,7 +58,8 @@ def add_references(parser: Parser) -> None:
 
 def add_hypotheses(parser: Parser, text: str) -> None:
     """--hypothesis, with its help text."""
-    parser.add_argument("--hypothesis", "-t", type=Input, required=True, nargs="+", metavar="FILE", help=text)
+    parser.add_argument("--hypothesis", type=Input, required=True, nargs="+", metavar="FILE", help=text)
+    parser.renamed["-t"] = "--hypothesis"
 
 
 def add_names(parser: Parser, text: str) -> None:

@@ -141,12 +141,12 @@ class Compare:
         inputs.add_references(parser)
         parser.add_argument(
             "--baseline",
-            "-b",
             type=Input,
             required=True,
             metavar="FILE",
             help="output of the system to compare with: text, or an n-best list",
         )
+        parser.renamed["-b"] = "--baseline"
         inputs.add_hypotheses(parser, "outputs of the other systems")
         inputs.add_names(parser, "names of the systems, the baseline first; paths unless given")
         parser.add_argument(

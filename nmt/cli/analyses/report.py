@@ -65,7 +65,12 @@ class Report:
             help="source and references are tokenized as the runs' text was",
         )
         parser.add_argument(
-            "--beam-size", "-b", type=positive, default=10, metavar="N", help="of the runs' search"
+            "--beam-size",
+            "-b",
+            type=positive,
+            default=10,
+            metavar="N",
+            help="beam size with which the runs translate",
         )
         add_setting(parser, ReportConfig, "least")
         add_setting(parser, ReportConfig, "samples")

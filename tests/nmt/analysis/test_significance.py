@@ -21,9 +21,9 @@ def test_a_better_system_is_seen_and_noise_is_not(
         "compare",
         "-r",
         "r",
-        "-b",
+        "--baseline",
         "base",
-        "-t",
+        "--hypothesis",
         "better",
         "other",
         "--bleu-tokenize",
@@ -41,9 +41,13 @@ def test_a_better_system_is_seen_and_noise_is_not(
     assert float(rows["better"][3]) < 0.01 < 0.1 < float(rows["other"][3])
     assert "bs:300" in done.stderr
     assert "the same output as base" in refused(
-        command("nmt-analyze", "compare", "-r", "r", "-b", "base", "-t", "base", cwd=tmp_path)
+        command(
+            "nmt-analyze", "compare", "-r", "r", "--baseline", "base", "--hypothesis", "base", cwd=tmp_path
+        )
     )
     (tmp_path / "r").write_text("a\n")
     assert "r: 1 lines" in refused(
-        command("nmt-analyze", "compare", "-r", "r", "-b", "base", "-t", "better", cwd=tmp_path)
+        command(
+            "nmt-analyze", "compare", "-r", "r", "--baseline", "base", "--hypothesis", "better", cwd=tmp_path
+        )
     )

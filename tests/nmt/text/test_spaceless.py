@@ -22,7 +22,8 @@ LINES = [
     ("th", THAI),
     ("my", "မြန်မာ နိုင်ငံ"),
     ("km", "ភាសាខ្មែរ"),
-    ("lo", "ພາສາລາວ"), ("bo", "བོད་སྐད། ཡིན"),
+    ("lo", "ພາສາລາວ"),
+    ("bo", "བོད་སྐད། ཡིན"),
 ]
 
 KINDS = [(language, kind) for language in ("ja", "zh", "th") for kind in ("character", "word")]

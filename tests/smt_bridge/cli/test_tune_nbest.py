@@ -54,7 +54,9 @@ def test_weights_are_found_and_written(method: str, dev: Path, command: Command)
     # the weights are taken by smt-rescore
     (dev / "s").write_text("x\n" * 30)
     assert (
-        command("smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "-b", dev / "b").returncode
+        command(
+            "smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "--best", dev / "b"
+        ).returncode
         == 0
     )
     assert (dev / "b").read_text() == (dev / "r").read_text()

@@ -45,7 +45,7 @@ def test_without_weights_only_features_are_added(lists: Path, tiny: Path, comman
         f"translation={tiny / 'run'}",
         "-o",
         lists / "o",
-        "-b",
+        "--best",
         lists / "b",
     )
     assert done.returncode == 0, done.stderr
@@ -106,7 +106,9 @@ def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
         "-w",
         lists / "w",
     ]
-    done = command(*command_line, "--decoder-weights", lists / "old", "-o", lists / "o", "-b", lists / "b")
+    done = command(
+        *command_line, "--decoder-weights", lists / "old", "-o", lists / "o", "--best", lists / "b"
+    )
     assert done.returncode == 0, done.stderr
     by_sentence: dict[int, list[nbest.Hypothesis]] = {}
     for hypothesis in nbest.read(lists / "o"):

@@ -40,7 +40,7 @@ def test_without_a_figure_the_table_stays(
 
 
 def test_old_names_of_options_are_accepted_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["subsets", "--longest=x", "-s", "a", "-r", "b", "-t", "c", "--vocabulary", "d", "e"]
+    argv = ["subsets", "--longest=x", "-s", "a", "-r", "b", "--hypothesis", "c", "--vocabulary", "d", "e"]
     with pytest.raises(SystemExit):
         analyze.main(argv)
     shown = capsys.readouterr().err

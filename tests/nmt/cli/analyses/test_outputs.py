@@ -43,7 +43,7 @@ def systems(*more: object) -> list[object]:
         "s",
         "-r",
         "r",
-        "-t",
+        "--hypothesis",
         "good",
         "poor.nbest",
         "--names",
@@ -118,9 +118,9 @@ def test_compare(command: Command, folder: Path) -> None:
         "compare",
         "-r",
         "r",
-        "-b",
+        "--baseline",
         "good",
-        "-t",
+        "--hypothesis",
         "poor.nbest",
         "--bleu-tokenize",
         "none",
@@ -181,10 +181,12 @@ def test_bad_input_is_one_line(
 ) -> None:
     base = ["nmt-analyze", "by-length", "-q", "-s", folder / "s", "-r", folder / "r"]
     (folder / "bad.nbest").write_text("0 ||| a ||| F= 1 ||| 1\n2 ||| a ||| F= 1 ||| 1\n")
-    assert "sentence 1 is missing" in refused(command(*base, "-t", folder / "bad.nbest"))
+    assert "sentence 1 is missing" in refused(command(*base, "--hypothesis", folder / "bad.nbest"))
     (folder / "short").write_text("a\n")
-    assert f"{folder}/short: 1 lines" in refused(command(*base, "-t", folder / "short"))
-    assert "2 names for 1 systems" in refused(command(*base, "-t", folder / "good", "--names", "a", "b"))
+    assert f"{folder}/short: 1 lines" in refused(command(*base, "--hypothesis", folder / "short"))
+    assert "2 names for 1 systems" in refused(
+        command(*base, "--hypothesis", folder / "good", "--names", "a", "b")
+    )
     unknown = [
         "nmt-analyze",
         "by-unknown",
@@ -193,7 +195,7 @@ def test_bad_input_is_one_line(
         folder / "s",
         "-r",
         folder / "r",
-        "-t",
+        "--hypothesis",
         folder / "good",
         "--vocabulary",
     ]
