@@ -32,8 +32,8 @@ class SideConfig:
     segment: str = name_in(
         SEGMENTERS,
         help="what a word is in scripts without spaces, where it is tokenized: a character, or a word of a "
-        "dictionary (ja, th, zh; needs the extra of that name); auto: character for languages written so, none "
-        "for others",
+        "dictionary (ja, th, zh; needs the extra of that name); auto: character for languages written so, "
+        "none for others",
     )
     escaped: bool = setting(
         False,

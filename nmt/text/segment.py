@@ -98,6 +98,7 @@ def whole(pieces: list[str], run: str) -> list[str]:
 
 # ---- which one ---------------------------------------------------------------------------------------------
 
+
 def automatic(language: str) -> Segmenter | None:
     """Characters, whatever is installed: the same text gives the same words everywhere."""
     return characters if is_spaceless(language) else None
@@ -120,8 +121,7 @@ def make(kind: str, language: str, tokenize: bool) -> Segmenter | None:
         raise ConfigError(f"segment: {kind!r} is unknown, expected one of {', '.join(SEGMENTERS)}")
     if not tokenize and kind not in NO_WISH:
         raise ConfigError(
-            f"segment: {kind} is a part of tokenization; set tokenize: true, and subword: none or bpe, or leave "
-            "segment out"
+            f"segment: {kind} is a part of tokenization; set tokenize: true, and subword: none or bpe, or "
+            "leave segment out"
         )
     return SEGMENTERS[kind](language) if tokenize else None
-

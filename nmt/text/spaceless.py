@@ -1,10 +1,10 @@
 """Tokenization of text whose script has no spaces between words, and the way back.
 
-Runs of Chinese, Japanese, Thai, Lao, Tibetan, Khmer and Burmese letters are cut by a segmenter (nmt/text/segment.py).
-What is between them, Latin words, numbers and punctuation, follows Moses' rules for English, but dashes,
-ellipses and curly quotes stay what they are. On the way back no blank is written beside such letters or their
-punctuation. In Chinese and Japanese blanks there get lost; in the other scripts, where a blank ends a phrase,
-it is the word `▁`. Zero-width spaces are removed.
+Runs of Chinese, Japanese, Thai, Lao, Tibetan, Khmer and Burmese letters are cut by a segmenter
+(nmt/text/segment.py). What is between them, Latin words, numbers and punctuation, follows Moses' rules for
+English, but dashes, ellipses and curly quotes stay what they are. On the way back no blank is written beside
+such letters or their punctuation. In Chinese and Japanese blanks there get lost; in the other scripts, where
+a blank ends a phrase, it is the word `▁`. Zero-width spaces are removed.
 """
 
 from collections.abc import Iterator

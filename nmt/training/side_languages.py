@@ -6,6 +6,7 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.text import languages
 from nmt.text.pipeline import check_language, check_segment, needs_language
+from nmt.text.units import is_spaceless
 from nmt.training.run_config import RunConfig
 
 # Keys of the files of each side; the first that says a language decides.
@@ -21,12 +22,16 @@ def sides(config: RunConfig) -> tuple[str, ...]:
 
 
 def find(config: RunConfig) -> None:
-    """Set the language of each side that has none and whose files say one."""
+    """Set the language of each side that has none and whose files say one. Scripts without spaces have no
+    case to learn, though a preset asks for it."""
     for name in sides(config):
         side = getattr(config.data, name)
         if not side.language:
             found = (languages.of_file(path) for path in paths(config.data, name))
             side.language = next(filter(None, found), "")
+        # `none` is what runs of version 0.5 have, which keep their truecase models
+        if side.case == "truecase" and side.segment == "auto" and is_spaceless(side.language):
+            side.case = "keep"
 
 
 def check(config: RunConfig) -> None:

@@ -97,3 +97,18 @@ def test_the_model_belongs_to_the_run(folder: Path, tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(CheckpointError, match=r"target\.spm: not there"):
         Run.load(tmp_path / "run")
+
+
+def test_segmented_words_are_joined_again(folder: Path, tmp_path: Path) -> None:
+    """Characters are words, instead of SentencePiece, by request."""
+    train(
+        folder,
+        f"run={tmp_path}/run",
+        "data.target.segment=character",
+        "data.unigram_sampling=0",
+        "training.max_steps=2",
+    )
+    run = Run.load(tmp_path / "run")
+    for text in (folder / "dev.ja").read_text(encoding="utf-8").splitlines():
+        assert {"は", "。"} & set(units := run.target.units(text)) and run.target.text(units) == text
+    assert not any(" " in line for line in run.translate(["The red dog sees the cat ."]))

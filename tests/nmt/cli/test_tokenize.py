@@ -47,3 +47,26 @@ def test_the_language_is_that_of_the_ending_or_asked_for(
         assert tokenize.main(["-i", given]) == 2
         message = capsys.readouterr().err
         assert "--language: missing" in message and message.count("\n") == 1
+
+
+def test_text_without_spaces_is_segmented_and_comes_back(tmp_path: Path) -> None:
+    """`nmt-tokenize -l ja` left a line as one word."""
+    line = "私はSonyのテレビ、3.5台を買った。\n\n"
+    for name, kind, words in (
+        ("out.ja", "auto", "私 は Sony の テ レ ビ 、 3.5 台 を 買 っ た 。"),
+        ("out.ja", "word", "私 は Sony の テレビ 、 3.5 台 を 買っ た 。"),
+    ):
+        if kind == "word":
+            pytest.importorskip("ipadic")
+        (tmp_path / "in.ja").write_text(line, encoding="utf-8")
+        given, out, back = (str(tmp_path / name) for name in ("in.ja", name, "back.ja"))
+        assert tokenize.main(["-i", given, "-o", out, "--segment", kind, "-q"]) == 0
+        assert (tmp_path / name).read_text(encoding="utf-8") == f"{words}\n\n"
+        assert tokenize.main(["-i", out, "-o", back, "-d", "--segment", kind, "-q"]) == 0
+        assert (tmp_path / "back.ja").read_text(encoding="utf-8") == line
+
+
+def test_a_segmentation_that_cannot_be_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tokenize.main(["-l", "en", "--segment", "word"]) == 2
+    message = capsys.readouterr().err
+    assert "there is for ja, th, zh, not for en" in message and message.count("\n") == 1

@@ -1,13 +1,14 @@
 """What a corpus is made from."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nmt.data.batches import BatchStream
 from nmt.data.binarized import binarize, open_corpus
-from nmt.data.corpus import DataConfig, check_config, make_stamp, read_words
+from nmt.data.corpus import LATER, DataConfig, check_config, make_stamp, read_words, text_rules
 from nmt.errors import ConfigError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
@@ -31,6 +32,18 @@ def test_stamp_follows_what_the_ids_are_made_of(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("b\nb\n")
     stamps.add(make_stamp(config, Vocab({"a": 1}, 1), vocabs()[1]))
     assert len(stamps) == 5
+
+
+def test_keys_that_came_later_leave_old_caches_good() -> None:
+    """What version 0.5 put into its stamp, for a run of that time."""
+    old = SideConfig("en", case="lower", segment="none", vocabulary=50, min_count=2)
+    assert text_rules(old) == (
+        "SideConfig(language='en', normalize=True, tokenize=True, escaped=False, case='lower', "
+        "characters=False, vocabulary=0, min_count=2, vocab_file='', codes='')"
+    )
+    others = [replace(old, **{key: "other"}) for key in LATER]  # type: ignore[arg-type]
+    assert len({text_rules(side) for side in [old, *others]}) == 1 + len(LATER)
+    assert text_rules(replace(old, vocabulary=9)) == text_rules(old)
 
 
 def plain() -> TextPipeline:

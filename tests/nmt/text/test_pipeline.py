@@ -108,3 +108,13 @@ def test_codes_of_another_kind_are_told(tmp_path: Path) -> None:
     for subword in ("unigram", "none"):
         with pytest.raises(ConfigError, match=f"codes: holds bpe units, but subword is '{subword}'"):
             TextPipeline.of(SideConfig("en", codes=str(tmp_path / "codes"), subword=subword))
+
+
+def test_who_asks_for_a_segmentation_gets_words() -> None:
+    """Else SentencePiece reads the raw text of these languages."""
+    assert kind_of(SideConfig("ja")) == kind_of(SideConfig("ja"), 100) == "unigram"
+    segmented = SideConfig("ja", segment="character")
+    assert (kind_of(segmented), kind_of(segmented, 100)) == ("none", "bpe")
+    pipeline = TextPipeline.of(segmented)
+    assert pipeline.units("私はSony製") == ["私", "は", "Sony", "製"]
+    assert pipeline.text(pipeline.units("私はSony製")) == "私はSony製"

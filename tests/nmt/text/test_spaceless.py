@@ -1,6 +1,5 @@
 """Text without spaces between words: it is segmented, and comes back."""
 
-import sys
 import unicodedata
 from functools import cache
 
@@ -8,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import ConfigError
-from nmt.text import segment
-from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.tokenize import Tokenizer
 
 JAPANESE = "私はSony製のテレビを3.5台買った。「データ」々"
@@ -55,17 +51,6 @@ def test_what_is_written_with_spaces_follows_the_rules_of_moses() -> None:
     assert Tokenizer("zh", case="lower").words("Ａ用ABC") == ["ａ", "用", "abc"]
 
 
-def test_words_of_dictionaries() -> None:
-    expected = {
-        "ja": ("ipadic", "東京でテレビを買いました。", "東京 で テレビ を 買い まし た 。"),
-        "zh": ("rjieba", "我们在野生动物园玩。", "我们 在 野生 动物园 玩 。"),
-        "th": ("pythainlp", "ผมรักประเทศไทย มาก", "ผม รัก ประเทศ ไทย ▁ มาก"),
-    }
-    for language, (library, line, words) in expected.items():
-        pytest.importorskip(library)
-        assert " ".join(Tokenizer(language, segment="word").words(line)) == words
-
-
 PIECES = {
     "ja": ["私は", "テレビを", "ー", "「", "」。", "々", "ｶﾞ", "が"],  # the last with a combining mark
     "zh": ["我们", "程序", "，", "。", "《", "——", "…", "𠮷", "“", "”", "‘", "（"],
@@ -106,25 +91,3 @@ def test_other_languages_are_as_they_were() -> None:
         line = "私は Sony, 한국어."
         assert Tokenizer(language).words(line) == Tokenizer(language, segment="none").words(line)
     assert Tokenizer("ja", segment="none").words("私は Sony製") == ["私は", "Sony製"]
-
-
-def test_whatever_a_library_returns_nothing_is_lost() -> None:
-    assert segment.whole(["ab", "", "c"], "abc") == ["ab", "c"]
-    assert segment.characters("ខ្មែរ") == ["ខ្មែ", "រ"]
-    assert segment.whole(["ab"], "abc") == ["a", "b", "c"]
-    assert segment.whole(["น", "้ำ", "ก"], "น้ำก") == ["น้ำ", "ก"]
-
-
-def test_a_missing_library_is_one_line_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    segment.words.cache_clear()
-    for language, module in (("ja", "MeCab"), ("zh", "rjieba"), ("th", "pythainlp.tokenize")):
-        monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ConfigError, match=rf"^segment: word .*pip install 'nmt-smt\[{language}\]'"):
-            TextPipeline.of(SideConfig(language, segment="word"))
-    with pytest.raises(ConfigError, match="there is for ja, th, zh, not for km"):
-        Tokenizer("km", segment="word")
-    with pytest.raises(ConfigError, match="set tokenize: true"):
-        Tokenizer("ja", tokenize=False, segment="character")
-    with pytest.raises(ConfigError, match="'words' is unknown, expected one of auto, none, character, word"):
-        Tokenizer("ja", segment="words")
-    assert Tokenizer("ja", tokenize=False).words("私 は") == ["私", "は"]

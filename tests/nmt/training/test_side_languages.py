@@ -76,3 +76,24 @@ def test_the_language_is_refused_before_a_run_is_made_and_stored_in_it(
     assert capsys.readouterr().err.count("languages: de -> en") == 1
     stored = config_file.of_run(tmp_path / "run").data
     assert (stored.source.language, stored.target.language, stored.source.case) == ("de", "en", "keep")
+
+
+def test_scripts_without_spaces_have_no_case_to_learn() -> None:
+    """The preset small asks for truecase, which SentencePiece, the default for Japanese, refuses."""
+    sides = {"source": SideConfig(case="truecase"), "target": SideConfig(case="truecase")}
+    config = RunConfig(run="r", data=DataConfig(train_source="train.en", train_target="train.ja", **sides))
+    config_file.check(config)
+    assert (config.data.source.case, config.data.target.case) == ("truecase", "keep")
+    config.data.target = SideConfig("ja", case="truecase", segment="none")  # as version 0.5 stored it
+    config_file.check(config)
+    assert config.data.target.case == "truecase"
+
+
+def test_a_segmentation_that_a_side_cannot_have_is_named_by_its_key() -> None:
+    for side, message in (
+        (SideConfig("en", segment="word"), "needs a dictionary"),
+        (SideConfig("ja", segment="character", tokenize=False), "set tokenize: true"),
+        (SideConfig("ja", segment="character", subword="unigram"), "is a part of tokenization"),
+    ):
+        with pytest.raises(ConfigError, match=rf"^data\.source\.segment: .*{message}"):
+            found(train_source="s", train_target="t.fr", source=side)
