@@ -6,6 +6,7 @@ from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
 from nmt.training import side_languages
 from nmt.training.run_config import RunConfig, value_of
+from nmt.training.subwords import LearningSide, check_sides
 
 SIDE_FILES = ("vocab_file", "codes")
 FILES = (
@@ -31,6 +32,9 @@ def check(config: RunConfig, given: str) -> None:
                 "another directory with run="
             )
     side_languages.check(config)
+    sides = side_languages.sides(config)
+    if all(config.data.phrase_table or side_languages.paths(config.data, name) for name in sides):
+        check_sides(config.data, *(LearningSide.of(name, config.data) for name in sides))
 
 
 def inside(path: str, folder: str) -> bool:

@@ -48,9 +48,8 @@ def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Coun
 
 def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -> None:
     """Learn truecase models from the tokenized training text, for the sides that ask for one."""
-    sides = [(config.source, source, config.train_source), (config.target, target, config.train_target)]
-    for side, pipeline, path in sides:
-        if side.case == "truecase":
+    for pipeline, path in ((source, config.train_source), (target, config.train_target)):
+        if pipeline.tokenizer.case == "truecase":
             if not path:
                 raise ConfigError(
                     "data.source.case, data.target.case: truecase is learned from parallel text, and a "
@@ -87,7 +86,7 @@ def make_cut(
     config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
 ) -> Cut | None:
     """How training segments words anew each time they are seen; None: it does not."""
-    check_sampling(config, pipelines)
+    check_sampling(config, [pipeline.subwords for pipeline in pipelines])
     samplers = [sampler_of(config, *side) for side in zip(pipelines, vocabs, strict=True)]
     if not any(samplers):
         return None
@@ -203,7 +202,7 @@ def remedy(pipeline: TextPipeline) -> str:
 def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
     """Pipeline and vocabulary of a language model, learned from its training text unless they are given."""
     side = LearningSide.of("target", config)
-    if config.target.case == "truecase":
+    if side.pipeline.tokenizer.case == "truecase":
         learn_case_of(side.pipeline, config.train_text)
     for line in files.read_lines(config.train_text):
         side.text.add(side.pipeline.words(line))

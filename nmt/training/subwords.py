@@ -42,9 +42,8 @@ class LearningSide:
         return cls(name, config, kind, pipeline, TrainingText(reads_raw(kind)))
 
 
-def learn_subwords(data: DataConfig, *sides: LearningSide) -> None:
-    """Give the pipelines the subwords that are not given as files. ConfigError for settings that contradict
-    each other."""
+def check_sides(data: DataConfig, *sides: LearningSide) -> None:
+    """ConfigError for settings of subwords that contradict each other, before any text is read."""
     pairs = [side for side in sides if side.kind == BPE.kind]
     if data.bpe_merges and any(side.pipeline.subwords for side in pairs):
         raise ConfigError(
@@ -56,6 +55,13 @@ def learn_subwords(data: DataConfig, *sides: LearningSide) -> None:
             f"data.bpe_merges: no side has BPE: {', '.join(f'{side.name} {side.kind}' for side in sides)}; "
             "leave it out, or set data.source.subword or data.target.subword to bpe"
         )
+    check_sampling(data, [SUBWORDS[side.kind] for side in sides if side.kind != NONE])
+
+
+def learn_subwords(data: DataConfig, *sides: LearningSide) -> None:
+    """Give the pipelines the subwords that are not given as files. ConfigError for settings that contradict
+    each other."""
+    check_sides(data, *sides)
     waiting = [side for side in sides if side.kind != NONE and side.pipeline.subwords is None]
     groups = [waiting] if len(waiting) > 1 and is_joint(data, *waiting) else [[side] for side in waiting]
     for group in groups:
@@ -67,7 +73,10 @@ def learn(data: DataConfig, sides: Sequence[LearningSide]) -> None:
     text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
     how = Learning(data.bpe_merges, data.pieces, data.byte_fallback, sides[0].config.unicode)
     names = " and ".join(side.name for side in sides)
-    learned = SUBWORDS[sides[0].kind].learn(text, how)
+    try:
+        learned = SUBWORDS[sides[0].kind].learn(text, how)
+    except ConfigError as error:
+        raise ConfigError(f"data.{error}") from error
     log.info("%s subwords: %s, %s from %s", names, sides[0].kind, learned.summary, text.summary)
     for side in sides:
         side.pipeline.subwords = learned
@@ -107,12 +116,11 @@ def sampler_of(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Sample
     return cutting.sampler(rate, vocab) if rate and isinstance(cutting, Resampling) else None
 
 
-def check_sampling(data: DataConfig, pipelines: Sequence[TextPipeline]) -> None:
-    """ConfigError for a rate that no side can use."""
-    cutting: list[object] = [pipeline.subwords for pipeline in pipelines]
-    used = {one.rate_key for one in cutting if isinstance(one, Resampling)}
+def check_sampling(data: DataConfig, used: Sequence[object]) -> None:
+    """ConfigError for a rate that none of the subwords, or of their classes, can use."""
+    keys = {one.rate_key for one in used if isinstance(one, Resampling)}
     for key in RATES:
-        if getattr(data, key) and key not in used:
+        if getattr(data, key) and key not in keys:
             raise ConfigError(
                 f"data.{key}: there is nothing to {'drop' if key == 'bpe_dropout' else 'sample'} without "
                 f"subwords; set {REMEDIES[key]}"

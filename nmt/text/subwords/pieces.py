@@ -76,7 +76,7 @@ class Pieces:
             if not found:
                 raise DataError(f"SentencePiece cannot learn from this text: {error}") from error
             raise ConfigError(
-                f"data.pieces: {how.pieces} is too small: the text has {int(found[2]) - extra} frequent "
+                f"pieces: {how.pieces} is too small: the text has {int(found[2]) - extra} frequent "
                 "characters; expected more pieces than that, or 0"
             ) from error
         return cls(model.getvalue())

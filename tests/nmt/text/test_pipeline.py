@@ -93,7 +93,10 @@ def test_languages_without_blanks_have_sentencepiece(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (SideConfig("ja", case="truecase"), "case: truecase needs words, and SentencePiece reads raw text"),
+        (
+            SideConfig("en", subword="unigram", case="truecase"),
+            "case: truecase needs words, and SentencePiece reads raw text",
+        ),
         (SideConfig("en", subword="bpe"), "subword: bpe needs data.bpe_merges, or a file of codes"),
         (SideConfig("en", subword="unigram", characters=True), "exclude each other"),
     ],
@@ -118,3 +121,11 @@ def test_who_asks_for_a_segmentation_gets_words() -> None:
     pipeline = TextPipeline.of(segmented)
     assert pipeline.units("私はSony製") == ["私", "は", "Sony", "製"]
     assert pipeline.text(pipeline.units("私はSony製")) == "私はSony製"
+
+
+def test_a_run_without_subwords_stays_so(tmp_path: Path) -> None:
+    """Whole words of a language without blanks, as version 0.5 trained: what the run holds counts."""
+    pipeline = TextPipeline.load(tmp_path, "target", SideConfig("ja", case="keep"))
+    assert pipeline.subwords is None and pipeline.units("犬が、好き。") == Tokenizer("ja", case="keep").words(
+        "犬が、好き。"
+    )

@@ -8,8 +8,10 @@ import pytest
 
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
-from nmt.text.pipeline import SideConfig
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.training import new_run
 from nmt.training.prepare import make_cut, make_pipelines, make_vocabs
+from nmt.training.run_config import RunConfig
 from tests.spaceless import japanese
 
 
@@ -85,11 +87,33 @@ def test_settings_that_no_side_can_use_are_told(tmp_path: Path) -> None:
     ):
         make_pipelines(data(tmp_path, SideConfig("ja"), SideConfig("zh"), bpe_merges=5))
     with pytest.raises(ConfigError, match=r"data\.target: case: truecase needs words"):
-        make_pipelines(data(tmp_path, whole, SideConfig("ja", case="truecase")))
-    config = data(tmp_path, whole, SideConfig("ja"), bpe_dropout=0.1)
-    source, target, *counts = make_pipelines(config)
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
-    with pytest.raises(ConfigError, match=r"data\.bpe_dropout: there is nothing to drop without subwords"):
-        make_cut(config, (source, target), vocabs)
+        make_pipelines(data(tmp_path, whole, SideConfig("de", subword="unigram", case="truecase")))
+    with pytest.raises(ConfigError, match=r"^data\.pieces: 9 is too small: the text has \d+ frequent"):
+        make_pipelines(data(tmp_path, whole, SideConfig("ja"), pieces=9))
+    for key in ("bpe_dropout", "unigram_sampling"):
+        with pytest.raises(
+            ConfigError, match=rf"data\.{key}: there is nothing to (drop|sample) without subwords"
+        ):
+            make_pipelines(data(tmp_path, whole, SideConfig("ja", subword="none"), **{key: 0.1}))
     with pytest.raises(ConfigError, match=r"data\.unigram_sampling: there is nothing to sample"):
-        make_cut(replace(config, bpe_dropout=0.0, unigram_sampling=0.1), (source, source), vocabs)
+        make_pipelines(data(tmp_path, whole, SideConfig("en"), unigram_sampling=0.1, bpe_merges=9))
+
+
+def test_a_script_without_case_has_no_truecase_model(tmp_path: Path) -> None:
+    """As `--preset small` asks for one of both sides."""
+    config = data(tmp_path, SideConfig("en", case="truecase"), SideConfig("ja", case="truecase"))
+    source, target, *_ = make_pipelines(config)
+    target.save(tmp_path, "target")
+    again = TextPipeline.load(tmp_path, "target", config.target)
+    assert source.tokenizer.truecaser and not target.tokenizer.truecaser
+    assert again.text(again.units("犬はＡＢＣ！")) == "犬はＡＢＣ！"
+
+
+def test_bpe_is_named_or_follows_from_its_merges(tmp_path: Path) -> None:
+    """Of Japanese too; a new run is checked before its text is read."""
+    config = data(tmp_path, SideConfig("en"), SideConfig("ja", subword="bpe"), bpe_merges=30)
+    new_run.check(RunConfig(run=str(tmp_path / "run"), data=config), "")
+    source, target, *_ = make_pipelines(config)
+    assert source.subwords is target.subwords and target.subwords and target.subwords.kind == "bpe"
+    with pytest.raises(ConfigError, match=r"data\.target: subword: bpe needs data\.bpe_merges"):
+        new_run.check(RunConfig(run=str(tmp_path / "run"), data=replace(config, bpe_merges=0)), "")
