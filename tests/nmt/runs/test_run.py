@@ -1,19 +1,16 @@
 """The Python interface: one `Run` from several threads; which word a unit belongs to."""
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt.compute import matmul
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError, DataError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs.checkpoint import SavedRun
-from nmt.runs.language_model import line_scorer, load_language_model
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -126,25 +123,3 @@ def test_a_run_says_what_it_is() -> None:
     one = f"run@0: rnn from en to fr, 39 and 39 units, {count:,} parameters"
     assert repr(run) == f"<Run {one}>" and repr(Run([*run.members] * 2)) == f"<Run {one} + {one}>"
     assert repr(make_run()).startswith("<Run run@0: rnn, 39 and 39 units, ")  # of tokenized text
-
-
-@pytest.mark.parametrize("back_end", ["mkl", "onednn"])
-def test_a_loaded_run_computes_with_its_back_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_end: str
-) -> None:
-    """As nmt-translate does: with the one that it remembers for this processor."""
-    shutil.copytree(GOLDEN / "translator", tmp_path / "run")
-    shutil.copytree(GOLDEN / "lm", tmp_path / "lm")
-    before = matmul.in_use()
-    try:
-        for name, load in (("run", Run.load), ("lm", load_language_model)):
-            (tmp_path / name / "matmul.tsv").unlink(missing_ok=True)
-            matmul.remember(tmp_path / name / "matmul.tsv", matmul.Choice(back_end))
-            matmul.use("mkl" if back_end == "onednn" else "onednn")
-            load(tmp_path / name)
-            assert matmul.in_use() == back_end
-            matmul.use("mkl" if back_end == "onednn" else "onednn")
-        Run.of(tmp_path / "run"), line_scorer(tmp_path / "lm")  # commands have chosen
-        assert matmul.in_use() != back_end
-    finally:
-        matmul.use(before)
