@@ -52,24 +52,22 @@ def commands(page: str) -> list[str]:
     return [line for line in found if not line.startswith(NEEDS_MOSES)]
 
 
-def redirected(line: str, folder: Path) -> tuple[list[str], str, str]:
-    """The words of a command, its input and output; empty where it has none."""
-    words, ends = [], {"<": "", ">": ""}
-    given = iter(shlex.split(line.replace("$PWD", str(folder)), comments=True))
+def run(line: str, folder: Path, command: Command) -> None:
+    """As a shell does: < and > are files, | hands the output on."""
+    words: list[str] = []
+    text = ""
+    given = iter([*shlex.split(line.replace("$PWD", str(folder)), comments=True), ";"])
     for word in given:
-        if word in ends:
-            ends[word] = next(given)
+        if word == "<":
+            text = (folder / next(given)).read_text()
+        elif word in ("|", ">", ";") and words:
+            done = command(*words, input=text, cwd=folder)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            words, text = [], done.stdout
+            if word == ">":
+                (folder / next(given)).write_text(text)
         else:
             words.append(word)
-    return words, ends["<"], ends[">"]
-
-
-def run(line: str, folder: Path, command: Command) -> None:
-    words, source, output = redirected(line, folder)
-    done = command(*words, input=(folder / source).read_text() if source else "", cwd=folder)
-    assert done.returncode == 0, f"{line}\n{done.stderr}"
-    if output:
-        (folder / output).write_text(done.stdout)
 
 
 def prepare(line: str, folder: Path, command: Command) -> None:

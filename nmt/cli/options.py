@@ -153,6 +153,10 @@ def products(precision: str, models: "Sequence[Weights]", device: str) -> ExitSt
 
 
 Command = Callable[[Sequence[str] | None], None]
+NO_TORCH = (
+    "torch is not installed; without an NVIDIA GPU: pip install --index-url "
+    "https://download.pytorch.org/whl/cpu torch; see Install in the README"
+)
 OUT_OF_MEMORY = "out of memory; use a smaller batch or model"
 
 
@@ -172,7 +176,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         streams.say(f"{name}: interrupted")
         return 128 + signal.SIGINT
-    except (UserError, MemoryError, RuntimeError, OSError) as error:
+    except (UserError, MemoryError, RuntimeError, OSError, ModuleNotFoundError) as error:
         if not (message := message_of(error)):
             raise
         streams.say(f"{name}: {one_line(message)}")
@@ -181,12 +185,14 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
         return 2
 
 
-def message_of(error: UserError | MemoryError | RuntimeError | OSError) -> str:
+def message_of(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
     """What to tell the user; empty for an error of ours."""
     if isinstance(error, OSError):
         return f"{error.filename or '<stdout>'}: {error.strerror or error}"
     if isinstance(error, UserError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return NO_TORCH if error.name == "torch" else ""
     if "start new thread" in str(error):
         return "the system starts no more threads; see ulimit -u, or stop other programs"
     # torch has no class of its own for it

@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -35,6 +36,22 @@ def test_a_renamed_option_is_accepted_with_one_line(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["a-command: --nbest is now --n-best; the next version drops the old name"] * 2
     assert parser.parse_args(["--n_best", "4"]).n_best == 4 and not capsys.readouterr().err
+
+
+def test_without_torch_a_command_says_where_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """And a module of ours that is missing is an error of ours."""
+
+    def missing(name: str) -> int:
+        def command(argv: Sequence[str] | None) -> None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        return options.run(command, [])
+
+    assert missing("torch") == 2
+    told = capsys.readouterr().err
+    assert "torch is not installed" in told and "whl/cpu" in told and told.count("\n") == 1
+    with pytest.raises(ModuleNotFoundError):
+        missing("nmt.nosuch")
 
 
 def test_both_packages_write_to_the_log(capsys: pytest.CaptureFixture[str]) -> None:
