@@ -151,10 +151,28 @@ def count_lines(path: str | Path) -> int:
     return sum(1 for _ in preview(path))
 
 
-def check_text(path: str | Path) -> None:
-    """Read a regular file through once, so that a bad line is reported before hours of work, not after
-    them."""
-    count_lines(path)
+def number_of_lines(*paths: str | Path) -> int:
+    """The lines of regular files in all, counted without a look at them: about a second for a gigabyte. 0,
+    unknown, where one is a stream or cannot be read."""
+    total = 0
+    for path in paths:
+        if str(path) == "-" or not Path(path).is_file():
+            return 0
+        last = b"\n"
+        try:
+            with open_bytes(path) as stream:
+                while block := stream.read(BUFFER):
+                    total, last = total + block.count(b"\n"), block[-1:]
+        except (DataError, OSError):
+            return 0
+        total += last != b"\n"
+    return total
+
+
+def check_text(path: str | Path) -> int:
+    """Read a regular file through once, so that a bad line is reported before hours of work, not after them;
+    returns the number of its lines, 0 for a stream."""
+    return count_lines(path)
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
@@ -178,17 +196,19 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
         yield tuple(row for row in rows if row is not None)
 
 
-def check_parallel(*paths: str | Path) -> None:
-    """Read files through once: DataError for bad text or unequal numbers of lines.
+def check_parallel(*paths: str | Path) -> int:
+    """Read files through once: DataError for bad text or unequal numbers of lines. Returns the number of
+    lines.
 
-    Where one is a pipe, nothing is read.
+    Where one is a pipe, nothing is read; 0 then.
     """
     existing(paths)
     if not all(Path(path).is_file() for path in paths):
-        return
+        return 0
     counts = [count_lines(path) for path in paths]
     if len(set(counts)) > 1:
         raise unequal(paths, counts)
+    return counts[0]
 
 
 def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:

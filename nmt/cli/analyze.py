@@ -30,7 +30,7 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options, run the analysis, write what it found."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-analyze", args.quiet)
+    options.start_log("nmt-analyze", args)
     ANALYSES[args.kind]().run(args).write(args.output, args.kind)
 
 

@@ -52,7 +52,7 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Parse, average, log."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-average", args.quiet)
+    options.start_log("nmt-average", args)
     run, output = Path(args.run), Path(args.output)
     run_directory.check_version(run)
     run_directory.verify(run)

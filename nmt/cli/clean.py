@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.progress import Progress
 from nmt.text.clean import CleanConfig, CleanReport, clean
 
 log = logging.getLogger(__name__)
@@ -33,12 +34,13 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options, clean the corpus, report."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-clean", args.quiet)
+    options.start_log("nmt-clean", args)
     config = settings_of(CleanConfig, args)
     config.check()
     inputs, outputs = (args.source, args.target), (args.output_source, args.output_target)
-    files.check_parallel(*inputs)
-    report = clean_files(inputs, outputs, config)
+    pairs = files.check_parallel(*inputs)
+    with options.progress(args, "pairs", pairs) as progress:
+        report = clean_files(inputs, outputs, config, progress)
     if args.report:
         files.write_text(args.report, report.lines())
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
@@ -71,12 +73,14 @@ def add_options(parser: options.Parser) -> None:
     options.add_quiet(parser)
 
 
-def clean_files(inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig) -> CleanReport:
+def clean_files(
+    inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig, progress: Progress
+) -> CleanReport:
     """Write the pairs that are kept, each side to its file."""
     report = CleanReport()
     with ExitStack() as stack:
         sides = [stack.enter_context(files.Writing(path)) for path in outputs]
-        for pair in clean(files.parallel(*inputs), config, report):
+        for pair in clean(progress.over(files.parallel(*inputs)), config, report):
             for out, line in zip(sides, pair, strict=True):
                 out.write(line + "\n")
     return report

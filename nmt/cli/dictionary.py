@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("nmt-dictionary", args.quiet)
+    options.start_log("nmt-dictionary", args)
     {"learn": learn, "table": show, "segment": segment, "arcs": count_arcs}[args.action](args)
 
 
@@ -84,7 +84,10 @@ def symbols(line: str, characters: bool) -> list[str]:
 def learn(args: argparse.Namespace) -> None:
     """Learn a dictionary and write it."""
     lines = (symbols(line, args.characters) for line in files.read_lines(args.input))
-    found = dictionary.learn(lines, args.size, args.removals)
+    with options.progress(args, "tokens", None) as progress:
+        found = dictionary.learn(
+            lines, args.size, args.removals, lambda tokens: progress.reach(tokens, args.size)
+        )
     found.save(args.output)
     if len(found) < args.size:
         log.warning(
@@ -116,8 +119,8 @@ def show(args: argparse.Namespace) -> None:
 def segment(args: argparse.Namespace) -> None:
     """Segment text."""
     tokens = opened(args.dictionary)
-    with files.Writing(args.output) as out:
-        for line in files.read_lines(args.input):
+    with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
+        for line in progress.over(files.read_lines(args.input)):
             parts = dictionary.segment(tokens, symbols(line, args.characters))
             out.write(args.mark.join(map("".join, parts)) + "\n")
 
@@ -127,14 +130,15 @@ def count_arcs(args: argparse.Namespace) -> None:
     tokens = opened(args.dictionary)
     known = set(tokens.tokens)
     count, total = 0, 0
-    for line in files.read_lines(args.input):
-        text = tuple(symbols(line, args.characters))
-        count += len(text)
-        total += sum(
-            text[max(0, end - length) : end] in known
-            for end in range(1, len(text) + 1)
-            for length in range(1, min(end, tokens.longest) + 1)
-        )
+    with options.line_progress(args, args.input) as progress:
+        for line in progress.over(files.read_lines(args.input)):
+            text = tuple(symbols(line, args.characters))
+            count += len(text)
+            total += sum(
+                text[max(0, end - length) : end] in known
+                for end in range(1, len(text) + 1)
+                for length in range(1, min(end, tokens.longest) + 1)
+            )
     with files.Writing(args.output) as out:
         out.write(f"symbols\tarcs\tarcs a symbol\n{count}\t{total}\t{total / max(1, count):.4f}\n")
 

@@ -1,6 +1,7 @@
 """nmt-ngram: estimate a modified Kneser-Ney model from text, in ARPA format; with KenLM's lmplz where it is
 installed."""
 
+import argparse
 import logging
 import os
 import sys
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("nmt-ngram", args.quiet)
+    options.start_log("nmt-ngram", args)
     fallback = kneser_ney.FALLBACK if args.discount_fallback == [] else tuple(args.discount_fallback)
     config = settings_of(KneserNeyConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
@@ -38,7 +39,7 @@ def command(argv: Sequence[str] | None) -> None:
             f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
             f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
         )
-    estimate(args.input, args.output, config)
+    estimate(args, config)
 
 
 def parser() -> options.Parser:
@@ -70,15 +71,19 @@ def parser() -> options.Parser:
     return found
 
 
-def estimate(text: str, output: str, config: KneserNeyConfig) -> None:
+def estimate(args: argparse.Namespace, config: KneserNeyConfig) -> None:
     """Estimate in memory, and write the ARPA file."""
-    clock = time.monotonic()
+    clock, output = time.monotonic(), args.output
     try:
-        model = kneser_ney.estimate(map(files.split_words, files.read_lines(text)), config)
+        with options.line_progress(args, args.input) as progress:
+            lines = progress.over(files.read_lines(args.input))
+            model = kneser_ney.estimate(map(files.split_words, lines), config)
     except DataError as error:
-        name = files.name_of(text)
+        name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
-    arpa.write(model, output)
+    grams = sum(len(level.keys) for level in model.levels)
+    with options.progress(args, "n-grams", grams) as progress:
+        arpa.write(model, output, progress.over)
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
     seconds = time.monotonic() - clock
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)

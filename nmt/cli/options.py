@@ -1,46 +1,30 @@
 """What all commands share: one-line errors, options of the same names everywhere, thread settings before
 torch loads."""
 
-import logging
+import argparse
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from nmt import plugins, signals
-from nmt.cli import streams
+from nmt import files, plugins, signals
+from nmt.cli import messages, streams
 from nmt.cli.arguments import Input, Output, checkpoint
 from nmt.cli.arguments import positive as positive
 from nmt.cli.parser import Action as Action
 from nmt.cli.parser import Parser as Parser
 from nmt.errors import UserError, one_line
+from nmt.progress import Progress, Total
 from nmt.runs.directory import BACK_ENDS, exists
 from nmt.text.long_lines import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.compute.reduced import Weights
-
-PACKAGES = ("nmt", "smt_bridge")  # their loggers write the messages of a command
-
-
-class BarHandler(logging.StreamHandler[TextIO]):
-    """Messages above a progress bar, not through it."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        from tqdm import tqdm
-
-        tqdm.write(self.format(record), file=sys.stderr)
-
-
-class OneLine(logging.Formatter):
-    """Whatever a message quotes, it is one line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return one_line(super().format(record))
 
 
 def add_input_output(parser: "Container", what: str = "text") -> None:
@@ -67,7 +51,16 @@ def add_output(parser: "Container") -> None:
 
 
 def add_quiet(parser: "Container") -> None:
+    """--quiet and --log: which messages are written where."""
     parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
+    parser.add_argument(
+        "--log",
+        type=Output,
+        default=None,
+        metavar="FILE",
+        help="append all messages with their times to FILE, also what --quiet hides, and a line a minute on "
+        "the progress",
+    )
 
 
 def add_model(parser: "Container") -> None:
@@ -174,15 +167,17 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
         streams.drop()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        streams.say(f"{name}: interrupted")
+        messages.error(name, "interrupted")
         return 128 + signal.SIGINT
     except (UserError, MemoryError, RuntimeError, OSError, ModuleNotFoundError) as error:
         if not (message := message_of(error)):
             raise
-        streams.say(f"{name}: {one_line(message)}")
+        messages.error(name, one_line(message))
         if isinstance(error, UserError | OSError):
             streams.drop()
         return 2
+    finally:
+        messages.stop()
 
 
 def message_of(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
@@ -213,22 +208,29 @@ def whole(command: Command, argv: Sequence[str] | None) -> None:
     streams.flush()
 
 
-def start_log(command: str, quiet: bool = False, times: bool = False) -> None:
-    """Messages go to stderr, results to stdout."""
-    handler = BarHandler() if times and sys.stderr.isatty() else logging.StreamHandler(sys.stderr)
-    form = "[%(asctime)s] %(message)s" if times else f"{command}: %(message)s"
-    handler.setFormatter(OneLine(form, "%Y-%m-%d %H:%M:%S"))
-    for package in PACKAGES:
-        root = logging.getLogger(package)
-        root.handlers = [handler]
-        root.propagate = False
-    set_level(logging.WARNING if quiet else logging.INFO)
+def start_log(command: str, args: argparse.Namespace, times: bool = False) -> None:
+    """Messages go to stderr, as the options of `add_quiet` say; results go to stdout."""
+    given = vars(args)
+    messages.start(command, given.get("quiet", False), given.get("log"), times)
 
 
-def set_level(level: int) -> None:
-    """The least important messages that are written."""
-    for package in PACKAGES:
-        logging.getLogger(package).setLevel(level)
+def shows_bar(args: argparse.Namespace) -> bool:
+    """Is there a terminal for a progress bar? Not where results go to it, too: the bar would break into
+    them."""
+    results = any(isinstance(value, Output) and value == "-" for value in vars(args).values())
+    return not args.quiet and sys.stderr.isatty() and not (results and sys.stdout.isatty())
+
+
+def progress(
+    args: argparse.Namespace, unit: str, total: Total | None, opening: str = "", title: str = ""
+) -> Progress:
+    """The progress of a command, see `Progress`."""
+    return Progress(total, unit, shows_bar(args), title, opening)
+
+
+def line_progress(args: argparse.Namespace, *paths: str, unit: str = "lines") -> Progress:
+    """The progress through the lines of some texts, one after the other."""
+    return progress(args, unit, partial(files.number_of_lines, *paths))
 
 
 def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None = None) -> str:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input
 from nmt.errors import DataError
+from nmt.progress import Progress
 
 if TYPE_CHECKING:
     from nmt.runs.language_model import LineScorer, LineScores
@@ -28,15 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("nmt-perplexity", args.quiet)
+    options.start_log("nmt-perplexity", args)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
     from nmt.runs.language_model import line_scorer
 
     model = line_scorer(
         args.model, args.checkpoint, args.device, normalized=args.assume_normalized, backoff=args.backoff
     )
-    log.info("%s", set_up)
-    totals = score(model, args.input, args.tokenized)
+    lines = partial(files.number_of_lines, args.input)
+    with options.progress(args, "lines", lines, set_up) as progress:
+        totals = score(model, args.input, args.tokenized, progress)
     if not totals.lines:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
     rows = [
@@ -120,7 +123,7 @@ class Totals:
             yield f"{sum(self.log_z) / len(self.log_z):.4f}", "mean |log Z| of distinct contexts"
 
 
-def score(model: "LineScorer", path: str, tokenized: bool) -> Totals:
+def score(model: "LineScorer", path: str, tokenized: bool, progress: Progress) -> Totals:
     """Score the lines of a file."""
     totals, text = Totals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
@@ -130,6 +133,7 @@ def score(model: "LineScorer", path: str, tokenized: bool) -> Totals:
         totals.log_z += model.log_z(block, tokenized)
         for line, scored in zip(block, found, strict=True):
             totals.add(line, scored)
+        progress.add(len(block))
     return totals
 
 

@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("nmt-sample", args.quiet)
+    options.start_log("nmt-sample", args)
     log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.run))
     from nmt.runs import checkpoint
     from nmt.runs.language_model import sample_lines
@@ -30,8 +30,8 @@ def command(argv: Sequence[str] | None) -> None:
         temperature=args.temperature,
         boundaries=args.boundaries,
     )
-    with files.Writing(args.output) as out:
-        out.write_lines(lines)
+    with files.Writing(args.output) as out, options.progress(args, "lines", args.count) as progress:
+        out.write_lines(progress.over(lines))
 
 
 def parser() -> options.Parser:

@@ -5,6 +5,7 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -108,14 +109,14 @@ def check(args: Namespace) -> None:
 def command(argv: Sequence[str] | None) -> None:
     """Parse, score, write."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-score", args.quiet)
+    options.start_log("nmt-score", args)
     check(args)
     (score_pairs if args.input is None else score_text)(args)
 
 
 def score_pairs(args: Namespace) -> None:
     """log p of each pair by one or several translators."""
-    files.check_parallel(args.source, args.target)  # before the first pair is scored
+    number = files.check_parallel(args.source, args.target)  # before the first pair is scored
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
     from nmt.runs.run import Run
 
@@ -125,8 +126,8 @@ def score_pairs(args: Namespace) -> None:
     with (
         options.products(args.precision, [member.model for member in run.members], args.device),
         files.Writing(args.output) as out,
+        options.progress(args, "pairs", number, set_up) as progress,
     ):
-        log.info("%s", set_up)
         pairs = files.parallel(args.source, args.target)
         while block := list(islice(pairs, READ_AHEAD)):
             limit = run.source_lengths.limit(args.max_line_words, files.name_of(args.source), lines)
@@ -134,6 +135,7 @@ def score_pairs(args: Namespace) -> None:
                 out.write(line_of(scores, args.word_scores))
                 total, words, lines = total + sum(scores), words + len(scores), lines + 1
             out.flush()
+            progress.add(len(block))
     if words:
         log.info(
             "%s pairs, mean log p %.4f, a word %.4f, perplexity %.2f (%s)",
@@ -157,12 +159,13 @@ def score_text(args: Namespace) -> None:
 
     model = line_scorer(args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff)
     text = iter(files.read_lines(args.input))
-    with files.Writing(args.output) as out:
-        log.info("%s", set_up)
+    total = partial(files.number_of_lines, args.input)
+    with files.Writing(args.output) as out, options.progress(args, "lines", total, set_up) as progress:
         while block := list(islice(text, READ_AHEAD)):
             for scored in model.score(block, args.tokenized):
                 out.write(line_of(scored.log_probs, args.word_scores))
             out.flush()
+            progress.add(len(block))
 
 
 def line_of(scores: Sequence[float], words: bool) -> str:

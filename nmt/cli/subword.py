@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from itertools import chain
 
 from nmt import files
 from nmt.cli import options
@@ -29,13 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options; learn subwords, or convert lines."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-subword", args.quiet)
+    options.start_log("nmt-subword", args)
     if args.action == "learn":
         learn(args)
         return
     convert = subwords.load(args.codes).apply if args.action == "apply" else SUBWORDS[args.kind].undo
-    with files.Writing(args.output) as out:
-        out.write_lines(" ".join(convert(files.split_words(line))) for line in files.read_lines(args.input))
+    with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
+        lines = progress.over(files.read_lines(args.input))
+        out.write_lines(" ".join(convert(files.split_words(line))) for line in lines)
 
 
 def parser() -> options.Parser:
@@ -77,15 +79,19 @@ def learn(args: argparse.Namespace) -> None:
     """Learn from the inputs, and write."""
     kind = SUBWORDS[args.kind]
     text = TrainingText(kind.raw)
-    for path in args.input:
-        for line in files.read_lines(path):
+    with options.line_progress(args, *args.input) as progress:
+        for line in progress.over(chain.from_iterable(map(files.read_lines, args.input))):
             text.add(files.split_words(line))
     if not (text.words or any(text.lines)):
         raise DataError(
             f"{', '.join(args.input)}: no words, expected {'raw' if kind.raw else 'tokenized'} text"
         )
-    how = Learning(args.merges, args.pieces, args.byte_fallback, args.unicode, args.min_frequency)
-    learned = kind.learn(text, how)
+    total = 0 if kind.raw else args.merges  # SentencePiece does not say how far it has come
+    with options.progress(args, "merges", total) as progress:
+        how = Learning(
+            args.merges, args.pieces, args.byte_fallback, args.unicode, args.min_frequency, progress.over
+        )
+        learned = kind.learn(text, how)
     learned.save(args.output)
     log.info("%s from %s", learned.summary, text.summary)
 

@@ -52,7 +52,7 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options, convert line by line."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-tokenize", args.quiet)
+    options.start_log("nmt-tokenize", args)
     tokenizer = Tokenizer(
         language_of(args),
         normalize=not args.no_normalize,
@@ -60,8 +60,8 @@ def command(argv: Sequence[str] | None) -> None:
         # the way back needs no dictionary
         segment="character" if args.detokenize and args.segment == "word" else args.segment,
     )
-    with files.Writing(args.output) as out:
-        for line in files.read_lines(args.input):
+    with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
+        for line in progress.over(files.read_lines(args.input)):
             if args.detokenize:
                 words = files.split_words(line)
                 out.write(tokenizer.text(list(map(unescape, words)) if args.escape else words) + "\n")

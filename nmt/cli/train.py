@@ -73,7 +73,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_intermixed_args(argv)
     overrides = args.overrides + [f"{flag}={getattr(args, flag)}" for flag in FLAGS if hasattr(args, flag)]
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
-    options.start_log("nmt-train", args.quiet, times=True)
+    options.start_log("nmt-train", args, times=True)
     from nmt.training import config_file as configuration
 
     config = configuration.load(args.config, overrides, args.preset, args.overwrite)
@@ -83,7 +83,7 @@ def command(argv: Sequence[str] | None) -> None:
     from nmt.training.train import run_training
 
     stop = signals.Stop()
-    show_bar = sys.stderr.isatty() and not args.quiet
+    show_bar = options.shows_bar(args)
     run_training(config, given=args.config, overwrite=args.overwrite, stop=stop, show_bar=show_bar)
     if stop():
         sys.exit(128 + stop.number)

@@ -169,8 +169,8 @@ def add_attention(parser: "Container") -> None:
 def command(argv: Sequence[str] | None) -> None:
     """Parse, translate, write."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-translate", args.quiet)
-    check(args)
+    options.start_log("nmt-translate", args)
+    total = check(args)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
     from nmt.runs.run import SEARCHED, Run
 
@@ -183,7 +183,7 @@ def command(argv: Sequence[str] | None) -> None:
     with options.products(args.precision, [member.model for member in run.members], args.device) as stack:
         out = stack.enter_context(files.Writing(args.output))
         alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
-        log.info("%s", set_up)
+        progress = stack.enter_context(options.progress(args, "lines", total, set_up))
         first = 0
         for lines, prefixes in blocks(args):
             for number, translations in enumerate(work.translate(lines, prefixes, first), first):
@@ -192,11 +192,12 @@ def command(argv: Sequence[str] | None) -> None:
                     alignments.write_lines(work.alignments(translations))
             out.flush()
             first += len(lines)
+            progress.add(len(lines))
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: argparse.Namespace) -> int:
     """Before any work: ConfigError for options that exclude each other, DataError for text that cannot be
-    read."""
+    read. Returns the number of lines, 0 for a stream."""
     if args.n_best and args.n_best > args.beam_size:
         raise ConfigError(
             f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as "
@@ -208,9 +209,10 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("--lexicon goes with --replace-unknown; for a short-list give --shortlist LEX")
     for config in searching(args):
         config.check()
-    files.check_text(args.input)
+    lines = files.check_text(args.input)
     if args.prefix:
         files.check_parallel(args.input, args.prefix)
+    return lines
 
 
 def searching(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:

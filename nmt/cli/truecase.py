@@ -1,5 +1,6 @@
 """nmt-truecase: learn the case of words, give it to sentences, and capitalize sentences again."""
 
+import argparse
 import logging
 import sys
 from collections.abc import Sequence
@@ -47,29 +48,30 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options; learn a model, or convert lines."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-truecase", args.quiet)
+    options.start_log("nmt-truecase", args)
     if args.action == "train":
-        learn(args.input, args.output)
+        learn(args)
         return
     model = truecase.load(args.model) if args.action == "apply" else truecase.MosesTruecaser()
-    with files.Writing(args.output) as out:
-        for line in files.read_lines(args.input):
+    with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
+        for line in progress.over(files.read_lines(args.input)):
             if args.action == "apply":
                 out.write(truecase.apply_to_line(model, line) + "\n")
             else:
                 out.write(" ".join(model.undo(files.split_words(line))) + "\n")
 
 
-def learn(inputs: Sequence[str], output: str) -> None:
+def learn(args: argparse.Namespace) -> None:
     """Write the model of several texts. DataError where it would be empty."""
-    lines = chain.from_iterable(map(files.read_lines, inputs))
-    model = truecase.learn(map(truecase.words_of, lines))
+    lines = chain.from_iterable(map(files.read_lines, args.input))
+    with options.line_progress(args, *args.input) as progress:
+        model = truecase.learn(map(truecase.words_of, progress.over(lines)))
     if not model.forms:
         raise DataError(
-            f"{', '.join(inputs)}: no word stands inside a sentence; expected tokenized text, see "
+            f"{', '.join(args.input)}: no word stands inside a sentence; expected tokenized text, see "
             "nmt-tokenize"
         )
-    truecase.save(model, output)
+    truecase.save(model, args.output)
     log.info(
         "%s words, %s with several cases", f"{len(model.forms):,}", f"{sum(map(several, model.forms)):,}"
     )

@@ -45,13 +45,14 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options, count, write."""
     args = parser().parse_args(argv)
-    options.start_log("nmt-vocab", args.quiet)
-    lines = map(files.split_words, files.read_lines(args.input))
-    vocab = Vocab.count(
-        ([unescape(word) for word in line] for line in lines) if args.unescape else lines,
-        args.size,
-        args.min_count,
-    )
+    options.start_log("nmt-vocab", args)
+    with options.line_progress(args, args.input) as progress:
+        lines = map(files.split_words, progress.over(files.read_lines(args.input)))
+        vocab = Vocab.count(
+            ([unescape(word) for word in line] for line in lines) if args.unescape else lines,
+            args.size,
+            args.min_count,
+        )
     vocab.save(args.output)
     total = sum(vocab.counts.values())
     log.info(

@@ -12,7 +12,7 @@ contexts in the model.
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,10 +132,14 @@ class NgramModel:
         return np.stack(columns[::-1], 1)
 
 
-def write(model: NgramModel, path: str | Path) -> None:
-    """Write an ARPA file; .gz compresses."""
+def write(
+    model: NgramModel,
+    path: str | Path,
+    over: Callable[[Iterator[str]], Iterator[str]] = lambda lines: lines,
+) -> None:
+    """Write an ARPA file; .gz compresses. `over`: hands on the lines, and may count them."""
     with files.Writing(str(path)) as out:
-        for line in lines(model):
+        for line in over(lines(model)):
             out.write(line + "\n")
 
 

@@ -6,7 +6,6 @@ A run that is killed at any moment is resumed from its last save, cuts its logs 
 
 import logging
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from itertools import islice
 
 import torch
 
+from nmt import progress as bars
 from nmt.compute.mixed import Mixed
 from nmt.errors import UserError
 from nmt.runs import directory as run_directory
@@ -69,7 +69,8 @@ def updates(job: Job, records: Records) -> str:
     reason = limit_reached(config, progress)
     while not reason:
         for batches in groups(
-            bar(job, job.stream.batches(progress.epoch, progress.batch)), config.accumulate * job.team.size
+            counted(job, job.stream.batches(progress.epoch, progress.batch)),
+            config.accumulate * job.team.size,
         ):
             cost, norm = update(job, batches)
             count(progress, batches, cost)
@@ -265,14 +266,11 @@ def open_records(job: Job) -> Records:
     return Records(tables, board, Clock(progress.seconds, progress.log_words))
 
 
-def bar(job: Job, batches: Iterator[AnyBatch]) -> Iterator[AnyBatch]:
-    """A progress bar of the epoch on stderr, when that is a terminal."""
-    if not job.show_bar or not job.team.first:
-        return batches
-    from tqdm import tqdm
-
-    title, done = f"epoch {job.progress.epoch + 1}", job.progress.batch
-    total = len(job.stream)
-    return iter(
-        tqdm(batches, title, total, initial=done, leave=False, file=sys.stderr, unit="batch"),
-    )
+def counted(job: Job, batches: Iterator[AnyBatch]) -> Iterator[AnyBatch]:
+    """The batches of the epoch, with its progress."""
+    if not job.team.first:
+        yield from batches
+        return
+    with bars.Progress(None, "batches", job.show_bar, f"epoch {job.progress.epoch + 1}") as shown:
+        shown.reach(job.progress.batch, len(job.stream))
+        yield from shown.over(batches)

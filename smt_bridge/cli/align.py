@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-align", args.quiet)
+    options.start_log("smt-align", args)
     if bool(args.forward) != bool(args.reverse):
         raise ConfigError("--forward and --reverse go together")
     if not args.forward:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, positive
+from nmt.progress import rate_of
 from smt_bridge.cli import decoding
-from smt_bridge.cli.progress import Progress
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import weights as weight_files
 
@@ -27,8 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-decode", args.quiet)
-    files.check_text(args.input)
+    options.start_log("smt-decode", args)
+    sentences = files.check_text(args.input)
     from smt_bridge.decoder.system import ini_of
 
     ini = moses_ini.read(ini_of(args.model))
@@ -36,7 +36,7 @@ def command(argv: Sequence[str] | None) -> None:
     weights = weight_files.read(args.weights) if args.weights else None
     decoder = decoding.load(args, ini, args.n_best if args.n_best_list else 0, args.distinct, weights)
     check_markup(decoder, args.input)
-    translate(decoder, args)
+    translate(decoder, args, sentences)
 
 
 def parser() -> options.Parser:
@@ -84,8 +84,8 @@ def check_markup(decoder: "Decoder", path: str) -> None:
         decoder.marked(line, f"{path}:{number}")
 
 
-def translate(decoder: "Decoder", args: argparse.Namespace) -> None:
-    """Translate the input; write translations and lists."""
+def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
+    """Translate the input of so many lines (0: unknown); write translations and lists."""
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))
         listed = stack.enter_context(files.Writing(args.n_best_list)) if args.n_best_list else None
@@ -93,7 +93,7 @@ def translate(decoder: "Decoder", args: argparse.Namespace) -> None:
         translations = stack.enter_context(
             closing(decoder.translate_all(lines, args.workers, files.name_of(args.input)))
         )
-        with Progress(0, "sentences", args.quiet) as progress:
+        with options.progress(args, "sentences", sentences) as progress:
             for number, found in enumerate(translations):
                 out.write(" ".join(found.text) + "\n")
                 if args.input == "-":
@@ -103,7 +103,7 @@ def translate(decoder: "Decoder", args: argparse.Namespace) -> None:
                         decoder.entry(number, found, derivation) for derivation in found.derivations
                     )
                 progress.add(1)
-    log.info("%s sentences, %.1f a second", f"{progress.done:,}", progress.rate)
+    log.info("%s sentences, %s", f"{progress.done:,}", rate_of(progress.rate))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
 from smt_bridge.cli.memory import add_memory
-from smt_bridge.cli.progress import Progress
 from smt_bridge.extraction.config import ExtractConfig
 
 log = logging.getLogger(__name__)
@@ -24,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-extract", args.quiet)
+    options.start_log("smt-extract", args)
     files.existing([args.source, args.target, args.alignment])
     if "-" in (args.source, args.target, args.alignment):
         raise ConfigError("the texts are read twice; give files, not -")
@@ -33,8 +32,8 @@ def command(argv: Sequence[str] | None) -> None:
     begin = time.monotonic()
     inputs = Inputs(source=args.source, target=args.target, alignment=args.alignment)
     outputs = Outputs(table=args.output, reordering=args.reordering, lexical=args.lexical)
-    with Progress(0, "words", args.quiet) as progress:
-        pairs = build(inputs, outputs, arguments.settings_of(ExtractConfig, args), progress.add)
+    with options.progress(args, "words", None) as progress:
+        pairs = build(inputs, outputs, arguments.settings_of(ExtractConfig, args), progress.reach)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     log.info("%s phrase pairs, %.0f s, %.0f MB", f"{pairs:,}", time.monotonic() - begin, memory)
 

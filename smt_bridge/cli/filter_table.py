@@ -40,7 +40,7 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Filter the tables by the texts."""
     args = parser().parse_args(argv)
-    options.start_log("smt-filter-table", args.quiet)
+    options.start_log("smt-filter-table", args)
     check_reordering(args)
     files.existing([args.table, *args.input, *([args.reordering] if args.reordering else [])])
     wanted = Occurring(read_texts(args.input))
@@ -66,7 +66,8 @@ def write(args: argparse.Namespace, wanted: Occurring) -> int:
     kept = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))
-        pairs = filtered(args.table, wanted, args.unsorted)
+        progress = stack.enter_context(options.line_progress(args, args.table, unit="pairs"))
+        pairs = filtered(args.table, wanted, args.unsorted, progress.over)
         if not args.reordering:
             for pair in pairs:
                 out.write(pair.raw + b"\n")

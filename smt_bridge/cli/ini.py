@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-ini", getattr(args, "quiet", False))
+    options.start_log("smt-ini", args)
     ini = moses_ini.read(args.ini)
     if args.action == "show":
         show(ini)

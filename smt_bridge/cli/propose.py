@@ -13,7 +13,6 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, add_setting
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
-from smt_bridge.cli.progress import Progress
 from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES
@@ -66,7 +65,7 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     """Propose phrase pairs as the options say."""
     args = parser().parse_args(argv)
-    options.start_log("smt-propose", args.quiet)
+    options.start_log("smt-propose", args)
     check(args)
     run(args, options.set_up_torch(args.device, args.threads, args.matmul, args.run))
 
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace, line: str) -> None:
         )
     proposer = load(args, config, known)
     log.info("%s", line)
-    with Progress(len(thin), "phrases", args.quiet) as progress:
+    with options.progress(args, "phrases", len(thin)) as progress:
         rows = proposer.rows(thin, progress.add)
     kept = write(args, rows)
     log.info(

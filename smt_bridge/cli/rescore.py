@@ -14,7 +14,6 @@ from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
-from smt_bridge.cli.progress import Progress
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 from smt_bridge.jobs import folder
@@ -31,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     """Rescore the lists as the options say."""
     args = parser().parse_args(argv)
-    options.start_log("smt-rescore", args.quiet)
+    options.start_log("smt-rescore", args)
     check(args)
     lists = NbestLists(
         paths=args.nbest, source=args.source, fill_missing=args.fill_missing, escape=args.escape
@@ -148,7 +147,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         workers=args.workers if specs else 1,
         executor=args.executor,
     )
-    with Progress(None, "sentences", args.quiet, line) as progress:
+    with options.progress(args, "sentences", None, line) as progress:
         count = rescore(lists, FeatureSet(specs, settings), config, progress.reach)
     log.info("%s sentences rescored with %d new features", f"{count:,}", len(specs))
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from nmt import files, numbers
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
+from nmt.progress import duration, rate_of
 from smt_bridge.cli import features as feature_options
-from smt_bridge.cli.progress import Progress, duration
 from smt_bridge.cli.tables import add_table, add_unsorted
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     """Append the columns that the options ask for."""
     args = parser().parse_args(argv)
-    options.start_log("smt-score-table", args.quiet)
+    options.start_log("smt-score-table", args)
     specs = parse(args.feature)
     check(args, specs)
     settings, line = feature_options.set_up(args, specs, args.output)
@@ -39,7 +39,7 @@ def command(argv: Sequence[str] | None) -> None:
         return
     from smt_bridge.tables.score import score_table
 
-    with Progress(None, "pairs", args.quiet, line) as progress:
+    with options.progress(args, "pairs", None, line) as progress:
         done = score_table(
             args.table,
             args.output,
@@ -55,9 +55,9 @@ def command(argv: Sequence[str] | None) -> None:
             progress=progress.reach,
         )
     log.info(
-        "%s phrase pairs scored, %s a second; "
+        "%s phrase pairs scored, %s; "
         "moses.ini: num-features=%d and as many weights (smt-ini add-feature)",
-        f"{done.pairs:,}", f"{progress.rate:,.0f}", done.columns,
+        f"{done.pairs:,}", rate_of(progress.rate), done.columns,
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.errors import ConfigError
 from nmt.ngram.selection_config import SelectionConfig
-from smt_bridge.cli.progress import Progress
 
 if TYPE_CHECKING:
     from nmt.ngram.selection import Trial
@@ -25,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-select", args.quiet)
+    options.start_log("smt-select", args)
     from nmt.ngram import selection
 
     selection.check(args.in_domain, args.general, args.output)
@@ -38,7 +37,7 @@ def command(argv: Sequence[str] | None) -> None:
         selection.learn(inside, general, config)
         for inside, general in zip(args.in_domain, args.general, strict=True)
     ]
-    with Progress(0, "lines", args.quiet) as progress:
+    with options.line_progress(args, args.general[0]) as progress:
         values = selection.scores(sides, args.general, progress.add)
     if args.keep:
         order = selection.best(values, args.keep)

@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-train", args.quiet, times=True)
+    options.start_log("smt-train", args, times=True)
     paths = [path for path in (args.source, args.target, args.alignment, args.lm_text) if path]
     files.existing(paths)
     if "-" in paths:

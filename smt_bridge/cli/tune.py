@@ -16,7 +16,6 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, DataError
 from smt_bridge.cli import decoding
-from smt_bridge.cli.progress import Progress
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import ini_paths
 from smt_bridge.moses import weights as weight_files
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-tune", args.quiet, times=True)
+    options.start_log("smt-tune", args, times=True)
     if "-" in (args.source, *args.reference):
         raise ConfigError("the texts are read more than once; give files, not -")
     files.check_parallel(args.source, *args.reference)
@@ -217,7 +216,7 @@ def translations(
 
     new = Decoder(decoder.system, decoder.config, weights, decoder.features)
     found = new.translate_all(iter(sources), args.workers, args.source)
-    with Progress(len(sources), "sentences", args.quiet) as progress, closing(found):
+    with options.progress(args, "sentences", len(sources)) as progress, closing(found):
         for translation in found:
             yield translation
             progress.add(1)

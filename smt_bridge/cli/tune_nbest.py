@@ -11,7 +11,6 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
-from smt_bridge.cli.progress import Progress
 from smt_bridge.moses import weights as weight_files
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
-    options.start_log("smt-tune-nbest", args.quiet)
+    options.start_log("smt-tune-nbest", args)
     check(args)
     from smt_bridge.tuning import moses_pool
     from smt_bridge.tuning import pool as pools
@@ -179,7 +178,7 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
     log.info("BLEU %.6f with %s", before, f"the weights of {args.init}" if args.init else "equal weights")
     seeds = range(args.seed, args.seed + args.runs)
     threads = args.threads or min(4, os.cpu_count() or 1)
-    with Progress(0, "steps", args.quiet) as progress:
+    with options.progress(args, "steps", 0) as progress:
         points = runs.run_all(pool, tuner_of(args), start, seeds, threads, progress.reach)
     if args.runs > 1:
         print("\n".join(runs.spread(pool.names, points)))

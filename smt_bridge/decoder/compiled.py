@@ -1,6 +1,7 @@
 """numba where it is installed. Without it nothing is compiled, and the decoder uses plain search."""
 
 import hashlib
+import logging
 import os
 import shutil
 import threading
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from nmt import signals
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +48,36 @@ class Compiled:
             return self.dispatcher(*args)
 
 
+class Notice:
+    """Says once that functions are being compiled, before the first one is: it takes a while. Nothing is said
+    where all of them are in the cache."""
+
+    said = False
+
+    def listen(self) -> None:
+        """From now on."""
+
+        class Starts(numba.core.event.Listener):
+            """What numba calls when it begins to compile a function that it has not kept."""
+
+            def on_start(_, event: object) -> None:
+                self.say()
+
+            def on_end(_, event: object) -> None:
+                pass
+
+        numba.core.event.register("numba:compile", Starts())  # type: ignore[no-untyped-call]
+
+    def say(self) -> None:
+        """The line, the first time."""
+        if not self.said:
+            self.said = True
+            log.info("compiling for this processor, once: about half a minute")
+
+
+notice = Notice()
+
+
 class Stopped(Exception):
     """Nobody waits for this sentence any more."""
 
@@ -59,6 +92,7 @@ def go_on(stop: threading.Event | None) -> None:
 try:
     import numba
     import numba.core.config
+    import numba.core.event
 
     HAVE_NUMBA = True
     if not os.environ.get("NUMBA_CACHE_DIR"):
@@ -68,6 +102,7 @@ try:
             if old != folder:
                 shutil.rmtree(old, ignore_errors=True)
 
+    notice.listen()
 except ImportError:
     HAVE_NUMBA = False
 

@@ -54,10 +54,10 @@ def build(
     inputs: Inputs,
     outputs: Outputs,
     config: ExtractConfig,
-    progress: Callable[[int], None] = lambda words: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
     """Write the tables; returns the number of pairs. DataError or ConfigError before anything is written.
-    `progress` is called with the words of each block."""
+    `progress` is called with the words read so far and all words."""
     settings.check(config)
     words = corpus.survey(inputs.source, inputs.target, inputs.alignment)
     log.info(
@@ -87,11 +87,12 @@ class Work:
         memory = (round(1000 * config.memory) - BASE) << 20
         self.most = max(1 << 16, memory // (COPIES * ROW_BYTES * (self.width + 8)))  # rows of a bucket
 
-    def extract(self, inputs: Inputs, progress: Callable[[int], None]) -> None:
+    def extract(self, inputs: Inputs, progress: Callable[[int, int], None]) -> None:
         """Spread all instances, condensed block by block, over files by their source phrase; count linked
         words."""
         files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
         self.buckets: Buckets | None = None
+        done = 0
         for block in corpus.blocks(
             inputs.source, inputs.target, inputs.alignment, self.words, self.config.block
         ):
@@ -104,7 +105,8 @@ class Work:
                 self.buckets = Buckets(self.folder / "pairs", self.width + 8, splitters)
             self.buckets.add(rows)
             self.lexicon.add(*word_pairs(block))
-            progress(len(block.source) + len(block.target))
+            done += len(block.source) + len(block.target)
+            progress(done, self.words.tokens)
         self.lexicon.finish()
 
     def count(self) -> None:

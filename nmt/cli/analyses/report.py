@@ -19,6 +19,8 @@ from nmt.search.config import BeamConfig
 
 log = logging.getLogger(__name__)
 
+BLOCK = 200  # sentences translated together
+
 
 @dataclass
 class Page:
@@ -87,6 +89,7 @@ class Report:
         systems = systems_of(args, paths)
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
+        log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
         return Page(report.gather(systems, vocabs, learned, settings_of(ReportConfig, args)))
 
 
@@ -104,8 +107,10 @@ def systems_of(args: argparse.Namespace, paths: Mapping[str, str]) -> list[Syste
 def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> System:
     """A run as a system: its translations of the source."""
     run = inputs.load_run(args, path)
-    return System(
-        name=name,
-        hypotheses=run.translate(test.sources, BeamConfig(args.beam_size), args.tokenized),
-        test=test,
-    )
+    hypotheses: list[str] = []
+    with options.progress(args, "sentences", len(test.sources), title=name) as progress:
+        for at in range(0, len(test.sources), BLOCK):
+            block = test.sources[at : at + BLOCK]
+            hypotheses += run.translate(block, BeamConfig(args.beam_size), args.tokenized)
+            progress.add(len(block))
+    return System(name=name, hypotheses=hypotheses, test=test)

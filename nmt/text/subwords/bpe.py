@@ -3,7 +3,7 @@
 import io
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Self
@@ -25,9 +25,14 @@ def count_words(lines: Iterable[list[str]]) -> Counter[str]:
     return counts
 
 
-def learn(counts: Counter[str], merges: int, min_frequency: int = MIN_FREQUENCY) -> list[str]:
+def learn(
+    counts: Counter[str],
+    merges: int,
+    min_frequency: int = MIN_FREQUENCY,
+    over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
+) -> list[str]:
     """The lines of a file of codes (`#version: 0.2` first) from word counts, those of both sides for joint
-    codes.
+    codes. `over`: hands on the numbers of the merges, and may count them.
 
     Words with a carriage return are left out: no line of a file of codes can end with one.
     """
@@ -36,7 +41,7 @@ def learn(counts: Counter[str], merges: int, min_frequency: int = MIN_FREQUENCY)
     words = {word: count for word, count in sorted(counts.items()) if "\r" not in word}
     if all(len(word) == 1 for word in words):
         return ["#version: 0.2"]
-    learn_bpe.tqdm = lambda merges, *args, **kwargs: merges  # a progress bar would go to pipes and files, too
+    learn_bpe.tqdm = over  # its own progress bar would go to pipes and files, too
     learn_bpe.get_vocabulary = lambda words, *args: words  # its own splits lines into words differently
     codes = io.StringIO(newline="\n")
     learn_bpe.learn_bpe(words, codes, merges, min_frequency, is_dict=True)
@@ -54,7 +59,7 @@ class BPE:
     @classmethod
     def learn(cls, text: TrainingText, how: Learning) -> Self:
         """See nmt.text.subwords.protocol.Subwords."""
-        return cls(learn(text.words, how.merges, how.min_frequency))
+        return cls(learn(text.words, how.merges, how.min_frequency, how.over))
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
         self.lines = lines

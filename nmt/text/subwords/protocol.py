@@ -24,6 +24,8 @@ class Learning:
     byte_fallback: bool
     unicode: str
     min_frequency: int = MIN_FREQUENCY
+    # of BPE: hands on the numbers of the merges, and may count them
+    over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers
 
 
 class TrainingText:

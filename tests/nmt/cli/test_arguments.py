@@ -68,7 +68,7 @@ FIGURES = {
     "attention": "<run --input <text",
     "curves": "<run <run2",
 }
-ALL = [(name, line) for name, lines in LINES.items() for line in lines]
+ALL = [(name, f"{line} --log >log") for name, lines in LINES.items() for line in lines]
 
 
 @dataclass
@@ -194,7 +194,7 @@ def test_the_table_above_names_every_file_of_every_command(
     name: str, parsers: Callable[[str], list[argparse.ArgumentParser]]
 ) -> None:
     lines = [*LINES[name], *(FIGURES.values() if name == "analyze" else ())]
-    given = {word for line in lines for word in line.split()}
+    given = {"--log", *(word for line in lines for word in line.split())}
     for parser in parsers(name):
         for action in parser._actions:
             if action.type in (Input, Output) and action.option_strings:

@@ -3,11 +3,12 @@
 import logging
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 
 import pytest
 
-from nmt.cli import options
+from nmt.cli import messages, options
 from nmt.compute.threads import bounded
 
 
@@ -55,8 +56,8 @@ def test_without_torch_a_command_says_where_to_get_it(capsys: pytest.CaptureFixt
 
 
 def test_both_packages_write_to_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    options.start_log("a-command", quiet=True)
-    for package in options.PACKAGES:
+    options.start_log("a-command", Namespace(quiet=True))
+    for package in messages.PACKAGES:
         logging.getLogger(f"{package}.x").info("not shown")
         logging.getLogger(f"{package}.x").warning("two\nlines")
     assert capsys.readouterr().err == "a-command: two lines\n" * 2
@@ -65,7 +66,8 @@ def test_both_packages_write_to_the_log(capsys: pytest.CaptureFixture[str]) -> N
 def test_threads_of_a_configuration() -> None:
     """A run of another machine goes on with fewer; without the bound this is a segmentation fault."""
     script = (
-        "from nmt.cli import options; options.start_log('x'); print(options.set_up_torch('cpu', 10**6, "
+        "import argparse; from nmt.cli import options; options.start_log('x', argparse.Namespace()); "
+        "print(options.set_up_torch('cpu', 10**6, "
         "'mkl')); import torch; torch.randn(999, 999).sum()"
     )
     done = subprocess.run(

@@ -52,7 +52,7 @@ LINES = {
         "tune <ini --input <a --reference <r <r2 --working-dir >work",
     ],
 }
-CASES = [(name, line) for name, lines in LINES.items() for line in lines]
+CASES = [(name, f"{line} --log >log") for name, lines in LINES.items() for line in lines]
 
 
 def status_of(name: str, argv: list[str]) -> int:

@@ -160,11 +160,18 @@ def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     """Files of at most 40 rows, where the whole is 2,000: spread, spread again, one phrase too frequent to be
     spread."""
     inputs = write(random_corpus(7, 120, 3), tmp_path)
-    tables.build(inputs, Outputs(str(tmp_path / "whole")), ExtractConfig(block=50))
+    told: list[tuple[int, int]] = []
+    tables.build(
+        inputs,
+        Outputs(str(tmp_path / "whole")),
+        ExtractConfig(block=50),
+        lambda done, total: told.append((done, total)),
+    )
+    assert len(told) > 3 and told[0][0] < told[-1][0] == told[-1][1]  # words, up to all of them
     seen = []
 
     class Small(tables.Work):
-        def extract(self, inputs: Inputs, tell: Callable[[int], None]) -> None:
+        def extract(self, inputs: Inputs, tell: Callable[[int, int], None]) -> None:
             self.most = 40
             super().extract(inputs, tell)
             assert self.buckets

@@ -1,0 +1,157 @@
+"""No command is silent: a bar with its total on a terminal, lines in the log elsewhere."""
+
+import importlib
+import os
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from nmt import progress
+
+PAIR = "--source train.en --target train.fr"
+
+# Module of the command, its options, and what is counted.
+COMMANDS = {
+    "tokenize": ("nmt.cli.tokenize -l en -i train.en -o out", "200 lines"),
+    "detokenize": ("nmt.cli.tokenize -l en -d -i train.en -o out", "200 lines"),
+    "truecase": ("nmt.cli.truecase train -i train.en -o out", "200 lines"),
+    "clean": (f"nmt.cli.clean {PAIR} --output-source s --output-target t", "200 pairs"),
+    "vocab": ("nmt.cli.vocab -i train.en -o out", "200 lines"),
+    "ngram": ("nmt.cli.ngram --order 2 --discount-fallback -i train.en -o out", "200 lines"),
+    "learn": ("nmt.cli.subword learn --merges 40 -i train.en train.fr -o out", "400 lines"),
+    "merges": ("nmt.cli.subword learn --merges 40 -i train.en -o out", "40 merges"),
+    "apply": ("nmt.cli.subword undo -i train.en -o out", "200 lines"),
+    "dictionary": ("nmt.cli.dictionary learn --size 90 --characters -i train.en -o out", "90 tokens"),
+    "translate": ("nmt.cli.translate runs/en-fr -b 1 -i train.en -o out", "200 lines"),
+    "score": (f"nmt.cli.score runs/en-fr {PAIR} -o out", "200 pairs"),
+    "score text": ("nmt.cli.score runs/lm -i train.fr -o out", "200 lines"),
+    "perplexity": ("nmt.cli.perplexity runs/lm -i train.fr -o out", "200 lines"),
+    "sample": ("nmt.cli.sample runs/lm -n 30 --max-length 3 -o out", "30 lines"),
+    "report": (
+        "nmt.cli.analyze report runs/en-fr --source dev.en --reference dev.fr -b 1 -o out",
+        "20 sentences",
+    ),
+    "filter": ("smt_bridge.cli.filter_table table.gz -i dev.en -o out.gz", "2,260 pairs"),
+    "decode": ("smt_bridge.cli.decode model -i dev.en -o out", "20 sentences"),
+    "select": (
+        "smt_bridge.cli.select --in-domain dev.en --general train.en --keep 5 -o out --min-count 1",
+        "200 lines",
+    ),
+}
+
+
+class Terminal:
+    """What was written to a terminal."""
+
+    text = ""
+
+
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch, stream: str = "stderr") -> Iterator[Terminal]:
+    """sys.stderr is a terminal of 120 columns."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (30, 120))
+    seen = Terminal()
+    parts: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(ours, 1 << 16):
+                parts.append(part)
+        except OSError:  # the other end was closed
+            pass
+
+    reader = Thread(target=read)
+    reader.start()
+    with monkeypatch.context() as patch, os.fdopen(theirs, "w", encoding="utf-8") as file:
+        patch.setattr(sys, stream, file)
+        yield seen
+    reader.join()
+    os.close(ours)
+    seen.text = b"".join(parts).decode()
+
+
+def call(line: str) -> int:
+    module, *argv = line.split()
+    found = importlib.import_module(module).main(argv)
+    assert isinstance(found, int)
+    return found
+
+
+@pytest.fixture
+def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(examples)
+    return examples
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_shows_how_far_it_has_come(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line, counted = COMMANDS[name]
+    total, _, unit = counted.rpartition(" ")
+    with terminal(monkeypatch) as seen:
+        assert call(line) == 0
+    assert f"/{total.replace(',', '')} [" in seen.text and f"{unit}/s" in seen.text.replace("?", ""), (
+        seen.text
+    )
+    assert seen.text.count("%|")  # a bar, not only a number
+    assert seen.text.split("\r")[-1].strip() == "", seen.text  # which is gone at the end
+
+    monkeypatch.setattr(progress, "EVERY", 0.0)  # a line at each look at the clock, instead of one a minute
+    assert call(f"{line} --quiet --log log") == 0
+    assert " left" not in capsys.readouterr().err
+    written = Path("log").read_text()
+    assert f" of {total}" in written and f" {unit}, " in written and " left\n" in written, written
+
+
+def test_messages_stand_above_the_bar(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("crlf").write_text("a\r\nb\r\n")
+    with terminal(monkeypatch) as seen:
+        assert call("nmt.cli.tokenize -l en -i crlf -o out") == 0
+    lines = [line.split("\r")[-1] for line in seen.text.replace("\r\n", "\n").split("\n")]
+    assert (
+        "nmt-tokenize: crlf:1: a carriage return at the end of the line was removed, here and below" in lines
+    )
+
+
+def test_no_bar_for_those_who_want_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch) as seen:
+        assert call("nmt.cli.tokenize -l en -i train.en -o out --quiet") == 0
+    assert seen.text == ""
+
+
+def test_no_bar_among_results_on_the_same_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch) as seen, terminal(monkeypatch, "stdout") as results:
+        assert call("nmt.cli.tokenize -l en -i dev.en") == 0
+    assert seen.text == "" and results.text.count("\n") == 20
+
+
+def test_errors_are_in_the_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two commands append to one file."""
+    Path("bad").write_bytes(b"a\n\xff\n")
+    assert call("nmt.cli.vocab -i train.en -o out --log logs/log") == 0
+    assert call("nmt.cli.tokenize -l en -i bad -o out --log logs/log") == 2
+    told = capsys.readouterr().err
+    written = Path("logs/log").read_text()
+    assert written.count("\n") == 2 and written.split("\n")[1].split("] ")[1] == told.split("\n")[1].replace(
+        "tokenize: ", "nmt-tokenize: ", 1
+    )
+
+
+def test_the_log_is_no_input_and_no_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path("train.en").read_bytes()
+    for line in ("-i train.en -o out --log train.en", "-i train.en -o out --log out"):
+        assert call(f"nmt.cli.tokenize -l en {line}") == 2
+        assert "--log" in capsys.readouterr().err
+    assert Path("train.en").read_bytes() == before and not Path("out").exists()
+    assert call("nmt.cli.tokenize -l en -i dev.en -o out --log train.en") == 2  # a text all the same
+    assert "train.en: is no log of ours" in capsys.readouterr().err
+    assert Path("train.en").read_bytes() == before
+    assert call("nmt.cli.tokenize -l en -i train.en -o out --log train.en/log") == 2
+    assert "train.en/log: cannot write: " in capsys.readouterr().err
