@@ -31,6 +31,7 @@ LAYERS = [
     "nmt.formats",
     "nmt.text",
     "nmt.ngram",
+    "nmt.jobs",
     "nmt.compute",
     "nmt",
 ]

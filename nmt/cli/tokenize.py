@@ -3,11 +3,14 @@
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from nmt import files
 from nmt.cli import arguments, options
+from nmt.cli.arguments import positive
 from nmt.errors import ConfigError
+from nmt.jobs.lines import convert
 from nmt.text import languages
 from nmt.text.escapes import escape, unescape
 from nmt.text.pipeline import SideConfig
@@ -45,6 +48,13 @@ def parser() -> options.Parser:
         action="store_true",
         help="write &apos; &#124; ... as Moses' models want them; with --detokenize they are undone",
     )
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="processes; the result does not depend on them",
+    )
     options.add_quiet(parser)
     return parser
 
@@ -53,21 +63,48 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse the options, convert line by line."""
     args = parser().parse_args(argv)
     options.start_log("nmt-tokenize", args)
-    tokenizer = Tokenizer(
-        language_of(args),
+    conversion = Conversion(
+        language=language_of(args),
         normalize=not args.no_normalize,
         case="lower" if args.lower else "keep",
         # the way back needs no dictionary
         segment="character" if args.detokenize and args.segment == "word" else args.segment,
+        detokenize=args.detokenize,
+        escape=args.escape,
     )
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
-        for line in progress.over(files.read_lines(args.input)):
-            if args.detokenize:
-                words = files.split_words(line)
-                out.write(tokenizer.text(list(map(unescape, words)) if args.escape else words) + "\n")
-            else:
-                words = tokenizer.words(line)
-                out.write(" ".join(map(escape, words) if args.escape else words) + "\n")
+        lines = convert(conversion.begin, files.read_lines(args.input), args.workers)
+        out.write_lines(progress.over(lines))
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What is done to each line."""
+
+    language: str
+    normalize: bool
+    case: str
+    segment: str
+    detokenize: bool
+    escape: bool
+
+    def begin(self) -> Callable[[Sequence[str]], list[str]]:
+        """What converts lines, in any process."""
+        tokenizer = Tokenizer(
+            self.language, normalize=self.normalize, case=self.case, segment=self.segment
+        )
+        one = self.text if self.detokenize else self.words
+        return lambda lines: [one(tokenizer, line) for line in lines]
+
+    def words(self, tokenizer: Tokenizer, line: str) -> str:
+        """Text -> words between blanks."""
+        words = tokenizer.words(line)
+        return " ".join(map(escape, words) if self.escape else words)
+
+    def text(self, tokenizer: Tokenizer, line: str) -> str:
+        """Words between blanks -> text."""
+        words = files.split_words(line)
+        return tokenizer.text(list(map(unescape, words)) if self.escape else words)
 
 
 def language_of(args: argparse.Namespace) -> str:

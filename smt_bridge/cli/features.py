@@ -6,10 +6,10 @@ from pathlib import Path
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, add_setting, positive
+from nmt.jobs.executors import EXECUTORS
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 from smt_bridge.jobs import folder
-from smt_bridge.jobs.executors import EXECUTORS
 
 
 def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None:

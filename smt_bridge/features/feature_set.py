@@ -7,11 +7,11 @@ import numpy as np
 import torch
 
 from nmt.compute import matmul
+from nmt.jobs import executors
+from nmt.jobs.executors import Executor
 from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
-from smt_bridge.jobs import executors
-from smt_bridge.jobs.executors import Executor
 
 Task = list[WordPairs]  # of a chunk: for each feature the pairs that it is to score; features may share them
 FeatureExecutor = Executor[Task, list[Values]]

@@ -1,1 +1,1 @@
-"""Long jobs: who computes their chunks, and where finished chunks are kept."""
+"""Long jobs: where their finished chunks are kept. nmt/jobs computes them."""

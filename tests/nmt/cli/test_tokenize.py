@@ -24,6 +24,14 @@ def test_escapes_are_written_on_request_and_undone_on_the_way_back(tmp_path: Pat
     assert filtered(tmp_path, text, "--lower").startswith("it ")
 
 
+def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
+    text = "".join(f"It's number {number}, isn't it?\n" * (number % 3 > 0) or "\n" for number in range(1500))
+    for way in ((), ("--detokenize", "--escape")):
+        assert filtered(tmp_path, text, *way) == filtered(tmp_path, text, *way, "--workers", "2")
+    with pytest.raises(SystemExit):
+        filtered(tmp_path, text, "--workers", "0")
+
+
 def test_a_language_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert tokenize.main(["-i", "nosuch", "-l", "english"]) == 2
     assert "--language: 'english' is unknown" in capsys.readouterr().err

@@ -9,10 +9,10 @@ import pytest
 
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.jobs import executors
+from nmt.jobs.executors import Executor
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import Task
-from smt_bridge.jobs import executors
-from smt_bridge.jobs.executors import Executor
 from smt_bridge.jobs.scores import Job
 from smt_bridge.tables import chunks
 from smt_bridge.tables.chunks import moses_score

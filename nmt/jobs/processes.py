@@ -82,8 +82,8 @@ class Processes(Generic[Task, Result]):
             result, error = connection.recv()
         except (EOFError, OSError) as gone:
             raise UserError(
-                "a worker process died; was it short of memory? Use fewer --workers; --resume continues "
-                "after the finished chunks"
+                "a worker process died; was it short of memory? Use fewer workers; where the command has "
+                "--resume, it continues after the finished chunks"
             ) from gone
         finally:
             self.idle.put(connection)

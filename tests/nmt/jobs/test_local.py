@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nmt.errors import DataError
-from smt_bridge.jobs.local import Local
+from nmt.jobs.local import Local
 
 
 def never() -> Callable[[int], int]:

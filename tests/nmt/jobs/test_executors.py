@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from nmt.errors import ConfigError
-from smt_bridge.jobs import executors
-from smt_bridge.jobs.executors import EXECUTORS, Executor
-from smt_bridge.jobs.local import Local
-from smt_bridge.jobs.processes import Processes
+from nmt.jobs import executors
+from nmt.jobs.executors import EXECUTORS, Executor
+from nmt.jobs.local import Local
+from nmt.jobs.processes import Processes
 
 
 def begin() -> Callable[[int], int]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.jobs import executors
+from nmt.jobs.executors import Executor
+from nmt.jobs.processes import Processes
 from smt_bridge.features.registry import FEATURES
-from smt_bridge.jobs import executors
-from smt_bridge.jobs.executors import Executor
-from smt_bridge.jobs.processes import Processes
 
 
 def work(number: int) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from nmt.errors import ConfigError
-from smt_bridge.jobs.local import Local
-from smt_bridge.jobs.processes import Processes
+from nmt.jobs.local import Local
+from nmt.jobs.processes import Processes
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -1,0 +1,1 @@
+"""Work in chunks, by executors: in this process, or in several."""

@@ -1,0 +1,28 @@
+"""Lines of text, or tuples of lines, converted in chunks by one process or several."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from nmt.jobs import executors
+
+Line = TypeVar("Line")
+Result = TypeVar("Result")
+
+CHUNK = 500  # lines: a tenth of a second for a tokenizer
+
+
+def convert(
+    begin: Callable[[], Callable[[Sequence[Line]], Sequence[Result]]], lines: Iterable[Line], workers: int
+) -> Iterator[Result]:
+    """The result of each line, in order, whatever the number of workers. `begin`, which can be pickled, is
+    called once in each process and returns what converts a chunk; its errors come at the first result."""
+    with executors.make(None, begin(), begin, workers) as executor:
+        for results in executor.map(chunks(iter(lines))):
+            yield from results
+
+
+def chunks(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """The lines, many at a time."""
+    while chunk := list(islice(lines, CHUNK)):
+        yield chunk
