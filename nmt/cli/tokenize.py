@@ -90,9 +90,7 @@ class Conversion:
 
     def begin(self) -> Callable[[Sequence[str]], list[str]]:
         """What converts lines, in any process."""
-        tokenizer = Tokenizer(
-            self.language, normalize=self.normalize, case=self.case, segment=self.segment
-        )
+        tokenizer = Tokenizer(self.language, normalize=self.normalize, case=self.case, segment=self.segment)
         one = self.text if self.detokenize else self.words
         return lambda lines: [one(tokenizer, line) for line in lines]
 

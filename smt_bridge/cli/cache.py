@@ -44,7 +44,7 @@ def command(argv: Sequence[str] | None) -> None:
     from smt_bridge.decoder.cache import Cache
 
     args = parser().parse_args(argv)
-    options.start_log("smt-cache")
+    options.start_log("smt-cache", args)
     cache = Cache(args.cache or "")
     entries = cache.entries() if args.action == "list" else cache.clear()
     if args.action == "list":

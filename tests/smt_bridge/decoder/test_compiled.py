@@ -1,9 +1,11 @@
 """Functions with and without numba: signals wait, sources that changed are compiled anew, a search can be
 stopped."""
 
+import importlib.util
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -55,3 +57,40 @@ def test_a_search_goes_on_until_it_is_stopped() -> None:
     stop.set()
     with pytest.raises(Stopped):
         compiled.go_on(stop)
+
+
+SOURCE = """
+from smt_bridge.decoder.compiled import njit
+
+@njit
+def one(number):
+    return number + 1
+
+@njit
+def two(number):
+    return one(number) + 1
+"""
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("compiled_by_a_test", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_one_line_before_the_first_compilation_and_none_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "module.py").write_text(SOURCE)
+    told = []
+    for _ in range(2):
+        monkeypatch.setattr(compiled.notice, "said", False)
+        with caplog.at_level("INFO"):
+            assert load(tmp_path / "module.py").two(40) == 42
+        told.append([message for message in caplog.messages if message.startswith("compiling")])
+        caplog.clear()
+    assert told == [["compiling for this processor, once: about half a minute"], []]
