@@ -2,7 +2,7 @@
 sentence."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -108,12 +108,14 @@ class ChrfStatistics:
     """The statistics of corpus chrF, one row per sentence: character n-grams of hypothesis, of reference, and
     of both, for n 1 to 6."""
 
-    def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowercase: bool = False
+    ) -> None:
         """`references` holds one list of lines per reference translation; the best match counts. TypeError
         for a str instead of a list."""
         check_lines(hypotheses, "hypotheses")
         check_texts(references, "references")
-        self.metric = ChrfMetric()
+        self.metric = ChrfMetric(lowercase=lowercase)
         statistics = self.metric.statistics(list(hypotheses), [list(reference) for reference in references])
         self.rows: NDArray[np.int64] = np.array(statistics, np.int64).reshape(-1, 18)
         self.signature = self.metric.get_signature().format()
@@ -141,6 +143,7 @@ class BleuStatistics:
         hypotheses: Sequence[str],
         references: Sequence[Sequence[str]],
         tokenize: str = DEFAULT_TOKENIZER,
+        lowercase: bool = False,
     ) -> None:
         """`references` holds one list of lines per reference translation. DataError when lengths differ,
         TypeError for a str instead of a list."""
@@ -152,8 +155,8 @@ class BleuStatistics:
                     f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses"
                 )
         check_tokenizer(tokenize)
-        metric = BLEU(tokenize=tokenize, effective_order=True)
-        plain = BLEU(tokenize=tokenize)
+        metric = BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)
+        plain = BLEU(tokenize=tokenize, lowercase=lowercase)
         rows = []
         for hypothesis, *others in zip(hypotheses, *references, strict=True):
             score = metric.sentence_score(hypothesis, others)
@@ -179,6 +182,17 @@ class BleuStatistics:
         """The statistics of all sentences, or of those where `mask` is true, added up."""
         found: list[int] = (self.rows if mask is None else self.rows[mask]).sum(0).tolist()
         return found
+
+
+def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) -> Callable[[str], list[str]]:
+    """A function from a line to its words as BLEU counts them with this tokenizer of sacreBLEU."""
+    tokenizer = BLEU(tokenize=tokenize).tokenizer
+
+    def words(line: str) -> list[str]:
+        found: list[str] = tokenizer((line.lower() if lowercase else line).rstrip()).split()
+        return found
+
+    return words
 
 
 def corpus_bleu(

@@ -2,7 +2,7 @@
 
 >>> from nmt.analysis import by_length, read_systems
 >>> (system,) = read_systems("dev.en", ["dev.fr"], ["dev.fr"], names=["reference"])
->>> curves = by_length([system], window=2)
+>>> curves = by_length([system], window=2, least=1)
 >>> {round(bucket.bleu) for bucket in curves["reference"]["source"]}  # a reference agrees with itself
 {100}
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from nmt.analysis.buckets import Bucket
     from nmt.analysis.correlation import Correlation, correlate
     from nmt.analysis.lengths import by_length
+    from nmt.analysis.rare import by_rare
     from nmt.analysis.samples import Sample, sample_sentences
+    from nmt.analysis.segmented import by_segmented
     from nmt.analysis.significance import BootstrapScores, paired_bootstrap
     from nmt.analysis.systems import System, TestSet, read_systems
     from nmt.analysis.table import Table
@@ -33,6 +35,8 @@ __all__ = [
     "Table",
     "TestSet",
     "by_length",
+    "by_rare",
+    "by_segmented",
     "by_unknown",
     "correlate",
     "paired_bootstrap",
@@ -53,6 +57,8 @@ HOMES = {
     "Table": "nmt.analysis.table",
     "TestSet": "nmt.analysis.systems",
     "by_length": "nmt.analysis.lengths",
+    "by_rare": "nmt.analysis.rare",
+    "by_segmented": "nmt.analysis.segmented",
     "by_unknown": "nmt.analysis.unknown",
     "correlate": "nmt.analysis.correlation",
     "paired_bootstrap": "nmt.analysis.significance",

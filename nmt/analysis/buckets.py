@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from nmt.analysis.systems import System
 from nmt.analysis.table import Table, fields_of
 
+LEAST = 20  # sentences that a point of a curve needs: BLEU of fewer says little
+
 
 @dataclass
 class Bucket:
@@ -84,6 +86,12 @@ def curves_of(
 ) -> Curves:
     """The buckets of each system by each kind of key."""
     return {system.name: {side: group(values, system) for side, values in keys.items()} for system in systems}
+
+
+def by_count(systems: Sequence[System], counts: Mapping[str, Sequence[int]], least: int) -> Curves:
+    """The scores of all sentences with a count of at most 0, 1, 2 ...; `counts` has one for each sentence, by
+    source, reference and both."""
+    return curves_of(systems, counts, lambda values, system: at_most(values, system, least))
 
 
 def curve_table(curves: Curves, key: str) -> Table:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nmt.analysis.buckets import Curves, by_side, curves_of, sliding
+from nmt.analysis.buckets import LEAST, Curves, by_side, curves_of, sliding
 from nmt.analysis.systems import System, TestSet
 from nmt.text.units import line_length
 
@@ -19,7 +19,7 @@ def lengths(test: TestSet) -> dict[str, list[int]]:
     return by_side(words(test.sources), words(test.references[0]))
 
 
-def by_length(systems: Sequence[System], window: int = WINDOW, least: int = 1) -> Curves:
+def by_length(systems: Sequence[System], window: int = WINDOW, least: int = LEAST) -> Curves:
     """BLEU and chrF by sentence length: system -> source, reference, both -> buckets of `window` lengths.
 
     Buckets of fewer than `least` sentences are left out. `systems` share one test set.

@@ -8,18 +8,20 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from importlib import resources
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmt import __version__, files
-from nmt.analysis import unknown
-from nmt.analysis.buckets import Curves
+from nmt.analysis.buckets import LEAST, Curves, by_count
 from nmt.analysis.curves import LearningCurve
 from nmt.analysis.lengths import WINDOW, by_length
 from nmt.analysis.significance import SAMPLES, paired_bootstrap
 from nmt.analysis.systems import System
-from nmt.analysis.unknown import SubsetScore, score_subsets
+from nmt.analysis.unknown import score_subsets, subsets_without
 from nmt.settings import number
-from nmt.text.vocab import Vocab
 
 Json = dict[str, object]
+HardWords = Mapping[str, Mapping[str, Sequence[int]]]  # kind -> source, reference, both -> by sentence
 
 
 @dataclass
@@ -28,7 +30,7 @@ class ReportConfig:
 
     title: str = "Translation report"
     window: int = WINDOW
-    least: int = number(20, least=1, help="leave out points of curves with fewer sentences")
+    least: int = number(LEAST, least=1, help="leave out points of curves with fewer sentences")
     samples: int = number(SAMPLES, least=1, most=100_000, help="samples of the paired bootstrap")
 
 
@@ -48,20 +50,21 @@ class ReportData:
 
 def gather(
     systems: Sequence[System],
-    vocabs: tuple[Vocab, Vocab] | None,
+    hard: HardWords,
     learned: Mapping[str, Mapping[str, LearningCurve]],
     config: ReportConfig,
 ) -> ReportData:
     """The data of the page. The first system is the baseline of the significance tests.
 
-    `learned`: the learning curves of those systems that are runs, see nmt.analysis.curves. Without
-    vocabularies (source, target) no word is unknown.
+    `hard`: for each kind of words that are hard to translate (unknown, unseen in training, segmented) their
+    number by side and sentence. `learned`: the learning curves of those systems that are runs, see
+    nmt.analysis.curves.
     """
     test = systems[0].test
     tested, signatures = tested_systems(systems, config.samples)
-    subsets: list[SubsetScore] = []
-    if vocabs:
-        subsets = score_subsets(systems, unknown.subsets(test, *vocabs))
+    masks: dict[str, NDArray[np.bool_]] = {}
+    for kind, counts in hard.items():
+        masks |= subsets_without(kind, counts, test)
     return ReportData(
         title=config.title,
         systems=[
@@ -76,9 +79,9 @@ def gather(
         ],
         signatures=signatures,
         sentences=len(test.sources),
-        charts=[*bucket_charts(systems, vocabs, config), *learning_charts(learned)],
-        subsets=[dict(vars(score)) for score in subsets],
-        rows=sentence_rows(systems, vocabs),
+        charts=[*bucket_charts(systems, hard, config), *learning_charts(learned)],
+        subsets=[dict(vars(score)) for score in score_subsets(systems, masks)],
+        rows=sentence_rows(systems, hard),
     )
 
 
@@ -98,20 +101,19 @@ def tested_systems(systems: Sequence[System], samples: int) -> tuple[dict[str, J
         first.test.references,
         first.test.tokenize,
         samples,
+        first.test.lowercase,
     )
     return {scores.name: {"interval": scores.interval, "p": scores.p} for scores in found}, signatures
 
 
-def bucket_charts(
-    systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None, config: ReportConfig
-) -> Iterator[Json]:
-    """BLEU by the length of each side and, with vocabularies, by unknown words of the source."""
+def bucket_charts(systems: Sequence[System], hard: HardWords, config: ReportConfig) -> Iterator[Json]:
+    """BLEU by the length of each side, and by the hard words of the source."""
     lengths = by_length(systems, config.window, config.least)
     for side, label in (("source", "source"), ("reference", "reference"), ("both", "longer side")):
         yield bucket_chart(f"BLEU by {label} length", "words", lengths, side)
-    if vocabs:
-        cumulative = unknown.by_unknown(systems, *vocabs, config.least)
-        yield bucket_chart("BLEU by unknown words of the source", "at most this many", cumulative, "source")
+    for kind, counts in hard.items():
+        cumulative = by_count(systems, counts, config.least)
+        yield bucket_chart(f"BLEU by {kind} words of the source", "at most this many", cumulative, "source")
 
 
 def bucket_chart(title: str, x: str, curves: Curves, side: str) -> Json:
@@ -135,10 +137,10 @@ def learning_charts(learned: Mapping[str, Mapping[str, LearningCurve]]) -> Itera
             yield {"title": f"Learning curves: {kind}", "x": "updates", "y": kind, "series": series}
 
 
-def sentence_rows(systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None) -> list[Json]:
-    """For each sentence its texts, its length, its unknown words and each system's chrF."""
+def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
+    """For each sentence its texts, its length, its hard words (of the first kind) and each system's chrF."""
     test = systems[0].test
-    unknowns = unknown.unknown_words(test, *vocabs)["both"] if vocabs else [0] * len(test.sources)
+    unknowns = next(iter(hard.values()))["both"] if hard else [0] * len(test.sources)
     scores = [system.chrf_statistics.by_sentence() for system in systems]
     return [
         {

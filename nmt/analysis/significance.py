@@ -36,10 +36,12 @@ def paired_bootstrap(
     references: Sequence[Sequence[str]],
     tokenize: str = "13a",
     samples: int = SAMPLES,
+    lowercase: bool = False,
 ) -> tuple[list[BootstrapScores], list[str]]:
     """Compare systems with the first one, the baseline; also returns the signatures of BLEU and chrF.
 
-    `systems` and `references` are lists of lines. Every call draws the same samples (sacreBLEU's seed).
+    `systems` and `references` are lists of lines; `lowercase` compares without regard to case. Every call
+    draws the same samples (sacreBLEU's seed).
     ConfigError for an unknown tokenizer; DataError for a system whose output equals the baseline's, which
     sacreBLEU cannot test; TypeError for a str instead of a list.
     """
@@ -50,7 +52,10 @@ def paired_bootstrap(
         if list(system) == list(systems[0]):
             raise DataError(f"{name}: the same output as {names[0]}; there is nothing to compare")
     check_tokenizer(tokenize)
-    metrics = {"BLEU": BLEU(tokenize=tokenize), "chrF2": CHRF()}
+    metrics = {
+        "BLEU": BLEU(tokenize=tokenize, lowercase=lowercase),
+        "chrF2": CHRF(lowercase=lowercase),
+    }
     test = PairedTest(list(zip(names, systems, strict=True)), metrics, list(references), "bs", samples)
     signatures, scores = test()
     bleu, chrf = (

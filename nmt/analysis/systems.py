@@ -2,7 +2,7 @@
 sentence."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
 from nmt.lines import check_lines
-from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, check_tokenizer
+from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, bleu_splitter, check_tokenizer
 
 
 @dataclass
@@ -26,6 +26,22 @@ class TestSet:
     sources: list[str]
     references: list[list[str]]
     tokenize: str = "13a"  # sacreBLEU's tokenizer
+    lowercase: bool = False  # score without regard to case
+
+    @cached_property
+    def split(self) -> Callable[[str], list[str]]:
+        """A function from a line to its words as BLEU counts them."""
+        return bleu_splitter(self.tokenize, self.lowercase)
+
+    @cached_property
+    def source_words(self) -> list[list[str]]:
+        """The words of the source lines, as BLEU would count them."""
+        return list(map(self.split, self.sources))
+
+    @cached_property
+    def reference_words(self) -> list[list[list[str]]]:
+        """For each reference translation the words of its lines, as BLEU counts them."""
+        return [list(map(self.split, reference)) for reference in self.references]
 
 
 @dataclass
@@ -39,12 +55,18 @@ class System:
     @cached_property
     def bleu_statistics(self) -> BleuStatistics:
         """The statistics of BLEU, one row per sentence."""
-        return BleuStatistics(self.hypotheses, self.test.references, self.test.tokenize)
+        test = self.test
+        return BleuStatistics(self.hypotheses, test.references, test.tokenize, test.lowercase)
 
     @cached_property
     def chrf_statistics(self) -> ChrfStatistics:
         """The statistics of chrF, one row per sentence."""
-        return ChrfStatistics(self.hypotheses, self.test.references)
+        return ChrfStatistics(self.hypotheses, self.test.references, self.test.lowercase)
+
+    @cached_property
+    def words(self) -> list[list[str]]:
+        """The words of each translation as BLEU counts them."""
+        return list(map(self.test.split, self.hypotheses))
 
     def bleu(self, mask: NDArray[np.bool_] | None = None) -> BleuScore:
         """Corpus BLEU of all sentences, or of those where `mask` is true."""
@@ -65,12 +87,14 @@ def read_systems(
     hypotheses: Sequence[str],
     names: Sequence[str] | None = None,
     tokenize: str = "13a",
+    lowercase: bool = False,
 ) -> list[System]:
     """Read a test set and the outputs of systems, text or n-best lists, from files.
 
     With an empty `source` the first reference stands for it. `names` are the files' own unless given;
-    `tokenize` is sacreBLEU's tokenizer. DataError names a file that is empty or of another length;
-    ConfigError for an unknown tokenizer comes before anything is read; TypeError for a str instead of a list.
+    `tokenize` is sacreBLEU's tokenizer; `lowercase` scores without regard to case. DataError names a file
+    that is empty or of another length; ConfigError for an unknown tokenizer comes before anything is read;
+    TypeError for a str instead of a list.
     """
     for given, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
         check_lines(given, what)
@@ -80,7 +104,12 @@ def read_systems(
     if not lines:
         raise DataError(f"{files.name_of(paths[0])}: empty file, expected one sentence a line")
     sources, *others = map(list, zip(*lines, strict=True))
-    test = TestSet(sources=sources, references=others if source else [sources, *others], tokenize=tokenize)
+    test = TestSet(
+        sources=sources,
+        references=others if source else [sources, *others],
+        tokenize=tokenize,
+        lowercase=lowercase,
+    )
     if names and len(names) != len(hypotheses):
         raise ConfigError(
             f"--names: {len(names)} names for {len(hypotheses)} systems; give one for each --hypothesis"

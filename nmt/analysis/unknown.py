@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files
-from nmt.analysis.buckets import Curves, at_most, by_side, curves_of
+from nmt.analysis.buckets import LEAST, Curves, by_count, by_side
 from nmt.analysis.lengths import lengths
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table, fields_of
@@ -25,17 +25,13 @@ def unknown_words(test: TestSet, source: Vocab, target: Vocab) -> dict[str, list
     return by_side(missing(test.sources, source), missing(test.references[0], target))
 
 
-def by_unknown(systems: Sequence[System], source: Vocab, target: Vocab, least: int = 1) -> Curves:
+def by_unknown(systems: Sequence[System], source: Vocab, target: Vocab, least: int = LEAST) -> Curves:
     """BLEU and chrF of all sentences with at most 0, 1, 2 ... unknown words:
     system -> source, reference, both -> buckets.
 
     `source` and `target` say which words are known. Buckets of fewer than `least` sentences are left out.
     """
-    return curves_of(
-        systems,
-        unknown_words(systems[0].test, source, target),
-        lambda values, system: at_most(values, system, least),
-    )
+    return by_count(systems, unknown_words(systems[0].test, source, target), least)
 
 
 @dataclass
@@ -45,9 +41,9 @@ class SubsetScore:
     subset: str
     system: str
     sentences: int
-    bleu: float  # 0 to 100
-    chrf: float  # 0 to 100
-    ratio: float  # words of the hypotheses over words of the references
+    bleu: float | None  # 0 to 100; None without sentences
+    chrf: float | None  # 0 to 100
+    ratio: float | None  # words of the hypotheses over words of the references
 
 
 def subsets(
@@ -55,7 +51,18 @@ def subsets(
 ) -> dict[str, NDArray[np.bool_]]:
     """The rows of Table 6.1, as masks over the sentences: all; no unknown word in source and reference;
     `min_length` to `max_length` words on both sides; both conditions together."""
-    known = np.array(unknown_words(test, source, target)["both"]) == 0
+    return subsets_without("unknown", unknown_words(test, source, target), test, min_length, max_length)
+
+
+def subsets_without(
+    kind: str,
+    counts: Mapping[str, Sequence[int]],
+    test: TestSet,
+    min_length: int = MIN_LENGTH,
+    max_length: int = MAX_LENGTH,
+) -> dict[str, NDArray[np.bool_]]:
+    """As `subsets`, without words of any kind, counted by side and sentence."""
+    known = np.array(counts["both"]) == 0
     by = lengths(test)
     medium = np.all(
         [
@@ -67,22 +74,22 @@ def subsets(
     band = f"{min_length}-{max_length} words"
     return {
         "all": np.ones(len(known), bool),
-        "no unknown": known,
+        f"no {kind}": known,
         band: medium,
-        f"{band}, no unknown": known & medium,
+        f"{band}, no {kind}": known & medium,
     }
 
 
 def score_subsets(systems: Sequence[System], masks: Mapping[str, NDArray[np.bool_]]) -> list[SubsetScore]:
-    """One entry per subset and system; on a subset without sentences all scores are 0."""
+    """One entry per subset and system; a subset without sentences has no scores."""
     return [
         SubsetScore(
             subset=name,
             system=system.name,
             sentences=int(mask.sum()),
-            bleu=system.bleu(mask).score,
-            chrf=system.chrf(mask).score,
-            ratio=system.ratio(mask),
+            bleu=system.bleu(mask).score if mask.any() else None,
+            chrf=system.chrf(mask).score if mask.any() else None,
+            ratio=system.ratio(mask) if mask.any() else None,
         )
         for name, mask in masks.items()
         for system in systems

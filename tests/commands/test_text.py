@@ -105,6 +105,8 @@ def test_by_length_writes_table_and_figures(command: Command, system: Path) -> N
         *files,
         "--window",
         1,
+        "--least",
+        1,
         "--output",
         system / "out",
         "--bleu-tokenize",

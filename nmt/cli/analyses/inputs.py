@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.analysis import systems
-from nmt.analysis.systems import System
+from nmt.analysis import coverage, rare, systems, unknown
+from nmt.analysis.buckets import LEAST
+from nmt.analysis.systems import System, TestSet
 from nmt.cli import options
 from nmt.cli.analyses.base import add_output
-from nmt.cli.arguments import Input, positive
+from nmt.cli.arguments import Input, integer, positive
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
@@ -41,7 +42,7 @@ def add_source(parser: Parser) -> None:
 
 
 def add_references(parser: Parser) -> None:
-    """--reference and the tokenizer that BLEU uses."""
+    """--reference, the tokenizer that BLEU uses, and --lowercase."""
     parser.add_argument(
         "--reference",
         "-r",
@@ -53,6 +54,9 @@ def add_references(parser: Parser) -> None:
     )
     parser.add_argument(
         "--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text"
+    )
+    parser.add_argument(
+        "--lowercase", "-lc", action="store_true", help="score without regard to case (case:lc in signatures)"
     )
 
 
@@ -69,12 +73,14 @@ def add_names(parser: Parser, text: str) -> None:
 
 def add_least(parser: Parser) -> None:
     """--least, of curves."""
-    parser.add_argument("--least", type=positive, default=1, help="leave out points with fewer sentences")
+    parser.add_argument("--least", type=positive, default=LEAST, help="leave out points with fewer sentences")
 
 
 def read_systems(args: argparse.Namespace) -> list[System]:
     """The systems that the options of `add_systems` name."""
-    return systems.read_systems(args.source, args.reference, args.hypothesis, args.names, args.bleu_tokenize)
+    return systems.read_systems(
+        args.source, args.reference, args.hypothesis, args.names, args.bleu_tokenize, args.lowercase
+    )
 
 
 def scores_of(found: Sequence[System]) -> list[str]:
@@ -123,12 +129,71 @@ def read_vocabularies(given: Sequence[str]) -> tuple[Vocab, Vocab]:
             f"{' '.join(given)}"
         )
     run_directory.verify(run)
-    if subwords.stored(run, "source") or subwords.stored(run, "target"):
+    if has_subwords(run):
         raise ConfigError(
-            f"{run}: its vocabularies hold subword units, which are never unknown; make word vocabularies "
-            "with nmt-vocab"
+            f"{run}: its vocabularies hold subword units, which are never unknown; take --train for words "
+            "unseen in training, by-segmented for words of several units, or word vocabularies of nmt-vocab"
         )
     return Vocab.load(run / "source.vocab"), Vocab.load(run / "target.vocab")
+
+
+def check_vocabularies(given: Sequence[str], vocabs: tuple[Vocab, Vocab], test: TestSet) -> None:
+    """ConfigError, or a warning, where the vocabularies are not of the form of the test set."""
+    source, target = vocabs[0].ids, vocabs[1].ids
+    names = given if len(given) == 2 else [f"{given[0]}/{side}.vocab" for side in ("source", "target")]
+    coverage.check(map(files.split_words, test.sources), source, target, names[0])
+    coverage.check(map(files.split_words, test.references[0]), target, source, names[1])
+
+
+# ---- training text -----------------------------------------------------------------------------------------
+
+
+def add_training(parser: Parser, required: bool) -> None:
+    """--train and --rare"""
+    parser.add_argument(
+        "--train",
+        type=Input,
+        nargs=2,
+        required=required,
+        default=None,
+        metavar="FILE",
+        help="the training text, source and target, in the form of the test set; or files of nmt-vocab",
+    )
+    parser.add_argument(
+        "--rare",
+        type=integer(0),
+        default=0,
+        metavar="N",
+        help="words are rare that the training text has at most N times; 0: never",
+    )
+
+
+def read_training(given: Sequence[str], test: TestSet) -> tuple[rare.Counts, rare.Counts]:
+    """How often the training text has each word of source and target; they must be of the form of the test
+    set."""
+    source, target = (rare.read_counts(path, test) for path in given)
+    coverage.check(test.source_words, source, target, given[0])
+    coverage.check(test.reference_words[0], target, source, given[1])
+    return source, target
+
+
+def rare_name(most: int) -> str:
+    """What words are called that the training text has at most `most` times."""
+    return f"seen at most {most} times" if most else "unseen"
+
+
+def hard_words(
+    args: argparse.Namespace, vocabs: tuple[Vocab, Vocab] | None, test: TestSet
+) -> dict[str, dict[str, list[int]]]:
+    """For each kind of words that --vocabulary and --train define, their number by side and sentence."""
+    found = {}
+    if vocabs:
+        check_vocabularies(args.vocabulary, vocabs, test)
+        found["unknown"] = unknown.unknown_words(test, *vocabs)
+    if args.train:
+        counts = read_training(args.train, test)
+        found[rare_name(args.rare)] = rare.rare_words(test, *counts, args.rare)
+    return found
 
 
 # ---- runs and lines ----------------------------------------------------------------------------------------
@@ -142,6 +207,26 @@ def load_run(args: argparse.Namespace, path: str) -> "Run":
     run = Run.of(path, which=args.checkpoint, device=args.device)
     log.info("%s: %s", run.name, set_up)
     return run
+
+
+def has_subwords(run: Path) -> bool:
+    """Does a run cut words into units?"""
+    return any(subwords.stored(run, side) for side in ("source", "target"))
+
+
+def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str]], list[list[str]]]:
+    """The units of source and first reference in a run's pipeline. ConfigError for a run of whole words."""
+    from nmt.runs import checkpoint
+
+    run = Path(path)
+    data = checkpoint.checked_config(run).data
+    source, target = (checkpoint.load_side(run, side, data)[0] for side in ("source", "target"))
+    if not (source.subwords or target.subwords):
+        raise ConfigError(f"{path}: its words are never cut, it has no subwords; see by-unknown")
+    return (
+        [source.units(line, tokenized) for line in test.sources],
+        [target.units(line, tokenized) for line in test.references[0]],
+    )
 
 
 def add_line(parser: Parser) -> None:

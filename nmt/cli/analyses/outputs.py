@@ -1,94 +1,24 @@
-"""Analyses of the outputs of any system: by-length, by-unknown, subsets, compare, samples, scores."""
+"""Analyses of the outputs of any system: subsets, compare, samples, scores."""
 
 import argparse
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmt import files
 from nmt.analysis import correlation, plots, samples, significance, systems, unknown
-from nmt.analysis.buckets import Curves, curve_table
-from nmt.analysis.lengths import WINDOW, by_length, lengths
-from nmt.analysis.systems import System
+from nmt.analysis.lengths import lengths
 from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_output, add_title
 from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
 from nmt.cli.options import Parser
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
-
-
-class ByLength:
-    """BLEU and chrF in a sliding window of sentence lengths."""
-
-    help = "BLEU and chrF by length of source, reference and the longer of both (Fig. 6.4 a, b)."
-
-    def add_options(self, parser: Parser) -> None:
-        inputs.add_systems(parser)
-        parser.add_argument(
-            "--window", type=positive, default=WINDOW, help="neighboring lengths that are scored together"
-        )
-        add_side(parser, "which length the figure of several systems shows")
-        inputs.add_least(parser)
-        add_title(parser)
-
-    def run(self, args: argparse.Namespace) -> Findings:
-        systems = inputs.read_systems(args)
-        curves = by_length(systems, args.window, args.least)
-        x_label = "sentence length in words (each point: a window of lengths)"
-        return curve_findings(args, systems, curves, "length", x_label, "the longer side")
-
-
-def add_side(parser: Parser, text: str) -> None:
-    """--by, with its help text."""
-    parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=text)
-
-
-def curve_findings(
-    args: argparse.Namespace, systems: Sequence[System], curves: Curves, key: str, x_label: str, both: str
-) -> Findings:
-    """The table of curves and their figure.
-
-    One system: a curve each for source, reference and both. Several: a curve each, by one of those. `key` is
-    the column of the buckets' keys; `both` says in words which side counts.
-    """
-
-    def draw(paths: Sequence[Path]) -> None:
-        first = systems[0]
-        if len(systems) == 1:
-            title = args.title or f"{first.name}   {first.bleu()}"
-            plots.bucket_curves(curves[first.name], plots.LABELS, x_label, title, paths)
-        else:
-            side = both if args.by == "both" else args.by
-            plots.bucket_curves(
-                {name: sides[args.by] for name, sides in curves.items()},
-                {},
-                f"{x_label}, {side}",
-                args.title or first.bleu().signature,
-                paths,
-            )
-
-    return Findings(curve_table(curves, key), inputs.scores_of(systems), draw)
-
-
-class ByUnknown:
-    """BLEU and chrF by the number of unknown words, cumulative."""
-
-    help = "BLEU and chrF of the sentences with at most this many unknown words (Fig. 6.4 c)."
-
-    def add_options(self, parser: Parser) -> None:
-        inputs.add_systems(parser)
-        inputs.add_vocabularies(parser, required=True)
-        add_side(parser, "whose unknown words the figure of several systems counts")
-        inputs.add_least(parser)
-        add_title(parser)
-
-    def run(self, args: argparse.Namespace) -> Findings:
-        vocabs, systems = inputs.read_vocabularies(args.vocabulary), inputs.read_systems(args)
-        curves = unknown.by_unknown(systems, *vocabs, args.least)
-        x_label = "at most this many unknown words"
-        return curve_findings(args, systems, curves, "unknown", x_label, "the side with more")
 
 
 class Subsets:
@@ -98,7 +28,8 @@ class Subsets:
 
     def add_options(self, parser: Parser) -> None:
         inputs.add_systems(parser)
-        inputs.add_vocabularies(parser, required=True)
+        inputs.add_vocabularies(parser, required=False)
+        inputs.add_training(parser, required=False)
         parser.renamed |= {"--shortest": "--min-length", "--longest": "--max-length"}
         parser.add_argument(
             "--min-length",
@@ -117,14 +48,23 @@ class Subsets:
         add_title(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
-        vocabs, systems = inputs.read_vocabularies(args.vocabulary), inputs.read_systems(args)
-        masks = unknown.subsets(systems[0].test, *vocabs, args.min_length, args.max_length)
+        if not args.vocabulary and not args.train:
+            raise ConfigError("which words are hard? Give --vocabulary, or --train for systems with subwords")
+        vocabs = inputs.read_vocabularies(args.vocabulary) if args.vocabulary else None
+        systems = inputs.read_systems(args)
+        test = systems[0].test
+        masks: dict[str, NDArray[np.bool_]] = {}
+        for kind, counts in inputs.hard_words(args, vocabs, test).items():
+            masks |= unknown.subsets_without(kind, counts, test, args.min_length, args.max_length)
         scores = unknown.score_subsets(systems, masks)
 
         def draw(paths: Sequence[Path]) -> None:
             groups = [f"{name}\nn = {mask.sum()}" for name, mask in masks.items()]
             series = {
-                system.name: [row.bleu for row in scores if row.system == system.name] for system in systems
+                system.name: [
+                    math.nan if row.bleu is None else row.bleu for row in scores if row.system == system.name
+                ]
+                for system in systems
             }
             title = args.title or systems[0].bleu().signature
             plots.bars(groups, series, {}, "BLEU", title, paths)
@@ -160,7 +100,9 @@ class Compare:
 
     def run(self, args: argparse.Namespace) -> Findings:
         paths = [args.baseline, *args.hypothesis]
-        found = systems.read_systems("", args.reference, paths, args.names or paths, args.bleu_tokenize)
+        found = systems.read_systems(
+            "", args.reference, paths, args.names or paths, args.bleu_tokenize, args.lowercase
+        )
         names = [system.name for system in found]
         rows, signatures = significance.paired_bootstrap(
             names,
@@ -168,6 +110,7 @@ class Compare:
             found[0].test.references,
             args.bleu_tokenize,
             args.samples,
+            args.lowercase,
         )
 
         def draw(figures: Sequence[Path]) -> None:
@@ -193,6 +136,8 @@ class Samples:
     def run(self, args: argparse.Namespace) -> Findings:
         vocabs = inputs.read_vocabularies(args.vocabulary) if args.vocabulary else None
         systems = inputs.read_systems(args)
+        if vocabs:
+            inputs.check_vocabularies(args.vocabulary, vocabs, systems[0].test)
         found = samples.sample_sentences(systems, vocabs, settings_of(samples.SampleConfig, args))
         if not found:
             log.warning(

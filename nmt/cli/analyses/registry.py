@@ -1,13 +1,16 @@
 """The actions of nmt-analyze by name."""
 
 from nmt.cli.analyses.base import Analysis
-from nmt.cli.analyses.outputs import ByLength, ByUnknown, Compare, Samples, Scores, Subsets
+from nmt.cli.analyses.by_number import ByLength, ByRare, BySegmented, ByUnknown
+from nmt.cli.analyses.outputs import Compare, Samples, Scores, Subsets
 from nmt.cli.analyses.report import Report
 from nmt.cli.analyses.runs import Attention, Curves, Parse, PhraseMap, Phrases, Words
 
 ANALYSES: dict[str, type[Analysis]] = {
     "by-length": ByLength,
     "by-unknown": ByUnknown,
+    "by-rare": ByRare,
+    "by-segmented": BySegmented,
     "subsets": Subsets,
     "compare": Compare,
     "samples": Samples,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt import files
-from nmt.analysis import curves, report
+from nmt.analysis import curves, report, segmented
 from nmt.analysis.report import ReportConfig, ReportData
 from nmt.analysis.systems import System, TestSet, read_systems, unique_names
 from nmt.cli import options
@@ -77,6 +77,7 @@ class Report:
         add_setting(parser, ReportConfig, "least")
         add_setting(parser, ReportConfig, "samples")
         inputs.add_vocabularies(parser, required=False)
+        inputs.add_training(parser, required=False)
         options.add_compute(parser)
 
     def run(self, args: argparse.Namespace) -> Page:
@@ -86,22 +87,26 @@ class Report:
         if len(set(names)) < len(names):
             raise ConfigError("two systems have one name; give others with --names")
         paths = dict(zip(names, args.systems, strict=True))
-        systems = systems_of(args, paths)
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
+        test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
+        hard = inputs.hard_words(args, vocabs, test)
+        if cut := next((run for run in runs.values() if inputs.has_subwords(run)), None):
+            units = inputs.read_units(str(cut), test, args.tokenized)
+            hard["segmented"] = segmented.segmented_sides(*units)
+        systems = [outputs.get(name) or translated(args, name, path, test) for name, path in paths.items()]
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
-        return Page(report.gather(systems, vocabs, learned, settings_of(ReportConfig, args)))
+        return Page(report.gather(systems, hard, learned, settings_of(ReportConfig, args)))
 
 
-def systems_of(args: argparse.Namespace, paths: Mapping[str, str]) -> list[System]:
-    """The systems by name, in their order: outputs are read, runs translate the source."""
-    outputs = {name: path for name, path in paths.items() if not Path(path).is_dir()}
+def read_outputs(args: argparse.Namespace, outputs: Mapping[str, str]) -> tuple[TestSet, dict[str, System]]:
+    """The test set, and the systems of which there are outputs, by name."""
     # Without an output, a reference stands in: the test set is what is needed.
     given = list(outputs.values()) or args.reference[:1]
-    read = read_systems(args.source, args.reference, given, list(outputs) or None, args.bleu_tokenize)
-    test = read[0].test
-    by_name = {system.name: system for system in read if system.name in outputs}
-    return [by_name.get(name) or translated(args, name, path, test) for name, path in paths.items()]
+    read = read_systems(
+        args.source, args.reference, given, list(outputs) or None, args.bleu_tokenize, args.lowercase
+    )
+    return read[0].test, {system.name: system for system in read if outputs}
 
 
 def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> System:

@@ -15,7 +15,7 @@ SYSTEM = System("it", HYPOTHESES, TestSet(SOURCES, [REFERENCES]))
 
 
 def test_window_one_is_each_length_alone_and_sizes_sum() -> None:
-    result = by_length([SYSTEM], window=1)
+    result = by_length([SYSTEM], window=1, least=1)
     assert [(b.key, b.sentences) for b in result["it"]["source"]] == [(2, 1), (3, 1), (5, 1), (6, 1)]
     assert [(b.key, b.sentences) for b in result["it"]["reference"]] == [(4, 2), (5, 1), (6, 1)]
     assert [(b.key, b.sentences) for b in result["it"]["both"]] == [(4, 1), (5, 2), (6, 1)]
@@ -40,7 +40,7 @@ def test_small_groups_are_left_out() -> None:
 
 
 def test_tsv() -> None:
-    lines = list(curve_table(by_length([SYSTEM], window=1), "length").lines())
+    lines = list(curve_table(by_length([SYSTEM], window=1, least=1), "length").lines())
     assert lines[0] == "by\tlength\tfirst\tlast\tsentences\tbleu\tlength_ratio\tchrf\tsystem"
     assert lines[1] == "source\t2\t2\t2\t1\t100.0000\t1.0000\t100.0000\tit"
 

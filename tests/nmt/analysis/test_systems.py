@@ -42,6 +42,17 @@ def test_what_does_not_fit_is_refused(folder: Path) -> None:
         read_systems("s", ["r"], ["gap"])
 
 
+def test_lowercase_is_sacrebleus_lc(folder: Path) -> None:
+    (folder / "H").write_text("U\nW\n")
+    (cased,) = read_systems("s", ["r"], ["H"])
+    (lower,) = read_systems("s", ["r"], ["H"], lowercase=True)
+    (small,) = read_systems("s", ["r"], ["h"])
+    assert cased.bleu().score == 0 < small.chrf().score
+    assert (lower.bleu().score, lower.chrf().score) == (small.bleu().score, small.chrf().score)
+    assert "case:lc" in lower.bleu().signature and "case:lc" in lower.chrf().signature
+    assert (lower.words, cased.words) == ([["u"], ["w"]], [["U"], ["W"]])
+
+
 def test_names_are_short_where_they_differ() -> None:
     assert unique_names(["x/a", "y/b"]) == ["a", "b"]
     assert unique_names(["x/a", "y/a"]) == ["x/a", "y/a"]

@@ -16,7 +16,7 @@ def test_unknown_words_are_counted_on_each_side() -> None:
 def test_curves_are_cumulative() -> None:
     """Each point holds all sentences of the point before; the last one is the whole test set."""
     system = System("it", TEST.references[0], TEST)
-    curve = by_unknown([system], *VOCABS)["it"]["source"]
+    curve = by_unknown([system], *VOCABS, least=1)["it"]["source"]
     assert [(bucket.key, bucket.sentences) for bucket in curve] == [(0, 2), (1, 3), (2, 3), (3, 4)]
     assert curve[-1].chrf == system.chrf().score
     assert [bucket.key for bucket in by_unknown([system], *VOCABS, least=3)["it"]["source"]] == [1, 2, 3]
@@ -32,8 +32,8 @@ def test_subsets_are_masks_and_the_last_is_both_conditions() -> None:
     }
 
 
-def test_a_subset_without_sentences_scores_0() -> None:
+def test_a_subset_without_sentences_has_no_scores() -> None:
     masks = subsets(TEST, *VOCABS, min_length=90, max_length=99)
     scores = score_subsets([System("it", TEST.references[0], TEST)], masks)
     assert [row.sentences for row in scores] == [4, 2, 0, 0]
-    assert list(table(scores).lines())[3] == "90-99 words\tit\t0\t0.0000\t0.0000\t0.0000"
+    assert list(table(scores).lines())[3] == "90-99 words\tit\t0\t\t\t"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt import files
 from nmt.analysis.systems import System, TestSet
-from nmt.cli.analyses.inputs import check_names, read_vocabularies, scores_of
+from nmt.cli.analyses.inputs import check_names, read_units, read_vocabularies, scores_of
 from nmt.errors import ConfigError
 from nmt.text.vocab import Vocab
 
@@ -31,3 +32,23 @@ def test_each_system_has_a_name_or_none_has() -> None:
     check_names(None, ["a", "b"], "runs")
     with pytest.raises(ConfigError, match="1 names for 2 runs"):
         check_names(["x"], ["a", "b"], "runs")
+
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "0.5.0"
+
+
+def test_units_of_a_run_join_to_its_words() -> None:
+    lines = list(files.read_lines(GOLDEN.parent / "source.en"))
+    source, _ = read_units(str(GOLDEN / "translator"), TestSet(lines, [lines]), tokenized=False)
+    assert any(unit.endswith("@@") for units in source for unit in units)
+    assert " ".join(source[0]).replace("@@ ", "") == "a boy does not follow the man ."
+
+
+def test_a_run_of_whole_words_cuts_none(tiny: Path) -> None:
+    with pytest.raises(ConfigError, match="it has no subwords"):
+        read_units(str(tiny / "run"), TestSet(["a"], [["b"]]), tokenized=False)
+
+
+def test_subwords_are_never_unknown() -> None:
+    with pytest.raises(ConfigError, match=r"hold subword units.* take --train"):
+        read_vocabularies([str(GOLDEN / "translator")])

@@ -58,7 +58,7 @@ def systems(*more: object) -> list[object]:
 def test_by_length(command: Command, folder: Path) -> None:
     """Two sentences of 12 source words: BLEU of those two; the poor system is the first entries of its
     list."""
-    rows, text = analyze(command, folder, "by-length", *systems("--window", 1))
+    rows, text = analyze(command, folder, "by-length", *systems("--window", 1, "--least", 1))
     row = the(rows, by="source", length="12", system="Poor")
     expected = corpus_bleu([POOR[0], POOR[2]], [[REFERENCES[0], REFERENCES[2]]], "none").score
     assert (
@@ -74,7 +74,9 @@ def test_by_length(command: Command, folder: Path) -> None:
 
 def test_by_unknown_is_cumulative(command: Command, folder: Path) -> None:
     """Unknown source words: 0, 1 (q), 2 (z z), 0. At most 1: three sentences."""
-    rows, text = analyze(command, folder, "by-unknown", *systems("--vocabulary", "s.vocab", "t.vocab"))
+    rows, text = analyze(
+        command, folder, "by-unknown", *systems("--vocabulary", "s.vocab", "t.vocab", "--least", 1)
+    )
     assert [the(rows, by="source", unknown=str(k), system="Good")["sentences"] for k in range(3)] == [
         "2",
         "3",
@@ -109,6 +111,58 @@ def test_subsets_are_the_rows_of_table_6_1(command: Command, folder: Path) -> No
     assert (
         the(rows, subset="10-20 words, no unknown", system="Good")["bleu"] == "100.0000" and "n = 1" in text
     )
+
+
+@pytest.mark.parametrize("kind", ["by-length", "by-unknown", "subsets", "samples", "compare"])
+def test_scores_without_regard_to_case(command: Command, folder: Path, kind: str) -> None:
+    """-lc, as sacreBLEU's own command has it."""
+    (folder / "GOOD").write_text("".join(line.upper() + "\n" for line in GOOD))
+    more = {
+        "compare": ["-b", "poor.nbest"],
+        "by-unknown": ["-s", "s", "--vocabulary", "s.vocab", "t.vocab"],
+        "subsets": ["-s", "s", "--vocabulary", "s.vocab", "t.vocab"],
+    }.get(kind, ["-s", "s"])
+    done = [
+        command("nmt-analyze", kind, "-r", "r", "-t", name, *more, "-lc", cwd=folder)
+        for name in ("good", "GOOD")
+    ]
+    assert "case:lc" in done[0].stderr and done[0].returncode == 0
+    assert done[0].stderr == done[1].stderr
+    if kind != "samples":  # which prints the translations
+        assert done[0].stdout.replace("good", "GOOD") == done[1].stdout
+
+
+def test_rare_words_instead_of_unknown_ones(command: Command, folder: Path) -> None:
+    """Source words that a training text lacks: 0, 1 (q), 2 (z z), 0. Those of one: 4, 2, 5, 1."""
+    (folder / "train.s").write_text("a b a\nc d e f g h i j k l a b b\n")
+    (folder / "train.t").write_text("u v w x\n")
+    train = ["--train", "train.s", "train.t", "--least", 1]
+    rows, text = analyze(command, folder, "by-rare", *systems(*train))
+    counts = [the(rows, by="source", rare=str(k), system="Good")["sentences"] for k in range(3)]
+    assert counts == ["2", "3", "4"] and "words unseen in training" in text
+    rows, text = analyze(command, folder, "subsets", *systems(*train[:3]))
+    assert the(rows, subset="no unseen", system="Good")["sentences"] == "2"
+    empty = the(rows, subset="10-20 words, no unseen", system="Good")
+    assert empty["sentences"] == "1" and float(empty["bleu"]) == 100
+
+
+def test_a_vocabulary_of_another_form_is_refused(
+    command: Command, folder: Path, refused: Callable[..., str]
+) -> None:
+    (folder / "S").write_text("".join(line.upper() + "\n" for line in SOURCES))
+    (folder / "units").write_text("#version: 1 vocabulary size=2\nb@@\t1\nc\t1\n")
+    base = ["nmt-analyze", "subsets", "-q", "-r", "r", "-t", "good", "--vocabulary"]
+    says = refused(command(*base, "s.vocab", "t.vocab", "-s", "S", cwd=folder))
+    assert (
+        "s.vocab: 100% of the running words of the text are not in it; probably its words are lower" in says
+    )
+    assert "t.vocab: 100% of the" in refused(command(*base, "t.vocab", "s.vocab", "-s", "s", cwd=folder))
+    assert "holds subword units" in refused(command(*base, "units", "t.vocab", "-s", "s", cwd=folder))
+
+
+def test_too_few_sentences_for_a_curve(command: Command, folder: Path) -> None:
+    done = command("nmt-analyze", "by-length", *systems(), cwd=folder)
+    assert done.returncode == 0 and "no point has 20 sentences" in done.stderr
 
 
 def test_compare(command: Command, folder: Path) -> None:

@@ -1,0 +1,42 @@
+"""BLEU by the number of words that a system's subwords cut into several units."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from nmt.analysis.buckets import LEAST, Curves, by_count, by_side
+from nmt.analysis.systems import System
+from nmt.text.subwords.bpe import SEPARATOR
+
+SPACE = "\u2581"  # before the first unit of a word, in SentencePiece's units
+
+
+def segmented_words(units: Sequence[str]) -> int:
+    """How many words of a sentence are cut into several units, of BPE (`lower@@ case`) or of SentencePiece
+    (`\u2581lower case`)."""
+    if any(unit.startswith(SPACE) for unit in units):
+        inside = [not unit.startswith(SPACE) for unit in units] + [False]
+    else:
+        inside = [False] + [unit.endswith(SEPARATOR) for unit in units]
+    return sum(later and not earlier for earlier, later in pairwise(inside))
+
+
+def by_segmented(
+    systems: Sequence[System],
+    source: Sequence[Sequence[str]],
+    reference: Sequence[Sequence[str]],
+    least: int = LEAST,
+) -> Curves:
+    """BLEU and chrF of all sentences with at most 0, 1, 2 ... words of several units: system -> source,
+    reference, both -> buckets.
+
+    `source` and `reference` hold the units of each sentence. Buckets of fewer than `least` sentences are left
+    out.
+    """
+    return by_count(systems, segmented_sides(source, reference), least)
+
+
+def segmented_sides(
+    source: Sequence[Sequence[str]], reference: Sequence[Sequence[str]]
+) -> dict[str, list[int]]:
+    """Words of several units in the source, in the reference, and the larger of the two."""
+    return by_side(list(map(segmented_words, source)), list(map(segmented_words, reference)))
