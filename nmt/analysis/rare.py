@@ -17,14 +17,18 @@ def read_counts(path: str | Path, test: TestSet) -> Counts:
     """How often each word occurs: in a text, whose words are counted as BLEU counts those of the test set, or
     by a file of nmt-vocab, which has words already."""
     if next(iter(files.preview(path)), "").startswith(HEADER):
-        found = Vocab.load(path).counts
-        if not test.lowercase:
-            return found
-        lowered: Counter[str] = Counter()
-        for word, count in found.items():
-            lowered[word.lower()] += count
-        return lowered
+        return cased(Vocab.load(path).counts, test)
     return Counter(word for line in files.read_lines(path) for word in test.split(line))
+
+
+def cased(counts: Counts, test: TestSet) -> Counts:
+    """Counts of words as the test set has them, which may not regard case."""
+    if not test.lowercase:
+        return counts
+    lowered: Counter[str] = Counter()
+    for word, count in counts.items():
+        lowered[word.lower()] += count
+    return lowered
 
 
 def rare_words(test: TestSet, source: Counts, target: Counts, most: int = 0) -> dict[str, list[int]]:

@@ -3,25 +3,31 @@ and needs no network."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import __version__, files
-from nmt.analysis.buckets import LEAST, Curves, by_count
-from nmt.analysis.curves import LearningCurve
-from nmt.analysis.lengths import WINDOW, by_length
+from nmt import __version__
+from nmt.analysis import markup
+from nmt.analysis.buckets import LEAST
+from nmt.analysis.charts import Chart, HardWords, Learned, all_charts
+from nmt.analysis.differences import sentence_scores
+from nmt.analysis.lengths import WINDOW, lengths
+from nmt.analysis.ngrams import NgramConfig, NgramDifference, different_ngrams
+from nmt.analysis.resampling import bleu_of, intervals
 from nmt.analysis.significance import SAMPLES, paired_bootstrap
 from nmt.analysis.systems import System
 from nmt.analysis.unknown import score_subsets, subsets_without
 from nmt.settings import number
 
 Json = dict[str, object]
-HardWords = Mapping[str, Mapping[str, Sequence[int]]]  # kind -> source, reference, both -> by sentence
+
+NGRAMS = 10  # of each direction
+SCRIPTS = ("tables.js", "charts.js", "words.js", "sentences.js")
 
 
 @dataclass
@@ -42,8 +48,12 @@ class ReportData:
     systems: list[Json]  # name, bleu, chrf, ratio, interval, p
     signatures: list[str]
     sentences: int
-    charts: list[Json] = field(default_factory=list)  # title, x, y, series: name, points [x, y, n or null]
+    lowercase: bool = False  # scores do not regard case
+    tokenized: bool = False  # blanks separate words
+    charts: list[Chart] = field(default_factory=list)
     subsets: list[Json] = field(default_factory=list)
+    ngrams: list[NgramDifference] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)  # of hard words
     rows: list[Json] = field(default_factory=list)  # one per sentence
     version: str = __version__
 
@@ -51,20 +61,21 @@ class ReportData:
 def gather(
     systems: Sequence[System],
     hard: HardWords,
-    learned: Mapping[str, Mapping[str, LearningCurve]],
+    counts: Mapping[str, int] | None,
+    learned: Learned,
     config: ReportConfig,
 ) -> ReportData:
     """The data of the page. The first system is the baseline of the significance tests.
 
     `hard`: for each kind of words that are hard to translate (unknown, unseen in training, segmented) their
-    number by side and sentence. `learned`: the learning curves of those systems that are runs, see
-    nmt.analysis.curves.
+    number by side and sentence. `counts`: how often the training text has each word of the target; None where
+    nobody knows. `learned`: the learning curves of those systems that are runs, see nmt.analysis.curves.
     """
     test = systems[0].test
     tested, signatures = tested_systems(systems, config.samples)
     masks: dict[str, NDArray[np.bool_]] = {}
-    for kind, counts in hard.items():
-        masks |= subsets_without(kind, counts, test)
+    for kind, by_side in hard.items():
+        masks |= subsets_without(kind, by_side, test)
     return ReportData(
         title=config.title,
         systems=[
@@ -79,8 +90,12 @@ def gather(
         ],
         signatures=signatures,
         sentences=len(test.sources),
-        charts=[*bucket_charts(systems, hard, config), *learning_charts(learned)],
+        lowercase=test.lowercase,
+        tokenized=test.tokenize == "none",
+        charts=all_charts(systems, hard, counts, learned, config.window, config.least),
         subsets=[dict(vars(score)) for score in score_subsets(systems, masks)],
+        ngrams=different_ngrams(systems, NgramConfig(count=NGRAMS)) if len(systems) > 1 else [],
+        kinds=list(hard),
         rows=sentence_rows(systems, hard),
     )
 
@@ -93,7 +108,9 @@ def tested_systems(systems: Sequence[System], samples: int) -> tuple[dict[str, J
     first = systems[0]
     others = [system for system in systems[1:] if system.hypotheses != first.hypotheses]
     if not others:
-        return {}, [f"BLEU: {first.bleu().signature}", f"chrF2: {first.chrf().signature}"]
+        ((low, high),) = intervals(first.bleu_statistics.rows, lambda sums: bleu_of(sums)[:, None], samples)
+        signatures = [f"BLEU: {first.bleu().signature}", f"chrF2: {first.chrf().signature}"]
+        return {first.name: {"interval": (high - low) / 2}}, signatures
     compared = [first, *others]
     found, signatures = paired_bootstrap(
         [system.name for system in compared],
@@ -106,51 +123,24 @@ def tested_systems(systems: Sequence[System], samples: int) -> tuple[dict[str, J
     return {scores.name: {"interval": scores.interval, "p": scores.p} for scores in found}, signatures
 
 
-def bucket_charts(systems: Sequence[System], hard: HardWords, config: ReportConfig) -> Iterator[Json]:
-    """BLEU by the length of each side, and by the hard words of the source."""
-    lengths = by_length(systems, config.window, config.least)
-    for side, label in (("source", "source"), ("reference", "reference"), ("both", "longer side")):
-        yield bucket_chart(f"BLEU by {label} length", "words", lengths, side)
-    for kind, counts in hard.items():
-        cumulative = by_count(systems, counts, config.least)
-        yield bucket_chart(f"BLEU by {kind} words of the source", "at most this many", cumulative, "source")
-
-
-def bucket_chart(title: str, x: str, curves: Curves, side: str) -> Json:
-    """One series per system."""
-    series = [
-        {"name": name, "points": [[b.key, round(b.bleu, 3), b.sentences] for b in sides[side]]}
-        for name, sides in curves.items()
-    ]
-    return {"title": title, "x": x, "y": "BLEU", "series": series}
-
-
-def learning_charts(learned: Mapping[str, Mapping[str, LearningCurve]]) -> Iterator[Json]:
-    """Dev cost and dev BLEU by updates, of the runs that measured them."""
-    for kind in ("dev cost", "dev BLEU"):
-        series = [
-            {"name": name, "points": [[x, y, None] for x, y in curves[kind]]}
-            for name, curves in learned.items()
-            if curves[kind]
-        ]
-        if series:
-            yield {"title": f"Learning curves: {kind}", "x": "updates", "y": kind, "series": series}
-
-
 def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
-    """For each sentence its texts, its length, its hard words (of the first kind) and each system's chrF."""
+    """For each sentence its texts, its length, its hard words of each kind, and each system's scores."""
     test = systems[0].test
-    unknowns = next(iter(hard.values()))["both"] if hard else [0] * len(test.sources)
-    scores = [system.chrf_statistics.by_sentence() for system in systems]
+    words = lengths(test)["source"]
+    chrf, bleu = (
+        [sentence_scores(system, metric).round(1).tolist() for system in systems]
+        for metric in ("chrf", "bleu")
+    )
     return [
         {
             "line": row + 1,
-            "words": len(files.split_words(source)),
-            "unknown": unknowns[row],
+            "words": words[row],
+            "hard": [counts["both"][row] for counts in hard.values()],
             "source": source,
             "references": [reference[row] for reference in test.references],
             "hypotheses": [system.hypotheses[row] for system in systems],
-            "chrf": [round(values[row], 1) for values in scores],
+            "chrf": [values[row] for values in chrf],
+            "bleu": [values[row] for values in bleu],
         }
         for row, source in enumerate(test.sources)
     ]
@@ -158,16 +148,53 @@ def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
 
 def html(data: ReportData) -> str:
     """The page, with its data inside as JSON. `<` is escaped, so that no text can end the script."""
-    folder = resources.files("nmt.analysis") / "page"
-    page, style, script = (
-        (folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.css", "report.js")
-    )
     embedded = (
-        json.dumps(asdict(data), ensure_ascii=False)
+        json.dumps(page_data(data), ensure_ascii=False, separators=(",", ":"))
         .replace("<", "\\u003c")
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
     )
-    parts = {"title": escape(data.title), "style": style, "script": script, "data": embedded}
+    parts = {
+        "title": escape(data.title),
+        "facts": f"{data.sentences:,} sentences, {len(data.systems)} systems; nmt-analyze {data.version}",
+        "license": part("vendor/LICENSE"),
+        "style": part("vendor/uPlot.min.css") + part("report.css"),
+        "library": part("vendor/uPlot.iife.min.js"),
+        "script": "".join(map(part, SCRIPTS)),
+        "systems": markup.systems_table(data.systems),
+        "signatures": "".join(f"<li>{escape(signature)}</li>" for signature in data.signatures),
+        "subsets": markup.subsets_table(data.subsets),
+        "charts": "".join(markup.figure(number, chart) for number, chart in enumerate(data.charts)),
+        "ngrams": markup.ngram_tables(data.ngrams),
+        "no-subsets": "" if data.subsets else "hidden",
+        "no-ngrams": "" if data.ngrams else "hidden",
+        "data": embedded,
+    }
     # In one pass: what is put in may itself contain such a mark.
-    return re.sub(r"\{\{(title|style|script|data)\}\}", lambda place: parts[place[1]], page)
+    return re.sub(r"\{\{([a-z-]+)\}\}", lambda place: parts[place[1]], part("report.html"))
+
+
+def part(name: str) -> str:
+    """A file of the page."""
+    return (resources.files("nmt.analysis") / "page" / name).read_text(encoding="utf-8")
+
+
+def page_data(data: ReportData) -> Json:
+    """What the script reads."""
+    return {
+        "systems": [system["name"] for system in data.systems],
+        "lowercase": data.lowercase,
+        "tokenized": data.tokenized,
+        "kinds": data.kinds,
+        "charts": [chart_data(chart) for chart in data.charts],
+        "rows": data.rows,
+    }
+
+
+def chart_data(chart: Chart) -> Json:
+    """A chart; its points are lists: x, y, count, low, high, at."""
+    series = [
+        {"name": name, "points": [[p.x, p.y, p.count, *(p.interval or (None, None)), p.at] for p in points]}
+        for name, points in chart.series.items()
+    ]
+    return vars(chart) | {"series": series}

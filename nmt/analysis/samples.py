@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt import files
 from nmt.analysis.lengths import lengths
 from nmt.analysis.systems import System
-from nmt.analysis.table import Table
+from nmt.analysis.table import Table, one_field
 from nmt.analysis.unknown import unknown_words
 from nmt.settings import number
 from nmt.text.vocab import Vocab
@@ -82,8 +81,3 @@ def rows_of(sample: Sample) -> Iterator[list[object]]:
     yield [*head, "reference", None, one_field(sample.reference)]
     for name, text in sample.hypotheses.items():
         yield [*head, name, sample.chrf[name], one_field(text)]
-
-
-def one_field(text: str) -> str:
-    """The line with single blanks and no tabs, so that it stays one column."""
-    return " ".join(files.split_words(text))

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from nmt import files
+
 
 @dataclass(frozen=True)
 class Table:
@@ -28,3 +30,8 @@ class Table:
 def fields_of(records: Iterable[object]) -> list[list[object]]:
     """The values of dataclass instances, in the order of their fields."""
     return [list(vars(record).values()) for record in records]
+
+
+def one_field(text: str) -> str:
+    """The line with single blanks and no tabs, so that it stays one column."""
+    return " ".join(files.split_words(text))

@@ -177,6 +177,13 @@ def read_training(given: Sequence[str], test: TestSet) -> tuple[rare.Counts, rar
     return source, target
 
 
+def read_counts(path: str, test: TestSet) -> rare.Counts:
+    """How often the training text has each word of the target, whose form must be the references'."""
+    counts = rare.read_counts(path, test)
+    coverage.check(test.reference_words[0], counts, (), path)
+    return counts
+
+
 def rare_name(most: int) -> str:
     """What words are called that the training text has at most `most` times."""
     return f"seen at most {most} times" if most else "unseen"
@@ -184,16 +191,19 @@ def rare_name(most: int) -> str:
 
 def hard_words(
     args: argparse.Namespace, vocabs: tuple[Vocab, Vocab] | None, test: TestSet
-) -> dict[str, dict[str, list[int]]]:
-    """For each kind of words that --vocabulary and --train define, their number by side and sentence."""
-    found = {}
+) -> tuple[dict[str, dict[str, list[int]]], rare.Counts | None]:
+    """For each kind of words that --vocabulary and --train define, their number by side and sentence; and how
+    often the training text has each word of the target, None where neither says it."""
+    found, counts = {}, None
     if vocabs:
         check_vocabularies(args.vocabulary, vocabs, test)
         found["unknown"] = unknown.unknown_words(test, *vocabs)
+        counts = rare.cased(vocabs[1].counts, test)
     if args.train:
-        counts = read_training(args.train, test)
-        found[rare_name(args.rare)] = rare.rare_words(test, *counts, args.rare)
-    return found
+        training = read_training(args.train, test)
+        found[rare_name(args.rare)] = rare.rare_words(test, *training, args.rare)
+        counts = training[1]
+    return found, counts
 
 
 # ---- runs and lines ----------------------------------------------------------------------------------------

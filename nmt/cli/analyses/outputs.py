@@ -54,7 +54,7 @@ class Subsets:
         systems = inputs.read_systems(args)
         test = systems[0].test
         masks: dict[str, NDArray[np.bool_]] = {}
-        for kind, counts in inputs.hard_words(args, vocabs, test).items():
+        for kind, counts in inputs.hard_words(args, vocabs, test)[0].items():
             masks |= unknown.subsets_without(kind, counts, test, args.min_length, args.max_length)
         scores = unknown.score_subsets(systems, masks)
 

@@ -2,6 +2,7 @@
 
 from nmt.cli.analyses.base import Analysis
 from nmt.cli.analyses.by_number import ByLength, ByRare, BySegmented, ByUnknown
+from nmt.cli.analyses.differences import ByFrequency, Differences, Ngrams
 from nmt.cli.analyses.outputs import Compare, Samples, Scores, Subsets
 from nmt.cli.analyses.report import Report
 from nmt.cli.analyses.runs import Attention, Curves, Parse, PhraseMap, Phrases, Words
@@ -12,7 +13,10 @@ ANALYSES: dict[str, type[Analysis]] = {
     "by-rare": ByRare,
     "by-segmented": BySegmented,
     "subsets": Subsets,
+    "by-frequency": ByFrequency,
     "compare": Compare,
+    "differences": Differences,
+    "ngrams": Ngrams,
     "samples": Samples,
     "scores": Scores,
     "phrases": Phrases,

@@ -90,13 +90,13 @@ class Report:
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
         test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
-        hard = inputs.hard_words(args, vocabs, test)
+        hard, counts = inputs.hard_words(args, vocabs, test)
         if cut := next((run for run in runs.values() if inputs.has_subwords(run)), None):
             units = inputs.read_units(str(cut), test, args.tokenized)
             hard["segmented"] = segmented.segmented_sides(*units)
         systems = [outputs.get(name) or translated(args, name, path, test) for name, path in paths.items()]
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
-        return Page(report.gather(systems, hard, learned, settings_of(ReportConfig, args)))
+        return Page(report.gather(systems, hard, counts, learned, settings_of(ReportConfig, args)))
 
 
 def read_outputs(args: argparse.Namespace, outputs: Mapping[str, str]) -> tuple[TestSet, dict[str, System]]:

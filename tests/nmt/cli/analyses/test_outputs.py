@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli import analyze as nmt_analyze
 from nmt.metrics import ChrfStatistics, corpus_bleu
 from tests.commands.analyses import analyze, the
 from tests.conftest import Command
+from tests.nmt.cli.analyses.conftest import Analyze, Refuses, write
 
 SOURCES = ["a b c d e f g h i j k l", "a b q", "a b c d e f g h i j z z", "b a"]
 REFERENCES = ["u v w x u v w x u v w", "u v r", "u v w x u v w x u v", "v u"]
@@ -113,58 +115,6 @@ def test_subsets_are_the_rows_of_table_6_1(command: Command, folder: Path) -> No
     )
 
 
-@pytest.mark.parametrize("kind", ["by-length", "by-unknown", "subsets", "samples", "compare"])
-def test_scores_without_regard_to_case(command: Command, folder: Path, kind: str) -> None:
-    """-lc, as sacreBLEU's own command has it."""
-    (folder / "GOOD").write_text("".join(line.upper() + "\n" for line in GOOD))
-    more = {
-        "compare": ["-b", "poor.nbest"],
-        "by-unknown": ["-s", "s", "--vocabulary", "s.vocab", "t.vocab"],
-        "subsets": ["-s", "s", "--vocabulary", "s.vocab", "t.vocab"],
-    }.get(kind, ["-s", "s"])
-    done = [
-        command("nmt-analyze", kind, "-r", "r", "-t", name, *more, "-lc", cwd=folder)
-        for name in ("good", "GOOD")
-    ]
-    assert "case:lc" in done[0].stderr and done[0].returncode == 0
-    assert done[0].stderr == done[1].stderr
-    if kind != "samples":  # which prints the translations
-        assert done[0].stdout.replace("good", "GOOD") == done[1].stdout
-
-
-def test_rare_words_instead_of_unknown_ones(command: Command, folder: Path) -> None:
-    """Source words that a training text lacks: 0, 1 (q), 2 (z z), 0. Those of one: 4, 2, 5, 1."""
-    (folder / "train.s").write_text("a b a\nc d e f g h i j k l a b b\n")
-    (folder / "train.t").write_text("u v w x\n")
-    train = ["--train", "train.s", "train.t", "--least", 1]
-    rows, text = analyze(command, folder, "by-rare", *systems(*train))
-    counts = [the(rows, by="source", rare=str(k), system="Good")["sentences"] for k in range(3)]
-    assert counts == ["2", "3", "4"] and "words unseen in training" in text
-    rows, text = analyze(command, folder, "subsets", *systems(*train[:3]))
-    assert the(rows, subset="no unseen", system="Good")["sentences"] == "2"
-    empty = the(rows, subset="10-20 words, no unseen", system="Good")
-    assert empty["sentences"] == "1" and float(empty["bleu"]) == 100
-
-
-def test_a_vocabulary_of_another_form_is_refused(
-    command: Command, folder: Path, refused: Callable[..., str]
-) -> None:
-    (folder / "S").write_text("".join(line.upper() + "\n" for line in SOURCES))
-    (folder / "units").write_text("#version: 1 vocabulary size=2\nb@@\t1\nc\t1\n")
-    base = ["nmt-analyze", "subsets", "-q", "-r", "r", "-t", "good", "--vocabulary"]
-    says = refused(command(*base, "s.vocab", "t.vocab", "-s", "S", cwd=folder))
-    assert (
-        "s.vocab: 100% of the running words of the text are not in it; probably its words are lower" in says
-    )
-    assert "t.vocab: 100% of the" in refused(command(*base, "t.vocab", "s.vocab", "-s", "s", cwd=folder))
-    assert "holds subword units" in refused(command(*base, "units", "t.vocab", "-s", "s", cwd=folder))
-
-
-def test_too_few_sentences_for_a_curve(command: Command, folder: Path) -> None:
-    done = command("nmt-analyze", "by-length", *systems(), cwd=folder)
-    assert done.returncode == 0 and "no point has 20 sentences" in done.stderr
-
-
 def test_compare(command: Command, folder: Path) -> None:
     rows, text = analyze(
         command,
@@ -266,3 +216,43 @@ def folder_with_log(folder: Path) -> Path:
     (folder / "run").mkdir(exist_ok=True)
     (folder / "run" / "train.tsv").write_text("a\tb\n")
     return folder / "run"
+
+
+@pytest.mark.parametrize("kind", ["by-length", "by-unknown", "subsets", "compare", "by-frequency"])
+def test_scores_without_regard_to_case(small: Path, capfd: pytest.CaptureFixture[str], kind: str) -> None:
+    """-lc, as sacreBLEU's own command has it."""
+    write(small / "GOOD", [line.upper() for line in GOOD])
+    more = {
+        "compare": ["-b", "poor"],
+        "by-frequency": [],
+        "by-length": ["-s", "s"],
+    }.get(kind, ["-s", "s", "--vocabulary", "s.vocab", "t.vocab"])
+    said = []
+    for name in ("good", "GOOD"):
+        assert nmt_analyze.main([kind, "-r", "r", "-t", name, *more, "-lc"]) == 0
+        said.append(capfd.readouterr())
+    assert "case:lc" in said[0].err and said[0].err == said[1].err
+    assert said[0].out.replace("good", "GOOD") == said[1].out
+
+
+def test_subsets_without_unseen_words(rows: Analyze, small: Path) -> None:
+    """Only sentence 1 has 10 to 20 words and, like sentence 4, no word that the training text lacks."""
+    write(small / "train.s", ["a b a", "c d e f g h i j k l a b b"])
+    write(small / "train.t", ["u v w x"])
+    found = rows("subsets", "-q", "-s", "s", "-r", "r", "-t", "good", "--train", "train.s", "train.t")
+    counts = {row["subset"]: row["sentences"] for row in found}
+    assert counts == {"all": "4", "no unseen": "2", "10-20 words": "2", "10-20 words, no unseen": "1"}
+
+
+def test_a_vocabulary_of_another_form_is_refused(refuses: Refuses, small: Path) -> None:
+    write(small / "S", [line.upper() for line in SOURCES])
+    (small / "units").write_text("#version: 1 vocabulary size=2\nb@@\t1\nc\t1\n")
+    base = ["subsets", "-q", "-r", "r", "-t", "good", "--vocabulary"]
+    says = refuses(*base, "s.vocab", "t.vocab", "-s", "S")
+    assert "s.vocab: 100% of the running words of the text are not in it; probably its words are" in says
+    assert "probably source and target are exchanged" in refuses(*base, "t.vocab", "s.vocab", "-s", "s")
+    assert "holds subword units" in refuses(*base, "units", "t.vocab", "-s", "s")
+
+
+def test_subsets_need_a_list_of_words(refuses: Refuses) -> None:
+    assert "Give --vocabulary, or --train" in refuses("subsets", "-s", "s", "-r", "r", "-t", "good")

@@ -1,7 +1,8 @@
-"""The HTML report in a real browser: it sorts, filters, shows values on hover, and writes no error to the
-console."""
+"""The HTML report in a real browser: it sorts, filters, reads out its charts, fits a phone, and writes no
+error to the console."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from nmt.metrics import corpus_bleu
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -53,11 +55,10 @@ def page(tmp_path_factory: pytest.TempPathFactory, command: Command, tiny: Path)
 
 def test_it_is_one_file_without_network(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert (
-        "http://" not in text.replace("http://www.w3.org/2000/svg", "")
-        and "https://" not in text
-        and "src=" not in text
-    )
+    known = text.replace("https://github.com/leeoniya/uPlot", "")  # whose notice comes with it
+    assert "http://" not in known and "https://" not in known
+    assert "src=" not in text and "url(" not in text and "@import" not in text
+    assert "Copyright (c) 2022 Leon Sorokin" in text
     assert text.count("</script>") == 2  # the one in a source sentence is written otherwise
 
 
@@ -84,7 +85,7 @@ def browser(page: Path) -> "Iterator[Chrome]":
 
 def column(browser: "Chrome", table: str, number: int) -> list[str]:
     return [
-        row.find_elements("tag name", "td")[number].text
+        row.find_elements("css selector", "th, td")[number].text
         for row in browser.find_elements("css selector", f"#{table} tbody tr")
     ]
 
@@ -147,21 +148,158 @@ def test_sentences_are_filtered(browser: "Chrome") -> None:
     assert shown(browser) == [4] and "</script><b>" in browser.find_element("id", "sentences").text
 
 
-def test_curves_show_values_on_hover(browser: "Chrome") -> None:
-    figures = browser.find_elements("css selector", "#charts figure")
-    titles = [figure.find_element("tag name", "figcaption").text for figure in figures]
-    assert (
-        titles[:1] == ["BLEU by source length"]
-        and "BLEU by unknown words of the source" in titles
-        and "Learning curves: dev BLEU" in titles
-    )
+def figure_of(browser: "Chrome", title: str) -> "WebElement":
+    (found,) = [
+        figure
+        for figure in browser.find_elements("css selector", "#charts figure")
+        if figure.find_element("tag name", "figcaption").text == title
+    ]
+    return found
+
+
+def test_every_chart_is_there(browser: "Chrome") -> None:
+    titles = [caption.text for caption in browser.find_elements("css selector", "#charts figcaption")]
+    assert titles == [
+        "BLEU by source length", "BLEU by reference length", "BLEU by length of the longer side",
+        "BLEU by unknown words of the source", "Accuracy of words by their frequency in training",
+        "Sentences by difference in chrF: two minus one", "Sentences by difference in chrF: <run> minus one",
+        "Learning curves: dev cost", "Learning curves: dev BLEU",
+    ]  # fmt: skip
+    assert len(browser.find_elements("css selector", "#charts canvas")) == len(titles)
+
+
+def test_a_chart_says_its_values_where_one_points(browser: "Chrome") -> None:
     from selenium.webdriver import ActionChains
 
-    dot = figures[0].find_elements("css selector", "circle")[0]
-    ActionChains(browser).move_to_element(dot).perform()
-    tip = figures[0].find_element("css selector", ".tip")
-    assert tip.is_displayed() and tip.text.startswith("one: BLEU ") and ", n = " in tip.text
+    figure = figure_of(browser, "BLEU by source length")
+    ActionChains(browser).move_to_element(figure.find_element("css selector", ".u-over")).perform()
+    says = figure.find_element("css selector", ".readout").text
+    assert "one: BLEU " in says and "(95%: " in says and ", n = 60 sentences" in says
+    assert re.match(r"\d+ words \(0 to \d+\)", says)  # the window
+
+
+def test_a_chart_is_read_by_arrow_keys(browser: "Chrome") -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    figure = figure_of(browser, "BLEU by unknown words of the source")
+    chart, readout = (figure.find_element("css selector", f".{name}") for name in ("canvas", "readout"))
+    said = []
+    for key in (Keys.HOME, Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.END, Keys.ARROW_RIGHT):
+        chart.send_keys(key)
+        said.append(readout.text)
+    assert said[0].startswith("0 at most this many (0 to 0), n = 47 sentences. one: BLEU ")
+    assert said[1].startswith("1 at") and said[2] == said[0] and said[3] == said[4] == said[1]
+    assert readout.get_attribute("aria-live") == "polite"
+    row = figure.find_elements("css selector", "details tbody tr")[0]
+    assert (row.get_attribute("textContent") or "").startswith("0 (0 to 0)47")
+
+
+def test_the_legend_hides_a_curve(browser: "Chrome") -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    figure = figure_of(browser, "BLEU by source length")
+    first, _, _ = figure.find_elements("css selector", ".legend button")
+    painted = """
+        const canvas = arguments[0].querySelector("canvas"), context = canvas.getContext("2d");
+        const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
+        const probe = document.createElement("canvas").getContext("2d");
+        probe.fillStyle = css("--series-0"); probe.fillRect(0, 0, 1, 1);
+        const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+        const far = (i) => [r, g, b].reduce((sum, one, part) => sum + Math.abs(pixels[i + part] - one), 0);
+        let count = 0;
+        for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] > 200 && far(i) < 60) count++;
+        return count;"""
+    chart, readout = (figure.find_element("css selector", f".{name}") for name in ("canvas", "readout"))
+    chart.send_keys(Keys.HOME)
+    assert browser.execute_script(painted, figure) > 50 and "one: BLEU" in readout.text
+    first.send_keys(Keys.ENTER)
+    assert first.get_attribute("aria-pressed") == "false"
+    assert "one: BLEU" not in readout.text and "two: BLEU" in readout.text
+    wait(browser, lambda: browser.execute_script(painted, figure) == 0)
+    first.click()
+    wait(browser, lambda: browser.execute_script(painted, figure) > 50)
+
+
+def wait(browser: "Chrome", condition: Callable[[], bool]) -> None:
+    """Until the browser has drawn."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(browser, 20, 0.05).until(lambda _: condition())
+
+
+def test_differences_from_the_reference_are_marked(browser: "Chrome") -> None:
+    """Line 1: the first system leaves the last word out, the second says "a b"."""
+    browser.execute_script("byId('text').value = ''; byId('sort').value = 'line'; page = 0; show();")
+    line = browser.find_element("css selector", 'article[data-line="1"]')
+
+    def texts(kind: str) -> list[str]:
+        return [mark.text for mark in line.find_elements("css selector", f"mark.{kind}")]
+
+    assert REFERENCES[0] == "a0 b c d0 e" and FIRST[0] == "a0 b c d0" and SECOND[0] == "a b"
+    assert "a" in texts("wrong")
+    marks = {mark.text: mark for mark in line.find_elements("css selector", "mark.missed, mark.partly")}
+    assert "one, two" in (marks["e"].get_attribute("title") or "") and "b" not in texts("missed")
+    browser.find_element("id", "marks").click()
+    assert not browser.find_elements("css selector", "article mark")
+    browser.find_element("id", "marks").click()
+
+
+def test_words_are_compared(browser: "Chrome") -> None:
+    def kinds(hypothesis: str, reference: str) -> list[object]:
+        script = (
+            "const found = compared(arguments[0], arguments[1]); return [found.kinds, [...found.has].sort()];"
+        )
+        found = browser.execute_script(script, hypothesis.split(), reference.split())
+        assert isinstance(found, list)
+        return found
+
+    assert kinds("a b c", "a b c") == [["", "", ""], [0, 1, 2]]
+    assert kinds("a x c", "a b c") == [["", "wrong", ""], [0, 2]]
+    assert kinds("c a b", "a b c") == [["moved", "", ""], [0, 1, 2]]
+    assert kinds("a a", "a") == [["", "wrong"], [0]] and kinds("", "a") == [[], []]
+
+
+def test_nothing_is_cut_off_on_a_phone(browser: "Chrome") -> None:
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        right = "(one) => one.getBoundingClientRect().right"
+        widest = f"return Math.max(...[...document.querySelectorAll('canvas')].map({right}))"
+        wait(browser, lambda: browser.execute_script(widest) <= 390)
+        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+        outside = """
+            const outer = (one) => !one.closest(".scroll, .heard, .uplot");
+            const over = (one) => outer(one) && one.getBoundingClientRect().right > 391;
+            return [...document.querySelectorAll("main *")].filter(over).map((one) => one.outerHTML);"""
+        assert browser.execute_script(outside) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_dark_mode_and_print(browser: "Chrome") -> None:
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    line = "return css('--series-0')"
+    light = browser.execute_script(ground), browser.execute_script(line)
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    assert browser.execute_script(ground) != light[0] and browser.execute_script(line) != light[1]
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")  # on paper all is light
+    assert browser.execute_script(line) == light[1]
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert browser.execute_script(line) != light[1]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not browser.find_element("id", "filters").is_displayed()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_no_error_on_the_console(browser: "Chrome") -> None:
-    assert browser.execute("getLog", {"type": "browser"})["value"] == []
+    found = browser.execute("getLog", {"type": "browser"})["value"]
+    assert [entry for entry in found if "getImageData" not in entry["message"]] == []  # that is our own
+
+
+def test_without_its_script_the_page_has_all_numbers(page: Path) -> None:
+    text = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert f'data-value="{corpus_bleu(FIRST, [REFERENCES]).score}"' in text
+    assert text.count("<details>") == 9 and "right in <bdi>one</bdi>, not in <bdi>&lt;run&gt;</bdi>" in text
+    assert "<noscript>" in text

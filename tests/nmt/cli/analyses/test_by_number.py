@@ -1,0 +1,35 @@
+"""nmt-analyze by a number that each sentence has."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import analyze
+from tests.nmt.cli.analyses.conftest import Analyze, Refuses, write
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+BASE = ["-s", "s", "-r", "r", "-t", "good", "--bleu-tokenize", "none"]
+
+
+def test_by_rare(rows: Analyze, small: Path) -> None:
+    """Source words that the training text lacks: 0, 1 (q), 2 (z z), 0. Those of at most one: 10, 1, 10, 0."""
+    write(small / "train.s", ["a b a", "c d e f g h i j k l a b b"])
+    write(small / "train.t", ["u v w x"])
+    line = ["by-rare", *BASE, "-q", "--least", 1, "--train", "train.s", "train.t"]
+    found = [(row["rare"], row["sentences"]) for row in rows(*line) if row["by"] == "source"]
+    assert found == [("0", "2"), ("1", "3"), ("2", "4")]
+    found = [(row["rare"], row["sentences"]) for row in rows(*line, "--rare", 1) if row["by"] == "source"]
+    assert found[0] == ("0", "1") and found[-1] == ("10", "4")
+
+
+def test_by_segmented(rows: Analyze, refuses: Refuses, small: Path, tiny: Path) -> None:
+    write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
+    line = ["by-segmented", *BASE, "-q", "--least", 1, "--run"]
+    found = [row for row in rows(*line, GOLDEN / "0.5.0" / "translator") if row["by"] == "source"]
+    assert found[-1]["sentences"] == "4" and int(found[0]["sentences"]) < 4
+    assert "it has no subwords" in refuses(*line, tiny / "run")
+
+
+def test_too_few_sentences_for_a_curve(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert analyze.main(["by-length", *BASE]) == 0
+    assert "no point has 20 sentences; --least asks for fewer" in capfd.readouterr().err
