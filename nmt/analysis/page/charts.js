@@ -1,5 +1,6 @@
 // Charts by uPlot. A point is a list: x, y, count, low, high, at.
 const [X, Y, COUNT, LOW, HIGH, AT] = [0, 1, 2, 3, 4, 5];
+const WHOLE = [...Array(12).keys()].flatMap((power) => [1, 2, 5].map((times) => times * 10 ** power));  // of all x axes
 const COLORS = 8, HEIGHT = 260, PRINTED = 330;
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -59,7 +60,7 @@ function options(given, width, height) {
       x: { time: false, range: () => (labels.length ? [-0.5, labels.length - 0.5] : xs.length > 1 ? [xs[0], xs.at(-1)] : [xs[0] - 1, xs[0] + 1]) },
       y: { range: (chart, low, high) => [0, (high || 1) * 1.05] },
     },
-    axes: [{ ...axis, label: given.x, labelSize: 18, size: 32, ...(labels.length ? named : {}) }, { ...axis, label: given.y, labelSize: 18, size: 46 }],
+    axes: [{ ...axis, label: given.x, labelSize: 18, size: 32, ...(labels.length ? named : { incrs: WHOLE }) }, { ...axis, label: given.y, labelSize: 18, size: 46 }],
     series: [{}, ...series],
     bands: given.series.map(({ name }, place) => ({ series: [3 * place + 3, 3 * place + 2], fill: css(colorOf(name, place)) + "26" })),
   };

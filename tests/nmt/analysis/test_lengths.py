@@ -51,5 +51,5 @@ def test_lines_without_blanks_have_lengths_of_their_own() -> None:
     test = TestSet(
         [source for source, _ in pairs], [[target * (1 + n % 4) for n, (_, target) in enumerate(pairs)]]
     )
-    curve = by_length([System("it", test.references[0], test)], window=1)["it"]["reference"]
+    curve = by_length([System("it", test.references[0], test)], window=1, least=1)["it"]["reference"]
     assert len(curve) > 8 and sum(bucket.sentences for bucket in curve) == 40

@@ -8,7 +8,7 @@ from nmt.cli import analyze
 from tests.nmt.cli.analyses.conftest import Analyze, Refuses, write
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
-BASE = ["-s", "s", "-r", "r", "-t", "good", "--bleu-tokenize", "none"]
+BASE = ["-s", "s", "-r", "r", "--hypothesis", "good", "--bleu-tokenize", "none"]
 
 
 def test_by_rare(rows: Analyze, small: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.nmt.cli.analyses.conftest import POOR, REFERENCES, Analyze, Refuses
 
-BASE = ["-r", "r", "-t", "good", "poor", "--bleu-tokenize", "none", "-q"]
+BASE = ["-r", "r", "--hypothesis", "good", "poor", "--bleu-tokenize", "none", "-q"]
 
 
 def test_by_frequency(rows: Analyze, small: Path) -> None:
@@ -36,6 +36,20 @@ def test_differences(rows: Analyze, small: Path) -> None:
 
 def test_differences_are_those_of_two(refuses: Refuses) -> None:
     for kind, source in (("ngrams", []), ("differences", ["-s", "s"])):
-        assert "1 system; expected 2" in refuses(kind, "-r", "r", "-t", "good", *source)
-    line = ["differences", "-s", "s", "-r", "r", "-t", "good", "good", "good", "--names", "a", "b", "c"]
+        assert "1 system; expected 2" in refuses(kind, "-r", "r", "--hypothesis", "good", *source)
+    line = [
+        "differences",
+        "-s",
+        "s",
+        "-r",
+        "r",
+        "--hypothesis",
+        "good",
+        "good",
+        "good",
+        "--names",
+        "a",
+        "b",
+        "c",
+    ]
     assert "3 systems; differences are those of two" in refuses(*line)

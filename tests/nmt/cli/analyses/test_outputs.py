@@ -223,13 +223,13 @@ def test_scores_without_regard_to_case(small: Path, capfd: pytest.CaptureFixture
     """-lc, as sacreBLEU's own command has it."""
     write(small / "GOOD", [line.upper() for line in GOOD])
     more = {
-        "compare": ["-b", "poor"],
+        "compare": ["--baseline", "poor"],
         "by-frequency": [],
         "by-length": ["-s", "s"],
     }.get(kind, ["-s", "s", "--vocabulary", "s.vocab", "t.vocab"])
     said = []
     for name in ("good", "GOOD"):
-        assert nmt_analyze.main([kind, "-r", "r", "-t", name, *more, "-lc"]) == 0
+        assert nmt_analyze.main([kind, "-r", "r", "--hypothesis", name, *more, "-lc"]) == 0
         said.append(capfd.readouterr())
     assert "case:lc" in said[0].err and said[0].err == said[1].err
     assert said[0].out.replace("good", "GOOD") == said[1].out
@@ -239,7 +239,9 @@ def test_subsets_without_unseen_words(rows: Analyze, small: Path) -> None:
     """Only sentence 1 has 10 to 20 words and, like sentence 4, no word that the training text lacks."""
     write(small / "train.s", ["a b a", "c d e f g h i j k l a b b"])
     write(small / "train.t", ["u v w x"])
-    found = rows("subsets", "-q", "-s", "s", "-r", "r", "-t", "good", "--train", "train.s", "train.t")
+    found = rows(
+        "subsets", "-q", "-s", "s", "-r", "r", "--hypothesis", "good", "--train", "train.s", "train.t"
+    )
     counts = {row["subset"]: row["sentences"] for row in found}
     assert counts == {"all": "4", "no unseen": "2", "10-20 words": "2", "10-20 words, no unseen": "1"}
 
@@ -247,7 +249,7 @@ def test_subsets_without_unseen_words(rows: Analyze, small: Path) -> None:
 def test_a_vocabulary_of_another_form_is_refused(refuses: Refuses, small: Path) -> None:
     write(small / "S", [line.upper() for line in SOURCES])
     (small / "units").write_text("#version: 1 vocabulary size=2\nb@@\t1\nc\t1\n")
-    base = ["subsets", "-q", "-r", "r", "-t", "good", "--vocabulary"]
+    base = ["subsets", "-q", "-r", "r", "--hypothesis", "good", "--vocabulary"]
     says = refuses(*base, "s.vocab", "t.vocab", "-s", "S")
     assert "s.vocab: 100% of the running words of the text are not in it; probably its words are" in says
     assert "probably source and target are exchanged" in refuses(*base, "t.vocab", "s.vocab", "-s", "s")
@@ -255,4 +257,4 @@ def test_a_vocabulary_of_another_form_is_refused(refuses: Refuses, small: Path) 
 
 
 def test_subsets_need_a_list_of_words(refuses: Refuses) -> None:
-    assert "Give --vocabulary, or --train" in refuses("subsets", "-s", "s", "-r", "r", "-t", "good")
+    assert "Give --vocabulary, or --train" in refuses("subsets", "-s", "s", "-r", "r", "--hypothesis", "good")
