@@ -80,8 +80,9 @@ def test_the_language_is_refused_before_a_run_is_made_and_stored_in_it(
 
 def test_scripts_without_spaces_have_no_case_to_learn() -> None:
     """The preset small asks for truecase, which SentencePiece, the default for Japanese, refuses."""
-    sides = {"source": SideConfig(case="truecase"), "target": SideConfig(case="truecase")}
-    config = RunConfig(run="r", data=DataConfig(train_source="train.en", train_target="train.ja", **sides))
+    data = DataConfig(train_source="train.en", train_target="train.ja")
+    data.source.case = data.target.case = "truecase"
+    config = RunConfig(run="r", data=data)
     config_file.check(config)
     assert (config.data.source.case, config.data.target.case) == ("truecase", "keep")
     config.data.target = SideConfig("ja", case="truecase", segment="none")  # as version 0.5 stored it
