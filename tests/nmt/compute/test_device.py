@@ -1,23 +1,16 @@
 """The device that is asked for: used, or refused in one line."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 import torch
 
-from nmt.compute import matmul, threads
+from nmt.compute import threads
 from nmt.compute.device import set_up, settle_threads
 from nmt.errors import ConfigError
+from tests.nmt.compute.restored import torch_as_before
 
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """The threads and the back end of this process belong to all tests."""
-    number, back_end = torch.get_num_threads(), matmul.in_use()
-    yield
-    torch.set_num_threads(number)
-    matmul.use(back_end)
+as_before = pytest.fixture(autouse=True)(torch_as_before)
 
 
 @pytest.mark.parametrize(

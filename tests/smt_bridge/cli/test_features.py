@@ -1,27 +1,19 @@
 """Options of features: settings from them, the back end of a job that is resumed, models that are inputs."""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt.compute import matmul
 from nmt.errors import ConfigError
 from smt_bridge.cli import features
 from smt_bridge.features.registry import FEATURES, parse
 from smt_bridge.features.spec import FeatureSettings
 from smt_bridge.jobs import begun, folder
+from tests.nmt.compute.restored import torch_as_before
 
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """The threads and the back end of this process belong to all tests."""
-    number, back_end = torch.get_num_threads(), matmul.in_use()
-    yield
-    torch.set_num_threads(number)
-    matmul.use(back_end)
+as_before = pytest.fixture(autouse=True)(torch_as_before)
 
 
 def parsed(*words: str, required: bool = False) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 refused before a model loads."""
 
 import gzip
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,20 @@ from smt_bridge.config import ProposeConfig
 from smt_bridge.tables import propose
 from smt_bridge.tables.filter import Occurring
 from tests.conftest import ROOT
+from tests.nmt.compute.restored import torch_as_before
 from tests.smt_bridge.cli.refusals import refusal
 
 GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
 TEXTS = ["a girl reads", "the boy sleeps ."]
 
 
+as_before = pytest.fixture(autouse=True)(torch_as_before)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A few rows of a table, its reordering table, and word translation probabilities."""
+    """A few rows of a table, its reordering table, word translation probabilities, and a run."""
+    shutil.copytree(GOLDEN / "translator", tmp_path / "run")
     for name, old in (("t", "phrase-table.gz"), ("r", "reordering-table.wbe-msd-bidirectional-fe.gz")):
         lines = gzip.decompress((GOLDEN / "phrase-based" / old).read_bytes()).split(b"\n")[:-1]
         (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines[::40]))
@@ -33,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def given(folder: Path) -> list[str]:
-    words = [f"{folder}/t", str(GOLDEN / "translator"), "--lexical", f"{folder}/lex", "-i", f"{folder}/in"]
+    words = [f"{folder}/t", f"{folder}/run", "--lexical", f"{folder}/lex", "-i", f"{folder}/in"]
     return [*words, "--reordering", f"{folder}/r", "--matmul", "mkl", "--threads", "1", "-q"]
 
 
@@ -44,7 +50,7 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     known = propose.read_table(f"{folder}/t", f"{folder}/r")
     thin = propose.wanted(Occurring(line.encode() for line in TEXTS), known, config)
     proposer = propose.Proposer(
-        search=Run.load(GOLDEN / "translator"),
+        search=Run.of(folder / "run"),
         inverse=None,
         config=config,
         known=known,
