@@ -4,7 +4,7 @@ import unicodedata
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.text.tokenize import Tokenizer
@@ -60,6 +60,7 @@ LATIN = ["Sony", "A", "3.5", "15", "é"]
 
 
 @pytest.mark.parametrize(("language", "kind"), KINDS)
+@settings(deadline=None)  # dictionaries are read at the first line
 @given(data=st.data())
 def test_text_of_words_is_the_line(language: str, kind: str, data: st.DataObject) -> None:
     """Blanks beside Chinese and Japanese letters are lost, so there are none; between Latin words they

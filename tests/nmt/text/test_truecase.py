@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import DataError
@@ -66,6 +66,7 @@ def test_sentences_start_with_a_capital_again(line: str, expected: str) -> None:
 WORDS = st.lists(st.sampled_from(["the", "The", "man", ".", ":", "(", '"', "Anna", "1", "&quot;", "İ", "ß"]))
 
 
+@settings(deadline=None)
 @given(st.lists(WORDS), WORDS)
 def test_a_saved_model_gives_the_same_case(text: list[list[str]], words: list[str]) -> None:
     learned = truecase.learn(text)

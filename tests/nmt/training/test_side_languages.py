@@ -1,5 +1,6 @@
 """No text is read by the rules of another language than its own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,8 @@ def test_the_language_is_refused_before_a_run_is_made_and_stored_in_it(
 
 def test_scripts_without_spaces_have_no_case_to_learn() -> None:
     """The preset small asks for truecase, which SentencePiece, the default for Japanese, refuses."""
-    data = DataConfig(train_source="train.en", train_target="train.ja")
-    data.source.case = data.target.case = "truecase"
+    side = SideConfig(case="truecase")
+    data = DataConfig(train_source="train.en", train_target="train.ja", source=side, target=replace(side))
     config = RunConfig(run="r", data=data)
     config_file.check(config)
     assert (config.data.source.case, config.data.target.case) == ("truecase", "keep")
