@@ -84,9 +84,7 @@ class Vocab:
                 "makes the vocabulary"
             )
         size = files.promised_size(first, HEADER, path)
-        counts: dict[str, int] = {}
-        for number, line in enumerate(lines, 2):
-            add(counts, counted(line, "\t"), f"{path}:{number}", f"'word<TAB>count', found {shown(line)}")
+        counts = counts_of(lines, path, 2, "\t", "'word<TAB>count'")
         if size > len(counts):
             raise DataError(
                 f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
@@ -96,25 +94,32 @@ class Vocab:
 
 def of_subword_nmt(lines: Iterable[str], path: str | Path) -> Vocab:
     """All units of a vocabulary of subword-nmt: `unit count`."""
-    counts: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        add(counts, counted(line, " "), f"{path}:{number}", f"'unit count', found {shown(line)}")
+    counts = counts_of(lines, path, 1, " ", "'unit count'")
     return Vocab(counts, len(counts))
 
 
+def counts_of(
+    lines: Iterable[str], path: str | Path, first: int, separator: str, form: str
+) -> dict[str, int]:
+    """Words and their counts, from line `first` of a file on. DataError for a line of another form, and for a
+    word that occurs twice."""
+    counts: dict[str, int] = {}
+    for number, line in enumerate(lines, first):
+        found = counted(line, separator)
+        if found is None:
+            raise DataError(f"{path}:{number}: expected {form}, found {shown(line)}")
+        if found[0] in counts:
+            raise DataError(f"{path}:{number}: {shown(found[0])} occurs twice")
+        counts[found[0]] = found[1]
+    return counts
+
+
 def counted(line: str, separator: str) -> tuple[str, int] | None:
-    """The word, which has no blank, and the count of a line; None for another line."""
+    """The word and the count of a line; None for another line."""
     word, found, count = line.rpartition(separator)
+    if not found or (separator == " " and " " in word):
+        return None
     try:
-        return (word, numbers.count(count)) if found and " " not in word else None
+        return word, numbers.count(count)
     except ValueError:
         return None
-
-
-def add(counts: dict[str, int], entry: tuple[str, int] | None, where: str, expected: str) -> None:
-    """Add a word with its count. DataError for none, and for one that is there."""
-    if entry is None:
-        raise DataError(f"{where}: expected {expected}")
-    if entry[0] in counts:
-        raise DataError(f"{where}: {shown(entry[0])} occurs twice")
-    counts[entry[0]] = entry[1]
