@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor, nn
 
 from nmt import manifest, settings, yaml_text
+from nmt.compute import device as devices
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.lm.config import LMConfig
@@ -282,6 +283,7 @@ def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> 
 
 def settled(read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str) -> Config:
     """What `read` makes of a run, which a training may be changing meanwhile."""
+    devices.settle_threads()
     return run_directory.settled(directory, lambda: read(directory, which, device))
 
 

@@ -7,8 +7,7 @@ from nmt.runs.directory import BACK_ENDS, exists
 
 
 def as_commands_do(directory: str | Path, device: str) -> None:
-    """Threads that do not spin, and the matrix back end that a run remembers for this processor. ConfigError
-    for a device that is unknown or missing."""
+    """The matrix back end that a run remembers for this processor. ConfigError for a device that is unknown
+    or missing."""
     if exists(Path(directory)):
-        devices.settle_threads()
         devices.set_up(device, None, "auto", Path(directory) / BACK_ENDS)
