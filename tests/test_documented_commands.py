@@ -1,6 +1,7 @@
 """Every command that README and the pages of docs/ show runs as it is printed, in the order of the page, in a
 folder that holds only what the page takes for granted: small files of these names."""
 
+import gzip
 import re
 import shlex
 import shutil
@@ -71,11 +72,17 @@ def run(line: str, folder: Path, command: Command) -> None:
 
 
 def prepare(line: str, folder: Path, command: Command) -> None:
-    """What a command reads, and none of the commands above it made: n-best lists of Moses, another run."""
+    """What a command reads, and none of the commands above it made: n-best lists and alignments of other
+    tools, another run."""
     name, first, *others = line.split()
     if name == "smt-rescore" and not (folder / first).exists():
         text = others[others.index("--source" if "--source" in others else "-s") + 1]
         run(f"smt-decode {SYSTEM} -i {text} -o out -q --n-best 3 --n-best-list {first}", folder, command)
+    if "nmt-truecase apply" in line and not (folder / "truecase.en").exists():
+        run("nmt-truecase train -i train.en -o truecase.en", folder, command)
+    if "--forward a.txt" in line:
+        made = "--forward-output a.txt --reverse-output b.txt -o aligned.gz -q"
+        run(f"smt-align -s train.en -t train.fr {made}", folder, command)
     if first.startswith("runs/mine-mean"):
         shutil.copytree(folder / "runs" / "mine", folder / "runs" / "other")
     if first == "runs/sentences":
@@ -98,11 +105,14 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
         (tmp_path / f"{name}.yaml").write_text(YAML.format(run=f"runs/{run}"))
     (tmp_path / "cslm.yaml").write_text(LM_YAML)
     (tmp_path / "phrases.yaml").write_text(PHRASES_YAML)
-    for name in ("phrases", "attention"):
+    for name in ("phrases", "phrases.inverse", "attention"):
         shutil.copytree(GOLDEN / "translator", tmp_path / "runs" / name)
     shutil.copytree(GOLDEN / "phrase-based", tmp_path / SYSTEM)
     for name in ("phrase-table.gz", "moses.ini", "lm.arpa.gz"):
         shutil.copy(GOLDEN / "phrase-based" / name, tmp_path)
+    (tmp_path / "lm.arpa").write_bytes(gzip.decompress((tmp_path / "lm.arpa.gz").read_bytes()))
+    for side, name in (("en", "source"), ("fr", "target")):
+        shutil.copy(GOLDEN / "translator" / f"{name}.vocab", tmp_path / f"{side}.vocab")
     return tmp_path
 
 
