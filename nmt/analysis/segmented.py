@@ -1,7 +1,8 @@
 """BLEU by the number of words that a system's subwords cut into several units."""
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate
 
 from nmt.analysis.buckets import LEAST, Curves, by_count, by_side
 from nmt.analysis.systems import System
@@ -12,12 +13,13 @@ SPACE = "\u2581"  # before the first unit of a word, in SentencePiece's units
 
 def segmented_words(units: Sequence[str]) -> int:
     """How many words of a sentence are cut into several units, of BPE (`lower@@ case`) or of SentencePiece
-    (`\u2581lower case`)."""
+    (`\u2581lower case`), where the punctuation beside a word does not count."""
     if any(unit.startswith(SPACE) for unit in units):
-        inside = [not unit.startswith(SPACE) for unit in units] + [False]
+        numbers = accumulate(unit.startswith(SPACE) for unit in units)
+        sizes = Counter(n for n, unit in zip(numbers, units, strict=True) if any(map(str.isalnum, unit)))
     else:
-        inside = [False] + [unit.endswith(SEPARATOR) for unit in units]
-    return sum(later and not earlier for earlier, later in pairwise(inside))
+        sizes = Counter(accumulate([False, *(not unit.endswith(SEPARATOR) for unit in units[:-1])]))
+    return sum(size > 1 for size in sizes.values())
 
 
 def by_segmented(

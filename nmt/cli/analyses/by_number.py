@@ -14,6 +14,7 @@ from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_title
 from nmt.cli.arguments import Input, positive
 from nmt.cli.options import Parser
+from nmt.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +136,8 @@ class BySegmented:
     def run(self, args: argparse.Namespace) -> Findings:
         systems = inputs.read_systems(args)
         units = inputs.read_units(args.run, systems[0].test, args.tokenized)
+        if units is None:
+            raise ConfigError(f"{args.run}: cuts no words; see by-unknown and by-rare")
         curves = segmented.by_segmented(systems, *units, args.least)
         x_label = "at most this many words of several units"
         return curve_findings(args, systems, curves, "segmented", x_label, "the side with more")

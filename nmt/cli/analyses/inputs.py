@@ -224,15 +224,16 @@ def has_subwords(run: Path) -> bool:
     return any(subwords.stored(run, side) for side in ("source", "target"))
 
 
-def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str]], list[list[str]]]:
-    """The units of source and first reference in a run's pipeline. ConfigError for a run of whole words."""
+def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str]], list[list[str]]] | None:
+    """The units of source and first reference in a run's pipeline. None where no word is cut: the run has
+    whole words, or its source has no blanks between words."""
     from nmt.runs import checkpoint
 
     run = Path(path)
     data = checkpoint.checked_config(run).data
     source, target = (checkpoint.load_side(run, side, data)[0] for side in ("source", "target"))
-    if not (source.subwords or target.subwords):
-        raise ConfigError(f"{path}: its words are never cut, it has no subwords; see by-unknown")
+    if source.spaceless or not (source.subwords or target.subwords):
+        return None
     return (
         [source.units(line, tokenized) for line in test.sources],
         [target.units(line, tokenized) for line in test.references[0]],

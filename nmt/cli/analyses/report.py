@@ -91,10 +91,11 @@ class Report:
         learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
         test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
         hard, counts = inputs.hard_words(args, vocabs, test)
-        if cut := next((run for run in runs.values() if inputs.has_subwords(run)), None):
-            units = inputs.read_units(str(cut), test, args.tokenized)
-            hard["segmented"] = segmented.segmented_sides(*units)
         systems = [outputs.get(name) or translated(args, name, path, test) for name, path in paths.items()]
+        for run in runs.values():  # the first that cuts words; torch is set up by now
+            if units := inputs.read_units(str(run), test, args.tokenized):
+                hard["segmented"] = segmented.segmented_sides(*units)
+                break
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
         return Page(report.gather(systems, hard, counts, learned, settings_of(ReportConfig, args)))
 

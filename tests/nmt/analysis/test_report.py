@@ -1,6 +1,9 @@
 """The page of nmt-analyze report."""
 
+import json
+
 from nmt.analysis import report
+from nmt.analysis.systems import System, TestSet
 
 
 def test_what_the_page_shows_is_not_expanded() -> None:
@@ -12,3 +15,30 @@ def test_what_the_page_shows_is_not_expanded() -> None:
     assert (
         page.count("</script>") == 2 and "\\u003c/script>" in page
     )  # the template's own, and one that ends nothing
+
+
+def test_what_the_script_reads() -> None:
+    """Case and tokenization of the words that it compares are those of the scores."""
+    test = TestSet(["a b", "c"], [["A b", "c"]], tokenize="none", lowercase=True)
+    systems = [System("one", ["a b", "c"], test), System("two", ["x", "c"], test)]
+    hard = {"unseen": {"source": [1, 0], "reference": [2, 0], "both": [2, 0]}}
+    data = report.gather(systems, hard, {"a": 1}, {}, report.ReportConfig(samples=5, least=1))
+    read = json.loads(report.html(data).split('id="data">')[1].split("</script>")[0])
+    assert (read["systems"], read["kinds"]) == (["one", "two"], ["unseen"])
+    assert read["lowercase"] is read["tokenized"] is True
+    assert [(row["line"], row["hard"], row["chrf"], row["bleu"][0]) for row in read["rows"]] == [
+        (1, [2], [100, 0], 100), (2, [0], [100, 100], 100),
+    ]  # fmt: skip
+    titles = [chart["title"] for chart in read["charts"]]
+    assert "BLEU by unseen words of the source" in titles
+    assert read["charts"][0]["series"][0]["points"][0][2:] == [2, 0, 0, "0 to 5"]
+
+
+def test_one_system_has_an_interval_and_no_ngrams() -> None:
+    lines = ["a b c d", "a b c x"] * 4
+    test = TestSet(lines, [["a b c d"] * 8])
+    data = report.gather([System("it", lines, test)], {}, None, {}, report.ReportConfig(samples=50))
+    (row,) = data.systems
+    assert isinstance(row["interval"], float) and row["interval"] > 1 and data.ngrams == []
+    page = report.html(data)
+    assert 'id="ngram-section" hidden' in page and 'id="subset-section" hidden' in page

@@ -7,6 +7,8 @@ from nmt.analysis.systems import System, TestSet
 def test_words_of_several_units_are_counted() -> None:
     assert segmented_words("a lo@@ w@@ er ca@@ se b".split()) == 2
     assert segmented_words("\u2581a \u2581lo w er \u2581ca se \u2581b".split()) == 2
+    assert segmented_words('\u2581dog s . \u2581( cat ) \u2581" n o ". \u2581x'.split()) == 2
+    assert segmented_words("\u2581a . \u2581b , \u2581c".split()) == 0
     assert segmented_words(["a", "b"]) == segmented_words(["\u2581a"]) == segmented_words([]) == 0
 
 

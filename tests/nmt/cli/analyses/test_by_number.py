@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.analysis.systems import System
 from nmt.cli import analyze
-from tests.nmt.cli.analyses.conftest import Analyze, Refuses, write
+from tests.nmt.cli.analyses.conftest import POOR, Analyze, Refuses, write
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BASE = ["-s", "s", "-r", "r", "--hypothesis", "good", "--bleu-tokenize", "none"]
@@ -27,9 +28,32 @@ def test_by_segmented(rows: Analyze, refuses: Refuses, small: Path, tiny: Path) 
     line = ["by-segmented", *BASE, "-q", "--least", 1, "--run"]
     found = [row for row in rows(*line, GOLDEN / "0.5.0" / "translator") if row["by"] == "source"]
     assert found[-1]["sentences"] == "4" and int(found[0]["sentences"]) < 4
-    assert "it has no subwords" in refuses(*line, tiny / "run")
+    assert "cuts no words" in refuses(*line, tiny / "run")
 
 
 def test_too_few_sentences_for_a_curve(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert analyze.main(["by-length", *BASE]) == 0
     assert "no point has 20 sentences; --least asks for fewer" in capfd.readouterr().err
+
+
+def test_a_report_on_a_run_with_subwords(
+    small: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a curve by words that the run cuts, and one by unseen words; the first is about the source."""
+    write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
+    monkeypatch.setattr(
+        "nmt.cli.analyses.report.translated", lambda args, name, path, test: System(name, POOR, test)
+    )
+    run = GOLDEN / "0.5.0" / "translator"
+    line = ["report", run, "good", "-s", "s", "-r", "r", "--least", 1, "--train", "s", "r", "-o", "page.html"]
+    assert analyze.main([*map(str, line)]) == 0, capfd.readouterr().err
+    page = (small / "page.html").read_text()
+    titles = [title for title in ("unseen", "segmented", "unknown") if f"BLEU by {title} words" in page]
+    assert titles == ["unseen", "segmented"] and '"kinds":["unseen","segmented"]' in page
+    assert "no unseen" in page and "no segmented" in page and "words by their frequency in training" in page
+    write(small / "S", ["A BOY SLEEPS", "THE NURSES HEAR HER", "ZZZZ", "A MAN"] * 3)
+    write(small / "R", ["a"] * 12)
+    line = ["report", run, "-s", "S", "-r", "R", "--train", "s", "r", "-o", "other.html"]
+    monkeypatch.setattr("nmt.cli.analyses.report.translated", None)  # what does not fit is told before
+    assert analyze.main([*map(str, line)]) == 2 and not (small / "other.html").exists()
+    assert "s: 100% of the running words" in capfd.readouterr().err
