@@ -100,6 +100,7 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
             shutil.copy(tmp_path / f"train.{side}", place)
         for name in ("test", "news", "ref", "moses", "text", "domain", "dev.tok", "test.tok"):
             shutil.copy(tmp_path / f"dev.{side}", tmp_path / f"{name}.{side}")
+    (tmp_path / "raw.ja").write_text("私はSony製のテレビを買った。\n", encoding="utf-8")
     shutil.copy(tmp_path / "train.en", tmp_path / "text")
     for name, run in (("train", "first"), ("mine", "mine")):
         (tmp_path / f"{name}.yaml").write_text(YAML.format(run=f"runs/{run}"))
