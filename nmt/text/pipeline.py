@@ -155,11 +155,8 @@ class TextPipeline:
     def with_subwords(config: SideConfig, given: Subwords | None, raw: bool) -> "TextPipeline":
         """A pipeline with given subwords; None for whole words. `raw`: no tokenization.
 
-        ConfigError for a truecase model of raw text; languages written without blanks, which have no case,
-        keep theirs."""
-        spaceless = raw and units.is_spaceless(config.language)
-        case = "keep" if spaceless and config.case == "truecase" else config.case
-        if raw and case == "truecase":
+        ConfigError for a truecase model of raw text."""
+        if raw and config.case == "truecase":
             raise ConfigError(
                 "case: truecase needs words, and SentencePiece reads raw text; use case: keep, or lower"
             )
@@ -167,9 +164,10 @@ class TextPipeline:
             language=config.language,
             normalize=config.normalize and not raw,
             tokenize=config.tokenize and not raw,
-            case=case,
+            case=config.case,
             segment=config.segment,
         )
+        spaceless = raw and units.is_spaceless(config.language)
         return TextPipeline(tokenizer, given, config.escaped, config.characters, spaceless)
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:

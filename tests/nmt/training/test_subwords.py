@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
-from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.pipeline import SideConfig
 from nmt.training import new_run
 from nmt.training.prepare import make_cut, make_pipelines, make_vocabs
 from nmt.training.run_config import RunConfig
@@ -97,16 +97,6 @@ def test_settings_that_no_side_can_use_are_told(tmp_path: Path) -> None:
             make_pipelines(data(tmp_path, whole, SideConfig("ja", subword="none"), **{key: 0.1}))
     with pytest.raises(ConfigError, match=r"data\.unigram_sampling: there is nothing to sample"):
         make_pipelines(data(tmp_path, whole, SideConfig("en"), unigram_sampling=0.1, bpe_merges=9))
-
-
-def test_a_script_without_case_has_no_truecase_model(tmp_path: Path) -> None:
-    """As `--preset small` asks for one of both sides."""
-    config = data(tmp_path, SideConfig("en", case="truecase"), SideConfig("ja", case="truecase"))
-    source, target, *_ = make_pipelines(config)
-    target.save(tmp_path, "target")
-    again = TextPipeline.load(tmp_path, "target", config.target)
-    assert source.tokenizer.truecaser and not target.tokenizer.truecaser
-    assert again.text(again.units("犬はＡＢＣ！")) == "犬はＡＢＣ！"
 
 
 def test_bpe_is_named_or_follows_from_its_merges(tmp_path: Path) -> None:
