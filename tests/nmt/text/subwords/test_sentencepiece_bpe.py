@@ -1,5 +1,7 @@
 """BPE dropout on SentencePiece's merges."""
 
+import random
+
 from nmt.text.subwords import Learning
 from nmt.text.subwords.sentencepiece_bpe import SentencePieceBPE
 from nmt.text.vocab import UNK, Vocab
@@ -23,3 +25,15 @@ def test_dropped_merges_keep_the_text_and_follow_their_key() -> None:
     assert all(model.undo(vocab.decode(one)) == model.undo(vocab.decode(ids)) for one in drawn)
     assert len({tuple(one) for one in drawn}) > 20 and sample(ids, "1 7") == drawn[7]
     assert sample([UNK], "x") == [UNK]
+
+
+def test_without_dropout_the_cut_is_the_library_s() -> None:
+    """Of random letters, where it matters which of several pairs is merged first."""
+    draw = random.Random(5)
+    lines = ["".join(draw.choices("aab ", k=draw.randint(1, 60))).strip() or "a" for _ in range(400)]
+    model = SentencePieceBPE.learn(text(lines), Learning(0, 60, True, "identity"))
+    vocab = Vocab(dict.fromkeys(model.inventory((), True), 1), 9999)
+    whole = model.sampler(0.0, vocab)
+    for line in lines:
+        ids = vocab.encode(model.apply(line.split()))
+        assert whole(ids, line) == ids
