@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
+from nmt import files
 from nmt.analysis.systems import read_systems, unique_names
 from nmt.errors import ConfigError, DataError
 
@@ -43,14 +46,19 @@ def test_what_does_not_fit_is_refused(folder: Path) -> None:
 
 
 def test_lowercase_is_sacrebleus_lc(folder: Path) -> None:
-    (folder / "H").write_text("U\nW\n")
-    (cased,) = read_systems("s", ["r"], ["H"])
-    (lower,) = read_systems("s", ["r"], ["H"], lowercase=True)
-    (small,) = read_systems("s", ["r"], ["h"])
-    assert cased.bleu().score == 0 < small.chrf().score
-    assert (lower.bleu().score, lower.chrf().score) == (small.bleu().score, small.chrf().score)
+    (folder / "R").write_text("The dog sees a cat\nthe cat sleeps all day\n")
+    (folder / "H").write_text("the Dog sees a Cat\nThe cat sleeps all night\n")
+    (cased,) = read_systems("s", ["R"], ["H"])
+    (lower,) = read_systems("s", ["R"], ["H"], lowercase=True)
+    texts = [list(files.read_lines(folder / name)) for name in "HR"]
+    expected = BLEU(lowercase=True).corpus_score(texts[0], [texts[1]])
+    assert lower.bleu().score == pytest.approx(expected.score) and lower.bleu().score > cased.bleu().score
+    expected_chrf = CHRF(lowercase=True).corpus_score(texts[0], [texts[1]])
+    assert (
+        lower.chrf().score == pytest.approx(expected_chrf.score) and lower.chrf().score > cased.chrf().score
+    )
     assert "case:lc" in lower.bleu().signature and "case:lc" in lower.chrf().signature
-    assert (lower.words, cased.words) == ([["u"], ["w"]], [["U"], ["W"]])
+    assert (lower.words[0], cased.words[0]) == ("the dog sees a cat".split(), "the Dog sees a Cat".split())
 
 
 def test_names_are_short_where_they_differ() -> None:
