@@ -18,7 +18,7 @@ from nmt import files, settings
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.settings import number, setting
-from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,9 @@ class DataConfig:
         False, help="one vocabulary for both sides, counted over both; for model.tied: all"
     )
     cache: str = setting("", help="folder for the binarized corpus; empty: inside the run directory")
+    workers: int = number(
+        1, least=1, help="processes that tokenize the training text; the result does not depend on them"
+    )
 
 
 @dataclass
@@ -216,15 +219,9 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
                 pass
 
 
-def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:
-    """The training pairs as words, before subwords.
-
-    Phrase pairs are unescaped, taken as tokenized, and used once each.
-    """
-    if not config.phrase_table:
-        for line, other in files.parallel(config.train_source, config.train_target):
-            yield source.words(line), target.words(other)
-        return
+def table_pairs(config: DataConfig) -> Iterator[Pair]:
+    """The phrase pairs of `phrase_table` as words, before subwords: unescaped, taken as tokenized, and used
+    once each."""
     twice = repeated(config.phrase_table)
     seen: set[int] = set()
     for row, pair in enumerate(phrase_table.read(config.phrase_table), 1):
@@ -235,12 +232,6 @@ def read_words(config: DataConfig, source: TextPipeline, target: TextPipeline) -
         where = f"{config.phrase_table}:{row}"
         sides = phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
         yield sides[::-1] if config.inverse else sides
-
-
-def read_pairs(config: DataConfig, source: TextPipeline, target: TextPipeline) -> Iterator[Pair]:
-    """The training pairs as units, ready for `binarize`."""
-    for words, other in read_words(config, source, target):
-        yield source.cut(words), target.cut(other)
 
 
 def pair_key(pair: phrase_table.PhrasePair) -> int:

@@ -172,7 +172,14 @@ class TextPipeline:
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
         """The words of a line: normalized, tokenized, cased, without escapes."""
-        words = files.split_words(line) if tokenized else self.tokenizer.words(line)
+        return self.unescaped(files.split_words(line) if tokenized else self.tokenizer.words(line))
+
+    def settle(self, words: list[str]) -> list[str]:
+        """What `tokenizer.split` made of a line -> its words."""
+        return self.unescaped(self.tokenizer.cased(words))
+
+    def unescaped(self, words: list[str]) -> list[str]:
+        """Words without escapes."""
         return [unescape(word) for word in words] if self.escaped else words
 
     def units(self, line: str, tokenized: bool = False) -> list[str]:

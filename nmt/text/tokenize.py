@@ -41,6 +41,9 @@ class MosesRules:
         return " ".join(words)
 
 
+TokenizerSettings = tuple[str, bool, bool, str, str]  # what a Tokenizer is made with
+
+
 class Tokenizer:
     """The text rules of one language; nmt.text.pipeline.SideConfig says what the arguments mean."""
 
@@ -56,18 +59,25 @@ class Tokenizer:
             raise ConfigError(f"case: {case!r} is unknown, expected one of {', '.join(CASES)}")
         segmenter = segmentation.make(segment, language, tokenize)
         moses = MosesRules(language, normalize, tokenize, latin=segmenter is not None)
+        self.settings: TokenizerSettings = (language, normalize, tokenize, case, segment)
         self.case = case
         self.rules = moses if segmenter is None else SpacelessTokenizer(language, segmenter, moses)
         self.truecaser: Truecaser | None = None
 
     def words(self, line: str) -> list[str]:
         """'C'est "ça".' -> ["c'", 'est', '"', 'ça', '"', '.'] (French, lower-cased)"""
+        return self.cased(self.split(line))
+
+    def split(self, line: str) -> list[str]:
+        """The words whose case is not learned yet."""
         words = self.rules.words(line)
         if self.case == "lower":
             words = [part for word in words for part in files.split_words(word.lower())]
-        elif self.case == "truecase":
-            words = self.learned().apply(words)
         return words
+
+    def cased(self, words: list[str]) -> list[str]:
+        """What `split` gives, by the truecase model if there is to be one."""
+        return self.learned().apply(words) if self.case == "truecase" else words
 
     def text(self, words: list[str]) -> str:
         """The words as people read them: detokenized, truecased sentences with a capital at their start."""

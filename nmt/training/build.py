@@ -14,6 +14,7 @@ from nmt import files
 from nmt.compute import matmul
 from nmt.data import running
 from nmt.data.batches import BatchStream
+from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
@@ -47,12 +48,13 @@ class Parts:
     validate: Callable[[], DevScore] | None
 
 
-def translator(config: RunConfig, directory: Path, device: str, fresh: bool) -> Parts:
+def translator(config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False) -> Parts:
     """Model, batches and development set of an encoder-decoder."""
     training = config.training
-    pipelines, vocabs = text(config, directory)
+    words = prepare.training_text(config.data, directory, show_bar)
+    pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
-    corpus = prepare.make_corpus(config.data, cache_of(config, directory), pipelines, vocabs)
+    corpus = prepare.make_corpus(config.data, cache_of(config, directory), pipelines, vocabs, words)
     dev = prepare.make_dev(config.data, pipelines, vocabs, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
     model = make(
@@ -72,16 +74,19 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool) -> 
     return Parts(model=model, stream=stream, validate=validate)
 
 
-def language_model(config: RunConfig, directory: Path, device: str, fresh: bool) -> Parts:
+def language_model(
+    config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False
+) -> Parts:
     """Model, batches and development text of a language model."""
     training = config.training
     sizes = cast(LMConfig, config.lm)
     kind = language_model_class(sizes.type)
     if kind.cpu_only and config.device != "cpu":
         raise ConfigError(f"device: {config.device!r}: {sizes.type} models train on the CPU only")
-    pipeline, vocab = text_of_lm(config, directory, sizes, kind)
+    words = prepare.training_text(config.data, directory, show_bar)
+    pipeline, vocab = text_of_lm(config, directory, sizes, kind, words)
     remember_back_end(directory)
-    corpus = prepare.make_running(config.data, cache_of(config, directory), pipeline, vocab)
+    corpus = prepare.make_running(config.data, cache_of(config, directory), pipeline, vocab, words)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     dictionary = checkpoint.load_dictionary(directory, sizes)
@@ -99,12 +104,14 @@ def cache_of(config: RunConfig, directory: Path) -> Path:
     return Path(config.data.cache or directory / run_directory.DATA)
 
 
-def text(config: RunConfig, directory: Path) -> tuple[tuple[TextPipeline, TextPipeline], tuple[Vocab, Vocab]]:
+def text(
+    config: RunConfig, directory: Path, words: TokenizedText | None = None
+) -> tuple[tuple[TextPipeline, TextPipeline], tuple[Vocab, Vocab]]:
     """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
     data = config.data
     if not run_directory.exists(directory):
         stamps = inputs.take(data)
-        source, target, source_counts, target_counts = prepare.make_pipelines(data)
+        source, target, source_counts, target_counts = prepare.make_pipelines(data, words)
         vocabs = prepare.make_vocabs(data, (source, target), (source_counts, target_counts))
         create(config, directory, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
     source, source_vocab = checkpoint.load_side(directory, "source", data)
@@ -112,16 +119,18 @@ def text(config: RunConfig, directory: Path) -> tuple[tuple[TextPipeline, TextPi
     return (source, target), (source_vocab, target_vocab)
 
 
-def text_of_lm(config: RunConfig, directory: Path, sizes: LMConfig, kind: type[LanguageModel]) -> Side:
+def text_of_lm(
+    config: RunConfig, directory: Path, sizes: LMConfig, kind: type[LanguageModel], words: TokenizedText
+) -> Side:
     """As `text`, for a language model."""
     data = config.data
     if not run_directory.exists(directory):
         stamps = inputs.take(data)
-        pipeline, vocab = prepare.make_text(data)
+        pipeline, vocab = prepare.make_text(data, words)
         dictionary = None
         if kind.needs_dictionary:
             assert isinstance(sizes, prepare.DictionaryConfig)
-            dictionary = prepare.make_dictionary(data, sizes, pipeline, vocab)
+            dictionary = prepare.make_dictionary(sizes, pipeline, vocab, words)
         create(config, directory, {"target": (pipeline, vocab)}, stamps, dictionary)
     return checkpoint.load_side(directory, "target", data)
 

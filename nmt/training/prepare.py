@@ -4,7 +4,7 @@ corpus, development set."""
 import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -12,15 +12,18 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from nmt import files
+from nmt.compute.threads import bounded
 from nmt.data import running
 from nmt.data.batches import Cut, Ids
 from nmt.data.binarized import binarize, open_corpus, read_stamp
-from nmt.data.corpus import Corpus, DataConfig, make_stamp, read_pairs, read_words
+from nmt.data.corpus import Corpus, DataConfig, Pair, make_stamp, table_pairs
+from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.lm.multiscale import dictionary
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.locks import locked
 from nmt.metrics import References
+from nmt.progress import Progress
 from nmt.runs.lengths import LineLengths
 from nmt.runs.migrations import TOKENIZED
 from nmt.text import truecase
@@ -34,34 +37,55 @@ log = logging.getLogger(__name__)
 UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers have 7%
 
 
-def make_pipelines(config: DataConfig) -> tuple[TextPipeline, TextPipeline, Counter[str], Counter[str]]:
+def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool = False) -> TokenizedText:
+    """The text that a configuration names: of a translator or a language model, or the lines of a table."""
+    paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
+    return TokenizedText([path for path in paths if path], bounded(config.workers), folder, show_bar)
+
+
+def make_pipelines(
+    config: DataConfig, text: TokenizedText | None = None
+) -> tuple[TextPipeline, TextPipeline, Counter[str], Counter[str]]:
     """Learn what has to be learned from the training text (truecase, subwords); also returns the counts of
-    its units."""
+    its units. `text`: where its words are kept for `make_corpus`."""
+    text = text or training_text(config)
     source, target = (LearningSide.of(name, config) for name in ("source", "target"))
-    learn_case(config, source.pipeline, target.pipeline)
-    for words, other in read_words(config, source.pipeline, target.pipeline):
+    learn_case(config, source.pipeline, target.pipeline, text)
+    for words, other in pairs_of(config, source.pipeline, target.pipeline, text):
         source.text.add(words)
         target.text.add(other)
-    learn_subwords(config, source, target)
+    learn_subwords(config, source, target, show_bar=text.show_bar)
     return source.pipeline, target.pipeline, unit_counts(source, config), unit_counts(target, config)
 
 
-def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline) -> None:
+def pairs_of(
+    config: DataConfig, source: TextPipeline, target: TextPipeline, text: TokenizedText
+) -> Iterator[Pair]:
+    """The training pairs as words, before subwords."""
+    if config.phrase_table:
+        return text.counted(table_pairs(config), "pairs", "reading")
+    return ((words, other) for words, other in text.words(source, target))
+
+
+def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline, text: TokenizedText) -> None:
     """Learn truecase models from the tokenized training text, for the sides that ask for one."""
-    for pipeline, path in ((source, config.train_source), (target, config.train_target)):
+    for number, pipeline in enumerate((source, target)):
         if pipeline.tokenizer.case == "truecase":
-            if not path:
+            if config.phrase_table:
                 raise ConfigError(
                     "data.source.case, data.target.case: truecase is learned from parallel text, and a "
                     "phrase table holds words as they are; use keep"
                 )
-            learn_case_of(pipeline, path)
+            learn_case_of((source, target), number, text)
 
 
-def learn_case_of(pipeline: TextPipeline, path: str) -> None:
-    """Give a pipeline the truecase model of a text."""
+def learn_case_of(pipelines: Sequence[TextPipeline], number: int, text: TokenizedText) -> None:
+    """Give one of the pipelines the truecase model of its side."""
+    pipeline = pipelines[number]
     pipeline.tokenizer.truecaser = truecase.MosesTruecaser()  # changes nothing
-    pipeline.tokenizer.truecaser = truecase.learn(pipeline.words(line) for line in files.read_lines(path))
+    pipeline.tokenizer.truecaser = truecase.learn(
+        pipeline.settle(row[number]) for row in text.split(*pipelines)
+    )
 
 
 def make_vocabs(
@@ -119,14 +143,24 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
 
 
 def make_corpus(
-    config: DataConfig, cache: Path, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
+    config: DataConfig,
+    cache: Path,
+    pipelines: tuple[TextPipeline, TextPipeline],
+    vocabs: tuple[Vocab, Vocab],
+    text: TokenizedText | None = None,
 ) -> Corpus:
     """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has
-    changed."""
+    changed. `text`: may hold the words already."""
+    text = text or training_text(config)
     stamp = make_stamp(config, *vocabs)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
-            report = binarize(read_pairs(config, *pipelines), *vocabs, cache, config.max_length, stamp)
+            pairs = (
+                (pipelines[0].cut(words), pipelines[1].cut(other))
+                for words, other in pairs_of(config, *pipelines, text)
+            )
+            numbered = text.counted(pairs, "pairs", "numbering the words")
+            report = binarize(numbered, *vocabs, cache, config.max_length, stamp)
             log.info(
                 "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
                 f"{report.kept:,}", f"{report.too_long:,}", config.max_length, f"{report.empty:,}",
@@ -199,14 +233,16 @@ def remedy(pipeline: TextPipeline) -> str:
     return "cut words into units, with data.bpe_merges=8000 or subword: unigram"
 
 
-def make_text(config: DataConfig) -> tuple[TextPipeline, Vocab]:
-    """Pipeline and vocabulary of a language model, learned from its training text unless they are given."""
+def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[TextPipeline, Vocab]:
+    """Pipeline and vocabulary of a language model, learned from its training text unless they are given.
+    `text`: where its words are kept for `make_dictionary` and `make_running`."""
+    text = text or training_text(config)
     side = LearningSide.of("target", config)
     if side.pipeline.tokenizer.case == "truecase":
-        learn_case_of(side.pipeline, config.train_text)
-    for line in files.read_lines(config.train_text):
-        side.text.add(side.pipeline.words(line))
-    learn_subwords(config, side)
+        learn_case_of([side.pipeline], 0, text)
+    for (words,) in text.words(side.pipeline):
+        side.text.add(words)
+    learn_subwords(config, side, show_bar=text.show_bar)
     return side.pipeline, make_vocab(config.target, side.pipeline, unit_counts(side, config), "text")
 
 
@@ -219,27 +255,30 @@ class DictionaryConfig(Protocol):
 
 
 def make_dictionary(
-    config: DataConfig, sizes: DictionaryConfig, pipeline: TextPipeline, vocab: Vocab
+    sizes: DictionaryConfig, pipeline: TextPipeline, vocab: Vocab, text: TokenizedText
 ) -> Dictionary:
     """A multiscale model's dictionary, learned from its training text."""
-    lines = (
-        [word for word in pipeline.units(line) if word in vocab.ids]
-        for line in files.read_lines(config.train_text)
-    )
-    found = dictionary.learn(lines, sizes.dictionary, sizes.removals)
+    lines = ([unit for unit in pipeline.cut(words) if unit in vocab.ids] for (words,) in text.words(pipeline))
+    with Progress(None, "tokens", text.show_bar, "learning the dictionary") as progress:
+        found = dictionary.learn(
+            lines, sizes.dictionary, sizes.removals, lambda tokens: progress.reach(tokens, sizes.dictionary)
+        )
     log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
     return found
 
 
-def make_running(config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab) -> Corpus:
+def make_running(
+    config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab, text: TokenizedText | None = None
+) -> Corpus:
     """The binarized training text, rebuilt only when the file, the text pipeline or the vocabulary has
-    changed."""
+    changed. `text`: may hold the words already."""
+    text = text or training_text(config)
     stamp = running.make_stamp(config, vocab)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
-            report = running.binarize(
-                map(pipeline.units, files.read_lines(config.train_text)), vocab, cache, stamp
-            )
+            lines = (pipeline.cut(words) for (words,) in text.words(pipeline))
+            numbered = text.counted(lines, "lines", "numbering the words")
+            report = running.binarize(numbered, vocab, cache, stamp)
             log.info("training text: %s sentences", f"{report.kept:,}")
         return open_corpus(cache, len(vocab))
 

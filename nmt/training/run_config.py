@@ -34,7 +34,7 @@ class RunConfig:
 
 
 # What may differ when a run is resumed: limits, and what does not affect the result.
-FREE = {"run", "threads", "data.cache"} | {
+FREE = {"run", "threads", "data.cache", "data.workers"} | {
     f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")
 }
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
+from nmt.progress import Progress
 from nmt.text import units
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of, reads_raw
 from nmt.text.subwords import NONE, SUBWORDS, Learning, Resampling, Sampler, TrainingText
@@ -58,25 +59,32 @@ def check_sides(data: DataConfig, *sides: LearningSide) -> None:
     check_sampling(data, [SUBWORDS[side.kind] for side in sides if side.kind != NONE])
 
 
-def learn_subwords(data: DataConfig, *sides: LearningSide) -> None:
+def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = False) -> None:
     """Give the pipelines the subwords that are not given as files. ConfigError for settings that contradict
     each other."""
     check_sides(data, *sides)
     waiting = [side for side in sides if side.kind != NONE and side.pipeline.subwords is None]
     groups = [waiting] if len(waiting) > 1 and is_joint(data, *waiting) else [[side] for side in waiting]
     for group in groups:
-        learn(data, group)
+        learn(data, group, show_bar)
 
 
-def learn(data: DataConfig, sides: Sequence[LearningSide]) -> None:
+def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> None:
     """Learn the subwords that these sides share."""
     text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
-    how = Learning(data.bpe_merges, data.pieces, data.byte_fallback, sides[0].config.unicode)
     names = " and ".join(side.name for side in sides)
-    try:
-        learned = SUBWORDS[sides[0].kind].learn(text, how)
-    except ConfigError as error:
-        raise ConfigError(f"data.{error}") from error
+    with Progress(data.bpe_merges, "merges", show_bar, f"learning {sides[0].kind}") as progress:
+        how = Learning(
+            merges=data.bpe_merges,
+            pieces=data.pieces,
+            byte_fallback=data.byte_fallback,
+            unicode=sides[0].config.unicode,
+            over=progress.over,
+        )
+        try:
+            learned = SUBWORDS[sides[0].kind].learn(text, how)
+        except ConfigError as error:
+            raise ConfigError(f"data.{error}") from error
     log.info("%s subwords: %s, %s from %s", names, sides[0].kind, learned.summary, text.summary)
     for side in sides:
         side.pipeline.subwords = learned

@@ -158,7 +158,7 @@ class Training:
             if fresh:
                 log.info("languages: %s", side_languages.shown(self.config))
             make = build.language_model if self.config.lm else build.translator
-            parts = make(self.config, self.directory, self.device, fresh)
+            parts = make(self.config, self.directory, self.device, fresh, show_bar)
             inputs.check(self.config.data, self.directory)  # they may have changed while they were read
         if team.size > 1:
             log.info("%d processes", team.size)

@@ -32,6 +32,7 @@ COMMANDS = {
     "score text": ("nmt.cli.score runs/lm -i train.fr -o out", "200 lines"),
     "perplexity": ("nmt.cli.perplexity runs/lm -i train.fr -o out", "200 lines"),
     "sample": ("nmt.cli.sample runs/lm -n 30 --max-length 3 -o out", "30 lines"),
+    "train": ("nmt.cli.train train.yaml --overwrite", "200 lines"),
     "report": (
         "nmt.cli.analyze report runs/en-fr --source dev.en --reference dev.fr -b 1 -o out",
         "20 sentences",
@@ -86,6 +87,10 @@ def call(line: str) -> int:
 @pytest.fixture
 def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(examples)
+    Path("train.yaml").write_text(
+        "{run: runs/new, data: {train_source: train.en, train_target: train.fr, bpe_merges: 30}, model: "
+        "{embedding: 8, hidden: 8, maxout: 8}, training: {max_steps: 2, batch_size: 8, tensorboard: false}}"
+    )
     return examples
 
 
@@ -124,6 +129,25 @@ def test_no_bar_for_those_who_want_none(folder: Path, monkeypatch: pytest.Monkey
     with terminal(monkeypatch) as seen:
         assert call("nmt.cli.tokenize -l en -i train.en -o out --quiet") == 0
     assert seen.text == ""
+
+
+def test_the_preparation_of_a_training_has_its_stages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch) as seen:
+        assert call("nmt.cli.train train.yaml") == 0
+    for stage in ("tokenizing:", "learning bpe:", "numbering the words:", "epoch 1:"):
+        assert stage in seen.text
+    assert sum("stopped at update 2" in line for line in seen.text.split("\n")) == 1
+
+
+def test_workers_of_a_training_change_nothing(folder: Path) -> None:
+    """Neither the ids, nor whether a run can be resumed."""
+    ids = []
+    for workers in (1, 2):
+        assert call(f"nmt.cli.train train.yaml -q --overwrite data.workers={workers}") == 0
+        ids.append([Path(f"runs/new/data/{side}.ids").read_bytes() for side in ("source", "target")])
+    assert ids[0] == ids[1]
+    assert call("nmt.cli.train train.yaml -q training.max_steps=3 data.workers=1") == 0
+    assert sorted(path.name for path in Path("runs/new").glob("*tmp*")) == []
 
 
 def test_no_bar_among_results_on_the_same_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

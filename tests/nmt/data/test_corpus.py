@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.batches import BatchStream
 from nmt.data.binarized import binarize, open_corpus
-from nmt.data.corpus import LATER, DataConfig, check_config, make_stamp, read_words, text_rules
+from nmt.data.corpus import LATER, DataConfig, check_config, make_stamp, table_pairs, text_rules
 from nmt.errors import ConfigError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
@@ -46,24 +46,20 @@ def test_keys_that_came_later_leave_old_caches_good() -> None:
     assert text_rules(replace(old, vocabulary=9)) == text_rules(old)
 
 
-def plain() -> TextPipeline:
-    return TextPipeline.of(SideConfig(normalize=False, tokenize=False, case="keep"))
-
-
 def test_phrase_pairs_are_unique_whatever_their_counts(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text(
         "a ||| x ||| 1 1 ||| ||| 9 9 1000000 ||| |||\na ||| y ||| 1 1 ||| ||| 9 9 1 ||| |||\nb ||| &apos;x "
         "||| 1 1\na ||| x ||| 0.5 1\nb ||| y ||| 1 1\n"
     )
-    pairs = list(read_words(DataConfig(phrase_table=str(table)), plain(), plain()))
+    pairs = list(table_pairs(DataConfig(phrase_table=str(table))))
     assert pairs == [(["a"], ["x"]), (["a"], ["y"]), (["b"], ["'x"]), (["b"], ["y"])]
 
 
 def test_inverse_swaps_the_sides_of_a_table(tmp_path: Path) -> None:
     table = tmp_path / "t"
     table.write_bytes(b"a b ||| x ||| 1\na b ||| y z ||| 1\n")
-    pairs = list(read_words(DataConfig(phrase_table=str(table), inverse=True), plain(), plain()))
+    pairs = list(table_pairs(DataConfig(phrase_table=str(table), inverse=True)))
     assert pairs == [(["x"], ["a", "b"]), (["y", "z"], ["a", "b"])]
     vocab = Vocab({"a": 1}, 5)
     assert make_stamp(DataConfig(phrase_table=str(table), inverse=True), vocab, vocab) != make_stamp(
