@@ -26,7 +26,7 @@ data:
   source: {{language: en}}
   target: {{language: ja, case: keep}}
 model: {{embedding: 12, hidden: 16, maxout: 8, encoder: birnn, attention: 8, init: glorot}}
-training: {{optimizer: adam, learning_rate: 0.03, cost: word, batch_size: 16, max_steps: 60, dev_beam: 1,
+training: {{optimizer: adam, learning_rate: 0.03, cost: word, batch_size: 16, max_steps: 40, dev_beam: 1,
   validate_every: 20, save_every: 5, keep: 9, tensorboard: false}}
 """
 
@@ -38,7 +38,7 @@ def train(folder: Path, *overrides: str) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of 200 pairs, and a run of 60 updates."""
+    """A corpus of 200 pairs, and a run of 40 updates."""
     folder = tmp_path_factory.mktemp("spaceless")
     for name, count, seed in (("train", 200, 1), ("dev", 20, 2)):
         for side, language in enumerate(("en", "ja")):
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_resumed_run_draws_the_same_cuts(folder: Path, tmp_path: Path) -> None:
     """Bit by bit, in the middle of an epoch."""
-    for steps in (20, 60):
+    for steps in (20, 40):
         train(folder, f"run={tmp_path}/run", f"training.max_steps={steps}")
     equal_runs(folder / "run", tmp_path / "run")
 
