@@ -15,6 +15,7 @@ from pathlib import Path
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError
 from nmt.ngram import arpa, kneser_ney
+from nmt.progress import Progress
 from nmt.settings import check
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment, work_folder
@@ -111,7 +112,8 @@ def extract(folder: Path, config: TrainConfig) -> None:
     inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
     reordering = str(folder / REORDERING) if config.reordering else None
     outputs = Outputs(table=str(beside), reordering=reordering, lexical=str(folder / LEXICAL))
-    pairs = build(inputs, outputs, config.extract)
+    with Progress(None, "words", title="extracting") as progress:
+        pairs = build(inputs, outputs, config.extract, progress.reach)
     beside.rename(folder / TABLE)
     log.info("%s phrase pairs", f"{pairs:,}")
 

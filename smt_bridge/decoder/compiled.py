@@ -72,7 +72,7 @@ class Notice:
         """The line, the first time."""
         if not self.said:
             self.said = True
-            log.info("compiling for this processor, once: about half a minute")
+            log.info("compiling for this processor, once: up to half a minute")
 
 
 notice = Notice()

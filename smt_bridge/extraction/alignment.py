@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
+from nmt.progress import Progress
 from smt_bridge.extraction.symmetrize import HEURISTICS, Links
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,26 @@ class Thot:
     def check(self) -> None:
         thot()
 
+    def trained(self, package: Any, pairs: Sequence[tuple[list[str], list[str]]]) -> Any:
+        """The last model, trained on these pairs; a line a minute says how far it has come."""
+        model: Any = None
+        with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
+            for name, iterations in self.stages:
+                kind = getattr(package, name)
+                if model is None:
+                    model = kind()
+                    for source, target in pairs:
+                        model.add_sentence_pair(source, target, 1)
+                else:
+                    model = kind(model)
+                if self.sampled:
+                    model.emit_training_alignments = True
+                model.start_training()
+                for _ in progress.over(range(iterations or model.scheduled_iterations)):
+                    model.train()
+                model.end_training()
+        return model
+
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
         """Each target word gets at most one source word, except for eflomal and IBM 4."""
         package = thot()
@@ -74,21 +95,7 @@ class Thot:
             for number, pair in enumerate(zip(sources, targets, strict=True))
             if all(0 < len(side) <= LONGEST for side in pair)
         ]
-        model: Any = None
-        for name, iterations in self.stages:
-            kind = getattr(package, name)
-            if model is None:
-                model = kind()
-                for number in usable:
-                    model.add_sentence_pair(sources[number], targets[number], 1)
-            else:
-                model = kind(model)
-            if self.sampled:
-                model.emit_training_alignments = True
-            model.start_training()
-            for _ in range(iterations or model.scheduled_iterations):
-                model.train()
-            model.end_training()
+        model = self.trained(package, [(sources[number], targets[number]) for number in usable])
         if self.sampled:
             found = [model.get_training_alignment(place)[1] for place in range(len(usable))]
         else:

@@ -115,6 +115,14 @@ def test_each_command_shows_how_far_it_has_come(
     assert f" of {total}" in written and f" {unit}, " in written and " left\n" in written, written
 
 
+def test_alignment_says_how_far_it_has_come(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("thot")
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    assert call(f"smt_bridge.cli.align {PAIR} --method hmm -o out -q --log log") == 0
+    lines = [line for line in Path("log").read_text().splitlines() if " aligning: " in line]
+    assert "1 of 10 iterations, " in lines[0] and len(lines) > 2
+
+
 def test_messages_stand_above_the_bar(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("crlf").write_text("a\r\nb\r\n")
     with terminal(monkeypatch) as seen:

@@ -93,4 +93,4 @@ def test_one_line_before_the_first_compilation_and_none_from_the_cache(
             assert load(tmp_path / "module.py").two(40) == 42
         told.append([message for message in caplog.messages if message.startswith("compiling")])
         caplog.clear()
-    assert told == [["compiling for this processor, once: about half a minute"], []]
+    assert told == [["compiling for this processor, once: up to half a minute"], []]
