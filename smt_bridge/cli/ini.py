@@ -76,6 +76,9 @@ def parser() -> options.Parser:
     remove.add_argument("--name", required=True, help="the feature")
     remove.add_argument("--column", type=positive, help="only this score of it, counted from 1")
     remove.add_argument("--path", type=Input, help="the table without that column")
+    other = add("set-path", "let a feature read another file, such as a filtered table")
+    other.add_argument("--name", required=True, help="the feature, e.g. LexicalReordering0")
+    other.add_argument("--path", type=Input, required=True, help="its new file")
     weights = add("set-weights", "take weights from a tuner")
     weights.add_argument(
         "--weights",
@@ -85,7 +88,7 @@ def parser() -> options.Parser:
         metavar="FILE",
         help="lines 'Name= v v', or another moses.ini",
     )
-    for name in ("add-feature", "remove-feature", "set-weights"):
+    for name in ("add-feature", "remove-feature", "set-path", "set-weights"):
         options.add_output(actions.choices[name])
         options.add_quiet(actions.choices[name])
     return made
@@ -120,6 +123,8 @@ def changed(args: argparse.Namespace, ini: Ini) -> Ini:
     """The ini after the action that the options ask for."""
     if args.action == "set-weights":
         return moses_ini.set_weights(ini, weights.read(args.weights))
+    if args.action == "set-path":
+        return moses_ini.set_path(ini, args.name, args.path)
     if args.action == "remove-feature":
         if args.column:
             return moses_ini.remove_column(ini, args.name, args.column, args.path)

@@ -198,6 +198,14 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
     return parse(ini.path, lines)
 
 
+def set_path(ini: Ini, name: str, path: str) -> Ini:
+    """Let a feature read another file."""
+    feature = ini.feature(name)
+    lines = list(ini.lines)
+    lines[feature.row] = with_options(lines[feature.row], {"path": path})
+    return parse(ini.path, lines)
+
+
 def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     """Add a feature function with its weights. ConfigError for a name that exists, or the wrong number of
     weights."""

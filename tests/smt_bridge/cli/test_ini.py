@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from smt_bridge.cli import ini
 from smt_bridge.moses import weights
 from tests.smt_bridge.moses.systems import INI, write_system
 
@@ -100,6 +101,15 @@ def test_set_weights(system: Path, command: Command, refused: Callable[..., str]
     ):
         (system / "w").write_text(line + "\n")
         assert message in refused(command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w"))
+
+
+def test_another_file_for_a_feature(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ini.main(["set-path", str(system / "moses.ini"), "--name", "LM0", "--path", "other"]) == 0
+    assert changed_lines(INI, capsys.readouterr().out) == [
+        ("KENLM name=LM0 factor=0 path=lm order=5", "KENLM name=LM0 factor=0 path=other order=5")
+    ]
+    assert ini.main(["set-path", str(system / "moses.ini"), "--name", "LM7", "--path", "other"]) == 2
+    assert "no feature LM7, expected one of" in capsys.readouterr().err
 
 
 @pytest.mark.ci
