@@ -32,6 +32,7 @@ def pairs(language: str, count: int, seed: int = 1) -> list[tuple[str, str]]:
 
 def write(folder: Path, language: str, train: int = 3000, dev: int = 200, seed: int = 1) -> None:
     """Write both texts of both sides."""
+    folder.mkdir(parents=True, exist_ok=True)
     made = pairs(language, train + dev, seed)
     for name, part in (("train", made[:train]), ("dev", made[train:])):
         for code, side in (("en", 0), (language, 1)):

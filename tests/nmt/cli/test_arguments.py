@@ -52,7 +52,9 @@ LINES = {
         ),
     ],
     "average": ["<run --output >out"],
-    "analyze": ["report <run <text --source <a --reference <r <r2 --vocabulary <v <v2 --train <t <t2 --output >page"],
+    "analyze": [
+        "report <run <text --source <a --reference <r <r2 --vocabulary <v <v2 --train <t <t2 --output >page",
+    ],
 }
 FIGURES = {
     "by-length": "--source <a --reference <r --hypothesis <h <h2",
