@@ -253,8 +253,8 @@ def test_average_of_checkpoints_is_a_run(
     assert "exists already" in refused(
         command("nmt-average", "-q", attentive, "--last", 1, "--output", tmp_path / "one")
     )
-    assert "7 checkpoints asked for" in refused(
-        command("nmt-average", "-q", attentive, "--last", 7, "--output", tmp_path / "no")
+    assert "update 7 asked for" in refused(
+        command("nmt-average", "-q", attentive, "--steps", 7, "--output", tmp_path / "no")
     )
     assert not (tmp_path / "no").exists()
 
