@@ -28,6 +28,7 @@ TOKENIZERS = {
     "ko": ("ko-mecab", "char"),
     **dict.fromkeys(("bo", "dz", "km", "lo", "my", "th"), ("char",)),
 }
+Rows = NDArray[np.bool_] | NDArray[np.int64]  # a mask of all rows, or numbers of some
 
 
 @dataclass
@@ -120,8 +121,8 @@ class ChrfStatistics:
         self.rows: NDArray[np.int64] = np.array(statistics, np.int64).reshape(-1, 18)
         self.signature = self.metric.get_signature().format()
 
-    def chrf(self, mask: NDArray[np.bool_] | None = None) -> ChrfScore:
-        """Corpus chrF2 of all sentences, or of those where `mask` is true; equal to sacreBLEU's
+    def chrf(self, mask: Rows | None = None) -> ChrfScore:
+        """Corpus chrF2 of all sentences, or of those where `mask` is true, or of some rows; as
         corpus_score."""
         rows = self.rows if mask is None else self.rows[mask]
         return ChrfScore(self.metric.score_of(rows.sum(0).tolist()), self.signature)
@@ -166,8 +167,8 @@ class BleuStatistics:
         self.rows: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 10)
         self.signature = plain.get_signature().format()
 
-    def bleu(self, mask: NDArray[np.bool_] | None = None) -> BleuScore:
-        """Corpus BLEU of all sentences, or of those where `mask` is true; equal to sacreBLEU's
+    def bleu(self, mask: Rows | None = None) -> BleuScore:
+        """Corpus BLEU of all sentences, or of those where `mask` is true, or of some rows; as
         corpus_score."""
         sums = self.sums(mask)
         score = BLEU.compute_bleu(sums[:4], sums[4:8], sums[8], sums[9], smooth_method="exp")
@@ -178,7 +179,7 @@ class BleuStatistics:
         hypothesis, reference = self.sums(mask)[8:]
         return hypothesis / reference if reference else 0.0
 
-    def sums(self, mask: NDArray[np.bool_] | None) -> list[int]:
+    def sums(self, mask: Rows | None) -> list[int]:
         """The statistics of all sentences, or of those where `mask` is true, added up."""
         found: list[int] = (self.rows if mask is None else self.rows[mask]).sum(0).tolist()
         return found

@@ -61,8 +61,9 @@ def lacks_extra(line: str) -> bool:
 
 
 def run(line: str, folder: Path, command: Command) -> None:
-    """As a shell does: < and > are files, | hands the output on."""
+    """As a shell does: < and > are files, | hands the output on, $(cat FILE) is what a file holds."""
     text = ""
+    line = re.sub(r"\$\(cat (\S+)\)", lambda match: (folder / match[1]).read_text().strip(), line)
     for stage in re.sub(r"\s+#.*", "", line).replace("$PWD", str(folder)).split(" | "):
         words = shlex.split(stage)
         ends = {mark: words[words.index(mark) + 1] for mark in "<>" if mark in words}

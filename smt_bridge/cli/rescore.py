@@ -9,15 +9,18 @@ from contextlib import nullcontext
 
 import smt_bridge.moses.weights as weight_files
 from nmt import files
-from nmt.cli import options
+from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
+from nmt.search.mbr import DEFAULT_SCALE, MBRConfig
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 from smt_bridge.jobs import folder
 from smt_bridge.nbest.union import NbestLists
+
+OUTPUTS = {"output": "--output", "best": "--best", "mbr_scale_output": "--mbr-scale-output"}
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +35,17 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-rescore", args)
     check(args)
+    # Without weights and without a list to write, features are not looked at.
+    texts_only = args.mbr and not args.weights and not args.output and not args.feature
     lists = NbestLists(
-        paths=args.nbest, source=args.source, fill_missing=args.fill_missing, escape=args.escape
+        paths=args.nbest,
+        source=args.source,
+        fill_missing=args.fill_missing or bool(texts_only),
+        escape=args.escape,
     )
     specs = parse(args.feature, lists.survey())
-    feature_options.check_separate(args, specs, [], [("--output", args.output), ("--best", args.best)])
+    outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
+    feature_options.check_separate(args, specs, [], outputs)
     target = args.output or args.best
     with folder.held(target, "smt-rescore") if specs and target != "-" else nullcontext():
         run(args, lists, specs)
@@ -79,6 +88,7 @@ def parser() -> options.Parser:
         "--escape", action="store_true", help="escape words as Moses does, for lists that nmt-translate wrote"
     )
     add_outputs(parser)
+    add_mbr(parser)
     parser.renamed["-b"] = "--best"
     options.add_max_line_words(parser, "are refused by features of whole sentences")
     options.add_quiet(parser)
@@ -119,13 +129,49 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_mbr(parser: argparse.ArgumentParser) -> None:
+    """Minimum Bayes risk."""
+    arguments.add_setting(parser, MBRConfig, "mbr", default=None)
+    arguments.add_setting(parser, MBRConfig, "mbr_scale", nargs="+", default=None, metavar="A")
+    parser.add_argument(
+        "--mbr-tune",
+        type=Input,
+        nargs="+",
+        default=[],
+        metavar="REF",
+        help="choose the scale on these references, tokenized as the lists, by the metric of --mbr",
+    )
+    parser.add_argument(
+        "--mbr-scale-output",
+        type=Output,
+        metavar="FILE",
+        help="with --mbr-tune: write the scale that was chosen, to be given to --mbr-scale",
+    )
+
+
 def check(args: argparse.Namespace) -> None:
     """Errors for options that contradict each other, and for files that are not there."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
+    check_mbr(args)
     files.existing([*args.nbest, args.source])
     if "-" in args.nbest:
         raise ConfigError("n-best lists are read twice; give files, not -")
+
+
+def check_mbr(args: argparse.Namespace) -> None:
+    """ConfigError for options of minimum Bayes risk that do not go together, DataError for references of
+    another text."""
+    if not args.mbr and (args.mbr_scale or args.mbr_tune or args.mbr_scale_output):
+        raise ConfigError("--mbr-scale, --mbr-tune and --mbr-scale-output go with --mbr bleu or --mbr chrf")
+    if args.mbr and not args.best:
+        raise ConfigError("--mbr chooses what --best writes; give --best FILE")
+    if args.mbr_scale and args.mbr_tune:
+        raise ConfigError("--mbr-tune chooses the scale; leave --mbr-scale out")
+    if args.mbr_scale_output and not args.mbr_tune:
+        raise ConfigError("--mbr-scale-output writes what --mbr-tune has chosen; give --mbr-tune REF")
+    if args.mbr_tune:
+        files.check_parallel(args.source, *args.mbr_tune)
 
 
 def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec]) -> None:
@@ -146,6 +192,9 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         resume=args.resume,
         workers=args.workers if specs else 1,
         executor=args.executor,
+        mbr=MBRConfig(args.mbr, args.mbr_scale or [DEFAULT_SCALE]) if args.mbr else None,
+        references=[list(files.read_lines(path)) for path in args.mbr_tune],
+        scale_output=args.mbr_scale_output,
     )
     with options.progress(args, "sentences", None, line) as progress:
         count = rescore(lists, FeatureSet(specs, settings), config, progress.reach)

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
-from nmt.formats.nbest import Hypothesis
+from nmt.search.mbr import MBRConfig
 from smt_bridge.features.base import PhraseLocal, Values, WordPairs
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs.scores import Job, open_job
-from smt_bridge.moses.weights import Weights, tuned
+from smt_bridge.moses.weights import Weights
+from smt_bridge.nbest.choice import ByRisk, ByTotal, Chooser, Entry, TunedRisk
+from smt_bridge.nbest.totals import beyond_features, check_weights, total
 from smt_bridge.nbest.union import NbestLists, NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 
@@ -33,8 +35,6 @@ log = logging.getLogger(__name__)
 
 SENTENCES = 40  # of a chunk: some thousand hypotheses
 SAMPLE = 8  # sentences on which --precision is measured
-UNKNOWN_WORD = -100.0  # what Moses adds for each, with weight 1, and does not print (UnknownWordPenalty0)
-CLOSE = 0.01  # printed totals have six digits
 
 Scores = NDArray[np.float64]  # of a chunk: (hypotheses, features)
 
@@ -52,6 +52,9 @@ class RescoreConfig:
     resume: bool = False
     workers: int = 1
     executor: str | None = None
+    mbr: MBRConfig | None = None  # how `best` is chosen, if not by the total
+    references: Sequence[Sequence[str]] = ()  # texts that choose the scale of mbr
+    scale_output: str | None = None  # and where it is written
 
     @property
     def target(self) -> str:
@@ -70,19 +73,20 @@ def rescore(
         )
     # sentences that are scored as a whole have a limit
     limit = config.limit if len(features) and not config.by_phrase else 0
-    total = sum(1 for _ in lists.sentences(features.names, limit))
+    count = sum(1 for _ in lists.sentences(features.names, limit))
     if features.settings.precision != "fp32":
         sample = list(islice(lists.sentences(features.names, limit), SAMPLE))
         pairs = ask(sample, local(features, config.by_phrase), lists.paths[0])[0].pairs
         log.info("%s", features.precision_error(pairs))
+    chooser = chooser_of(lists, config)
     job = start_job(lists, features, config)
     with ExitStack() as stack:
         executor = stack.enter_context(features.executor(config.executor, config.workers))
-        outputs = [
+        nbest_list, best, scales = [
             stack.enter_context(files.Writing(path, job.folder if job and path == config.target else None))
             if path
             else None
-            for path in (config.output, config.best)
+            for path in (config.output, config.best, config.scale_output)
         ]
         chunks = blocks(lists.sentences(features.names, limit))
         scored = score(chunks, executor, local(features, config.by_phrase), lists.paths[0], job)
@@ -91,12 +95,30 @@ def rescore(
             rows = iter(values.tolist())
             for sentence in chunk:
                 own = list(islice(rows, len(sentence.hypotheses)))
-                write(entries(sentence, own, lists, features.names, config), config, outputs)
+                found = entries(sentence, own, lists, features.names, config)
+                if nbest_list:
+                    nbest_list.write_lines(entry.line for entry in found)
+                if best:
+                    best.write_lines(chooser.add(sentence.groups, found))
             done += len(chunk)
-            progress(done, total)
+            progress(done, count)
+        if best:
+            best.write_lines(chooser.rest())
+        if scales and isinstance(chooser, TunedRisk):
+            scales.write_lines([chooser.scale_line()])
     if job:
         job.remove()
-    return total
+    return count
+
+
+def chooser_of(lists: NbestLists, config: RescoreConfig) -> Chooser:
+    """What chooses the best translations. ConfigError for scales that do not fit the lists."""
+    if config.mbr is None:
+        return ByTotal()
+    risk = ByRisk(config.mbr, of_totals=config.weights is not None)
+    scaled = 1 if risk.of_totals else len(lists.paths)
+    config.mbr.of_lists(scaled)
+    return TunedRisk(risk, scaled, config.references) if config.references else risk
 
 
 def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> Job | None:
@@ -241,15 +263,6 @@ def sums(asked: Asked, scores: Values, floor: bool) -> Values:
 # ---- totals ------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Entry:
-    """A hypothesis as it is written."""
-
-    total: float
-    line: str
-    text: list[str]
-
-
 def entries(
     sentence: NbestSentence,
     values: Sequence[list[float]],
@@ -278,72 +291,3 @@ def entries(
     if weights is not None:
         found.sort(key=lambda entry: -entry.total)  # stable: of equals the first stays first
     return found
-
-
-def write(found: list[Entry], config: RescoreConfig, outputs: Sequence[files.Output | None]) -> None:
-    """The entries of a sentence, into the list and the file of best translations."""
-    nbest_list, best = outputs
-    if nbest_list:
-        nbest_list.write_lines(entry.line for entry in found)
-    if best:
-        best.write(" ".join(max(found, key=lambda entry: entry.total).text) + "\n")
-
-
-def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
-    """The part of a total for unknown words, where the entry comes from the decoder of these weights."""
-    if weights and nbest.UNLABELED in hypothesis.features:
-        raise ConfigError(
-            f"sentence {hypothesis.sentence}: features without names, which --decoder-weights cannot check; "
-            "let Moses write them (-labeled-n-best-list true)"
-        )
-    if weights and set(hypothesis.features) >= tuned(weights):
-        return unknown_words(hypothesis, weights)
-    return 0.0
-
-
-def total(features: dict[str, list[float]], weights: Weights) -> float:
-    """Σ weight x feature; a feature that a hypothesis lacks (a sparse one) counts 0."""
-    return math.fsum(
-        weight * value
-        for name, values in features.items()
-        for weight, value in zip(weights[name], values, strict=True)
-    )
-
-
-def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
-    """What the decoder's total has beyond the printed features: -100 for each unknown word.
-
-    `weights` are those of the decoder. ConfigError when the rest is not a multiple of that: these are not its
-    weights.
-    """
-    try:
-        rest = hypothesis.total - total(
-            {name: values for name, values in hypothesis.features.items() if name in weights}, weights
-        )
-    except ValueError as error:
-        raise ConfigError(
-            "the decoder's weights have another number of values than the list's features"
-        ) from error
-    count = round(rest / UNKNOWN_WORD)
-    if abs(rest - count * UNKNOWN_WORD) > CLOSE or count < 0:
-        raise ConfigError(
-            f"sentence {hypothesis.sentence}: weights x features give {hypothesis.total - rest:.6g}, but the "
-            f"list says {hypothesis.total:.6g}; "
-            "these are not the weights that its decoder used"
-        )
-    return count * UNKNOWN_WORD
-
-
-def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
-    """ConfigError when weights and features do not match."""
-    for name, values in features.items():
-        if name not in weights:
-            raise ConfigError(
-                f"no weight for feature {name}; tune with it (smt-tune-nbest), or write '{name}= "
-                f"{'0 ' * len(values)}'"
-            )
-        if len(weights[name]) != len(values):
-            raise ConfigError(f"feature {name} has {len(values)} values, but {len(weights[name])} weights")
-    for name in sorted(tuned(weights)):
-        if name not in features:
-            raise ConfigError(f"a weight for {name}, which no list has and no --feature computes")

@@ -22,12 +22,14 @@ WHOLE = "a score of the whole sentence"
 
 @dataclass
 class NbestSentence:
-    """The hypotheses of one source line; `lists[i]` says which of the lists have hypothesis i."""
+    """The hypotheses of one source line; `lists[i]` says which of the lists have hypothesis i. `groups`: the
+    entries of each list by itself."""
 
     number: int  # from 0
     source: list[str]
     hypotheses: list[Hypothesis]
     lists: list[frozenset[int]]
+    groups: Sequence[list[Hypothesis]] = ()
 
 
 @dataclass
@@ -117,7 +119,8 @@ def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
                 f"of {sources}); is this the list of another text?"
             )
         hypotheses, lists = union(groups)
-        yield NbestSentence(number=number, source=files.split_words(line), hypotheses=hypotheses, lists=lists)
+        source = files.split_words(line)
+        yield NbestSentence(number=number, source=source, hypotheses=hypotheses, lists=lists, groups=groups)
         heads = [
             next(stream, None) if group else head
             for head, group, stream in zip(heads, groups, streams, strict=True)

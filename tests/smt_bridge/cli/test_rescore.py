@@ -29,6 +29,22 @@ REFUSALS = {
     "by phrase": (["--by-phrase", "-o", "o"], "--by-phrase needs a --feature"),
     "text too short": (["-s", "short", "-o", "o"], "entries for sentence 2, but short has 2 lines"),
     "text too long": (["-s", "long", "-o", "o"], "no entry for sentence 3 (line 4 of long)"),
+    "mbr without best": (["--mbr", "bleu", "-o", "o"], "--mbr chooses what --best writes"),
+    "scale without mbr": (["--mbr-scale", "2", "-o", "o"], "go with --mbr bleu or --mbr chrf"),
+    "two scales": (["--mbr", "bleu", "--mbr-scale", "1", "2", "--best", "o"], "2 values of --mbr-scale, but"),
+    "negative scale": (["--mbr", "bleu", "--mbr-scale", "-1", "--best", "o"], "--mbr-scale"),
+    "scale and tuning": (
+        ["--mbr", "bleu", "--mbr-scale", "2", "--mbr-tune", "s", "--best", "o"],
+        "--mbr-tune chooses the scale",
+    ),
+    "scale output": (
+        ["--mbr", "bleu", "--mbr-scale-output", "x", "--best", "o"],
+        "give --mbr-tune REF",
+    ),
+    "short references": (
+        ["--mbr", "bleu", "--mbr-tune", "short", "--best", "o"],
+        "short: 2 lines, but s has 3",
+    ),
     "output is input": (["-o", "n"], "is read too"),
 }
 

@@ -13,8 +13,6 @@ from nmt.formats import nbest, phrase_table
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
 from nmt.text.escapes import escape
-from smt_bridge.moses import weights
-from smt_bridge.nbest import rescore
 from tests.conftest import kill_once_written
 from tests.smt_bridge.cli.scored_tables import ARPA
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
@@ -237,21 +235,6 @@ def test_killed_and_resumed(tiny: Path, command: Command, tmp_path: Path) -> Non
     ).exists()
 
 
-def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
-    """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words
-    (-100) accounted for."""
-    folder = nmt_data / "moses-multi30k"
-    tuned = weights.read(folder / "moses.tuned.ini")
-    count = unknown = 0
-    for name in ("val", "test_2016_flickr"):
-        for hypothesis in nbest.read(folder / "out" / f"{name}.100best.segalign.gz"):
-            beyond = rescore.unknown_words(hypothesis, tuned)
-            assert abs(rescore.total(hypothesis.features, tuned) + beyond - hypothesis.total) < 1e-3
-            count += 1
-            unknown += beyond != 0
-    assert count == 139374 and unknown > 1000
-
-
 @pytest.mark.ci
 def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     """LM0 = ln 10 x KenLM; TranslationModel0 = Σ ln p over the segmentation (60 sentences, the printed
@@ -292,3 +275,57 @@ def test_real_features_recomputed(nmt_data: Path, command: Command, tmp_path: Pa
                 sum(table[pair][column] if pair in table else 0 for pair in row), abs=1e-3
             )
     assert unknown < len(hypotheses) / 2
+
+
+@pytest.fixture
+def two_lists(tmp_path: Path) -> Path:
+    """Lists of two systems whose features differ, the text, and references."""
+    one = ["le chien voit|-1", "un chien noir voit|-1.2", "un chien noir vit|-1.2"]
+    other = ["un chien noir voit|-40", "un chat|-45"]
+    for name, feature, texts in (("n", "LM0", one), ("m", "NMT0", other)):
+        rows = [
+            f"{number} ||| {text.split('|')[0]} ||| {feature}= {number - 1} ||| {text.split('|')[1]}\n"
+            for number in range(3)
+            for text in texts
+        ]
+        (tmp_path / name).write_text("".join(rows))
+    (tmp_path / "s").write_text("a black dog sees\n" * 3)
+    (tmp_path / "r").write_text("un chien noir voit\n" * 3)
+    return tmp_path
+
+
+@pytest.mark.ci
+def test_minimum_bayes_risk(two_lists: Path, command: Command) -> None:
+    """One list, two lists without weights, and the scale that references chose."""
+
+    def best(*given: str) -> str:
+        done = command("smt-rescore", *given, "-s", "s", "-q", "--best", "b", cwd=two_lists)
+        assert done.returncode == 0, done.stderr
+        (line,) = set((two_lists / "b").read_text().split("\n")[:-1])
+        return line
+
+    assert best("n") == best("n", "--mbr", "bleu", "--mbr-scale", "50") == "le chien voit"
+    assert best("n", "--mbr", "bleu") == best("n", "--mbr", "chrf") == "un chien noir voit"
+    assert best("n", "m", "--mbr", "bleu", "--mbr-scale", "50", "1") == "le chien voit"
+    assert best("n", "m", "--mbr", "bleu", "--mbr-scale", "1", "50") == "un chien noir voit"
+    assert best("n", "--mbr", "chrf", "--mbr-tune", "r", "--mbr-scale-output", "c") == "un chien noir voit"
+    assert (
+        best("n", "--mbr", "chrf", "--mbr-scale", (two_lists / "c").read_text().strip())
+        == "un chien noir voit"
+    )
+
+
+@pytest.mark.ci
+def test_minimum_bayes_risk_of_new_totals(two_lists: Path, tiny: Path, command: Command) -> None:
+    """The union of the lists with weights is one list; workers change nothing, nor does the list that is
+    written beside it."""
+    (two_lists / "w").write_text("LM0= 0\nNMT0= 0\nList0= 1\nList1= 0.5\nRNN0= 0.01\n")
+    given = ["n", "m", "-s", "s", "-q", "--fill-missing", "-f", f"translation={tiny / 'run'}", "-w", "w"]
+    for name, more in {"1": [], "2": ["--workers", "2"], "3": ["-o", "o"]}.items():
+        line = ["smt-rescore", *given, "--mbr", "bleu", "--best", name, *more]
+        done = command(*line, cwd=two_lists)
+        assert done.returncode == 0, done.stderr
+    assert len({(two_lists / name).read_bytes() for name in "123"}) == 1
+    assert (two_lists / "1").read_text() == "un chien noir voit\n" * 3
+    totals = [h.total for h in nbest.read(two_lists / "o") if h.sentence == 0]
+    assert len(totals) == 4 and totals == sorted(totals, reverse=True)

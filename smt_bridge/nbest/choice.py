@@ -1,0 +1,175 @@
+"""Which translation of a sentence is the best one: by total, or by minimum Bayes risk over the lists, with
+scales that are given or that references choose.
+
+Texts are compared as a reader sees them, without Moses' escapes.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+
+from nmt import files
+from nmt.errors import ConfigError
+from nmt.formats.nbest import Hypothesis
+from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics
+from nmt.search.mbr import Evidence, Ints, MBRConfig, choose, evidence
+from nmt.text.escapes import unescape
+
+log = logging.getLogger(__name__)
+
+Score = BleuScore | ChrfScore
+
+GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # scales that are tried
+MOST_LISTS = 3  # whose scales are tuned together: a thousand choices
+
+
+@dataclass
+class Entry:
+    """A hypothesis as it is written."""
+
+    total: float
+    line: str
+    text: list[str]
+
+
+class Chooser(Protocol):
+    """Gets the sentences one by one, and gives their best translations in the same order."""
+
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+        """Another sentence: the entries of each list, and the entries of all that are written. Returns the
+        lines that are decided now."""
+        ...
+
+    def rest(self) -> list[str]:
+        """The lines that could not be decided before the last sentence."""
+        ...
+
+
+class ByTotal:
+    """The entry with the greatest total, the first of equals."""
+
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+        return [" ".join(max(found, key=lambda entry: entry.total).text)]
+
+    def rest(self) -> list[str]:
+        return []
+
+
+@dataclass
+class ByRisk:
+    """Minimum Bayes risk. `of_totals`: the entries have new totals of one model, so that they are one list;
+    else each list has its own scores, and is normalized by itself."""
+
+    config: MBRConfig
+    of_totals: bool
+
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+        texts = self.evidence(groups, found)
+        scales = self.config.of_lists(len(texts.owners))
+        return [written(found)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
+
+    def rest(self) -> list[str]:
+        return []
+
+    def evidence(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> Evidence:
+        if self.of_totals:
+            return evidence([[(plain(entry.text), entry.total) for entry in found]])
+        return evidence([[(plain(one.text), one.total) for one in group] for group in groups])
+
+
+@dataclass
+class TunedRisk:
+    """Minimum Bayes risk with the scales of GRID that score best on references of the lists."""
+
+    risk: ByRisk
+    lists: int  # how many have scales of their own
+    references: Sequence[Sequence[str]]  # texts
+    lines: list[Mapping[str, str]] = field(default_factory=list)  # of each sentence: text -> as it is written
+    chosen: list[list[str]] = field(default_factory=list)  # the text for each choice of scales
+    best: list[str] = field(default_factory=list)  # the text with the best total
+    scales: Sequence[float] = ()  # the best, known after `rest`
+
+    def __post_init__(self) -> None:
+        """ConfigError for too many lists."""
+        if self.lists > MOST_LISTS:
+            raise ConfigError(
+                f"scales of {self.lists} lists are too many to tune, {MOST_LISTS} at most; tune weights for "
+                "their union (smt-tune-nbest) and give --weights, or give --mbr-scale"
+            )
+        self.grid = list(product(GRID, repeat=self.lists))
+
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+        texts = self.risk.evidence(groups, found)
+        self.chosen.append([texts.texts[place] for place in choose(texts, self.risk.config.mbr, self.grid)])
+        self.best.append(plain(max(found, key=lambda entry: entry.total).text))
+        self.lines.append(written(found))
+        return []
+
+    def rest(self) -> list[str]:
+        texts = [[plain(files.split_words(line)) for line in text] for text in self.references]
+        choices = [[*row, best] for row, best in zip(self.chosen, self.best, strict=True)]
+        *scores, before = METRICS[self.risk.config.mbr](choices, texts)
+        top = max(range(len(scores)), key=lambda number: scores[number].score)
+        self.scales = self.grid[top]
+        if self.lists == 1:
+            log.info("%s by the best total", before)
+            for (scale,), score in zip(self.grid, scores, strict=True):
+                log.info("%.2f with --mbr-scale %g", score.score, scale)
+        log.info("%s with --mbr %s --mbr-scale %s", scores[top], self.risk.config.mbr, self.scale_line())
+        return [line[row[top]] for line, row in zip(self.lines, self.chosen, strict=True)]
+
+    def scale_line(self) -> str:
+        """The scales, as --mbr-scale takes them."""
+        return " ".join(f"{scale:g}" for scale in self.scales)
+
+
+def plain(words: Sequence[str]) -> str:
+    """The text as a reader sees it: nmt-translate writes no escapes, Moses does."""
+    return " ".join(map(unescape, words))
+
+
+def written(found: Sequence[Entry]) -> dict[str, str]:
+    """For each text how it is written: as its first entry."""
+    return {plain(entry.text): " ".join(entry.text) for entry in reversed(found)}
+
+
+# ---- corpus scores -----------------------------------------------------------------------------------------
+
+
+def corpus_bleu(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
+    """BLEU of many outputs of one text, words split at blanks: (sentences, outputs) -> (outputs,). What they
+    share is compared with the references once."""
+    texts, places, owners = distinct(choices)
+    statistics = BleuStatistics(texts, [[text[owner] for owner in owners] for text in references], "none")
+    return [statistics.bleu(column) for column in places.T]
+
+
+def corpus_chrf(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
+    """The same by chrF2."""
+    texts, places, owners = distinct(choices)
+    statistics = ChrfStatistics(texts, [[text[owner] for owner in owners] for text in references])
+    return [statistics.chrf(column) for column in places.T]
+
+
+METRICS = {"bleu": corpus_bleu, "chrf": corpus_chrf}
+
+
+def distinct(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, list[int]]:
+    """The distinct texts of each sentence, one sentence after the other: (N,); the place of each choice among
+    them: (sentences, outputs); the sentence of each: (N,)"""
+    texts: list[str] = []
+    owners: list[int] = []
+    places = []
+    for number, row in enumerate(choices):
+        place: dict[str, int] = {}
+        for text in row:
+            if text not in place:
+                place[text] = len(texts)
+                texts.append(text)
+                owners.append(number)
+        places.append([place[text] for text in row])
+    return texts, np.array(places, np.int64), owners

@@ -1,0 +1,90 @@
+"""The best translation of a sentence: by total, by minimum Bayes risk, with scales that references choose."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from nmt.errors import ConfigError
+from nmt.formats.nbest import Hypothesis
+from nmt.search.mbr import MBRConfig
+from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, Entry, TunedRisk
+
+Group = list[Hypothesis]
+
+
+def group(**totals: float) -> Group:
+    """Words joined by _, with a total each."""
+    return [Hypothesis(0, text.split("_"), {}, total) for text, total in totals.items()]
+
+
+def entries(*groups: Group) -> list[Entry]:
+    return [Entry(one.total, "", one.text) for group in groups for one in group]
+
+
+def decided(chooser: Chooser, *sentences: Sequence[Group]) -> list[str]:
+    lines = [line for groups in sentences for line in chooser.add(groups, entries(*groups))]
+    return lines + chooser.rest()
+
+
+LIST = group(p_q_r_s=-1.0, a_b_c_d=-1.2, a_b_c_e=-1.2)
+
+
+def test_by_total_or_by_risk() -> None:
+    assert decided(ByTotal(), [LIST]) == ["p q r s"]
+    assert decided(ByRisk(MBRConfig("bleu"), of_totals=False), [LIST]) == ["a b c d"]
+    assert decided(ByRisk(MBRConfig("bleu", [100.0]), of_totals=False), [LIST]) == ["p q r s"]
+
+
+def test_totals_of_one_model_are_one_list() -> None:
+    """With totals of their own two lists count alike; with totals of one model their entries compete."""
+    one, other = group(x_y=-1.0, z_y=-1.1), group(p_q=-7.0)
+    assert decided(ByRisk(MBRConfig("bleu"), of_totals=False), [[*one], [*other]]) == ["p q"]
+    assert decided(ByRisk(MBRConfig("bleu"), of_totals=True), [[*one], [*other]]) == ["x y"]
+
+
+def test_texts_are_equal_whatever_their_escapes() -> None:
+    """Moses' l&apos; and nmt-translate's l' are one text; it is written as its first entry."""
+    moses, neural = group(un=-1.0), group(**{"l'_eau": -1.0, "un_os": -1.5})
+    moses.append(Hypothesis(0, ["l&apos;", "eau"], {}, -1.1))
+    chooser = ByRisk(MBRConfig("chrf"), of_totals=False)
+    assert decided(chooser, [moses, neural]) == ["l&apos; eau"]
+    assert decided(chooser, [neural, moses]) == ["l' eau"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "corpus"), [("bleu", BLEU(tokenize="none", force=True)), ("chrf", CHRF())]
+)
+@pytest.mark.parametrize("lists", [1, 2])
+def test_references_choose_the_scales(metric: str, corpus: BLEU | CHRF, lists: int) -> None:
+    """As if each choice of the grid were tried by itself."""
+    rng = random.Random(lists)
+    references = [" ".join(rng.choice("abcd") for _ in range(7)) for _ in range(12 // lists)]
+    sentences = [
+        [
+            [Hypothesis(0, [rng.choice([word, word, "x"]) for word in line.split()], {}, rng.uniform(-4, 0))
+             for _ in range(6)]
+            for _ in range(lists)
+        ]
+        for line in references
+    ]  # fmt: skip
+
+    def score(*scales: float) -> float:
+        outputs = decided(ByRisk(MBRConfig(metric, list(scales)), of_totals=False), *sentences)
+        return float(corpus.corpus_score(outputs, [references]).score)
+
+    tuned = TunedRisk(ByRisk(MBRConfig(metric), of_totals=False), lists, [references])
+    outputs = decided(tuned, *sentences)
+    tried = [(scale,) for scale in GRID] if lists == 1 else [(one, other) for one in GRID for other in GRID]
+    best = max(tried, key=lambda scales: score(*scales))
+    assert score(*tuned.scales) == pytest.approx(score(*best)) and tuple(tuned.scales) == best
+    assert corpus.corpus_score(outputs, [references]).score == pytest.approx(score(*best))
+    assert tuned.scale_line() == " ".join(f"{scale:g}" for scale in best)
+    assert len({score(*scales) for scales in tried}) > 1
+
+
+def test_too_many_lists_to_tune() -> None:
+    with pytest.raises(ConfigError, match="scales of 4 lists are too many to tune, 3 at most"):
+        TunedRisk(ByRisk(MBRConfig("bleu"), of_totals=False), 4, [["a"]])
