@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError
+from nmt.formats import pharaoh
 from nmt.ngram import arpa, kneser_ney
 from nmt.progress import Progress
 from nmt.settings import check
@@ -100,7 +101,7 @@ def align(path: Path, config: TrainConfig) -> None:
     """The symmetrized alignment, or the one that the user gave, checked."""
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
-        files.write_text(path, map(alignment.line_of, alignment.read(config.alignment)))
+        files.write_text(path, map(alignment.line_of, pharaoh.read(config.alignment)))
         return
     directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
     files.write_text(path, map(alignment.line_of, alignment.symmetrized(*directions, config.symmetrization)))

@@ -53,6 +53,14 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--target", "-t", type=Input, default=None, metavar="FILE", help="target text, line by line"
     )
+    parser.add_argument(
+        "--alignment",
+        "-a",
+        type=Input,
+        default=None,
+        metavar="FILE",
+        help="for a joint model: the word alignment of both texts, lines of points 0-0 1-2",
+    )
     options.add_output(parser)
     parser.add_argument(
         "--word-scores",
@@ -90,7 +98,7 @@ def add_language_model(parser: options.Parser) -> None:
 
 def check(args: Namespace) -> None:
     """ConfigError for options that exclude each other."""
-    pairs = args.source is not None or args.target is not None
+    pairs = any(given is not None for given in (args.source, args.target, args.alignment))
     if args.input is not None:
         if pairs or len(args.runs) > 1 or args.precision != "fp32":
             raise ConfigError(
@@ -101,6 +109,8 @@ def check(args: Namespace) -> None:
         raise ConfigError("expected --source and --target for a translator, or --input for a language model")
     elif args.assume_normalized or args.backoff:
         raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
+    elif args.alignment is not None and (len(args.runs) > 1 or args.precision != "fp32"):
+        raise ConfigError("--alignment is for one joint model, in fp32")
 
 
 # ---- the command -------------------------------------------------------------------------------------------
@@ -111,7 +121,12 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-score", args)
     check(args)
-    (score_pairs if args.input is None else score_text)(args)
+    if args.input is not None:
+        score_text(args)
+    elif args.alignment is not None:
+        score_aligned(args)
+    else:
+        score_pairs(args)
 
 
 def score_pairs(args: Namespace) -> None:
@@ -141,6 +156,25 @@ def score_pairs(args: Namespace) -> None:
             "%s pairs, mean log p %.4f, a word %.4f, perplexity %.2f (%s)",
             f"{lines:,}", total / lines, total / words, math.exp(-total / words), run.name,
         )  # fmt: skip
+
+
+def score_aligned(args: Namespace) -> None:
+    """log p of each pair by a joint model, given the alignment."""
+    paths = (args.source, args.target, args.alignment)
+    number = files.check_parallel(*paths)
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
+    from nmt.runs import aligned
+
+    run = aligned.load(args.runs[0], args.checkpoint, args.device)
+    lines, name = 0, files.name_of(args.alignment)
+    with files.Writing(args.output) as out, options.progress(args, "pairs", number, set_up) as progress:
+        rows = files.parallel(*paths)
+        while block := list(islice(rows, READ_AHEAD)):
+            for scores in aligned.word_scores(run, block, args.tokenized, name, lines):
+                out.write(line_of(scores, args.word_scores))
+            out.flush()
+            lines += len(block)
+            progress.add(len(block))
 
 
 def refuse_long(args: Namespace, run: "Run") -> None:

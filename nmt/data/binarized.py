@@ -2,12 +2,13 @@
 cache.
 
 A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits),
-`stamp.json`: what they were made from, and a manifest.
+`stamp.json`: what they were made from, and a manifest. Corpora for aligned models have a third side,
+`affiliation`: for each target word the place of a source word.
 """
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -23,6 +24,7 @@ from nmt.errors import DataError
 from nmt.text.vocab import Vocab
 
 Number = TypeVar("Number", bound=np.integer)
+Stored = tuple[NDArray[np.integer], NDArray[np.int64]]  # ids and offsets of a side
 FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
 STAMP = "stamp.json"
 REMEDY = "remove {}: the same command makes it again"
@@ -94,23 +96,51 @@ def binarize(
     report = BinarizeReport()
     with store(directory, {"source": source, "target": target}, stamp, report) as sides:
         for words, other in pairs:
-            if not words or not other:
-                report.empty += 1
-            elif max(len(words), len(other)) > max_length:
-                report.too_long += 1
-            else:
-                report.kept += 1
+            if is_kept(words, other, max_length, report):
                 sides[0].add(source.encode(words))
                 sides[1].add(target.encode(other))
     return report
 
 
+def binarize_aligned(
+    pairs: Iterable[tuple[list[str], list[str], list[int]]],
+    source: Vocab,
+    target: Vocab,
+    directory: Path,
+    max_length: int,
+    stamp: str,
+) -> BinarizeReport:
+    """The same for aligned models: the words of both sides, and for each target word the place of a source
+    word."""
+    report = BinarizeReport()
+    sizes: dict[str, Sized] = {"source": source, "target": target, "affiliation": range(max_length)}
+    with store(directory, sizes, stamp, report) as sides:
+        for words, other, affiliation in pairs:
+            if is_kept(words, other, max_length, report):
+                sides[0].add(source.encode(words))
+                sides[1].add(target.encode(other))
+                sides[2].add(affiliation)
+    return report
+
+
+def is_kept(words: Sequence[str], other: Sequence[str], max_length: int, report: BinarizeReport) -> bool:
+    """Is a pair kept? The report counts it."""
+    if not words or not other:
+        report.empty += 1
+    elif max(len(words), len(other)) > max_length:
+        report.too_long += 1
+    else:
+        report.kept += 1
+        return True
+    return False
+
+
 @contextmanager
 def store(
-    directory: Path, vocabs: Mapping[str, Vocab], stamp: str, report: BinarizeReport
+    directory: Path, vocabs: Mapping[str, Sized], stamp: str, report: BinarizeReport
 ) -> Iterator[list[Side]]:
     """The sides of a new corpus, to be filled. At the end all files get their final names, with a manifest,
-    `stamp.json` last."""
+    `stamp.json` last. `vocabs`: of each side, or what else has one more item than its largest id."""
     sides: list[Side] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -149,17 +179,18 @@ def read_stamp(directory: Path) -> dict[str, object]:
 def open_corpus(directory: Path, *vocab_sizes: int) -> Corpus:
     """Map a binarized corpus into memory. DataError when it is damaged, or holds an id beyond a vocabulary.
 
-    `vocab_sizes`: of source and target. A language model's text has one side, the target.
+    `vocab_sizes`: of source and target. A language model's text has one side, the target; aligned pairs have
+    a third.
     """
     stamp = read_stamp(directory)
     widths = stamp.get("widths", [stamp.get("width")])  # before version 0.6 text of one side had `width`
     if (
         not isinstance(widths, list)
-        or len(widths) not in (1, 2)
+        or len(widths) not in (1, 2, 3)
         or any(width not in ("uint16", "uint32") for width in widths)
     ):
         raise DataError(f"{directory}: no binarized corpus here; {REMEDY.format(directory)}")
-    names = ("source", "target")[-len(widths) :]
+    names = ("target",) if len(widths) == 1 else ("source", "target", "affiliation")[: len(widths)]
     try:
         manifest.verify(directory, [f"{name}.{kind}" for name in names for kind in ("ids", "offsets")])
     except DataError as error:
@@ -167,16 +198,14 @@ def open_corpus(directory: Path, *vocab_sizes: int) -> Corpus:
     kept = stamp.get("kept")
     sides = [
         side_of(directory, name, width, kept, size)
-        for name, width, size in zip_longest(names, widths, vocab_sizes[-len(widths) :])
+        for name, width, size in zip_longest(names, widths, vocab_sizes[-min(2, len(widths)) :])
     ]
     if len(sides) == 1:
         sides.insert(0, (np.zeros(0, np.int64), np.zeros(len(sides[0][1]), np.int64)))
-    return Corpus(*sides[0], *sides[1])
+    return Corpus(*sides[0], *sides[1], affiliation_of(directory, *sides[1:]))
 
 
-def side_of(
-    directory: Path, side: str, width: str, kept: object, vocab_size: int | None
-) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+def side_of(directory: Path, side: str, width: str, kept: object, vocab_size: int | None) -> Stored:
     """Ids and offsets of one side. DataError unless they fit together and the vocabulary."""
     ids = map_file(directory / f"{side}.ids", np.dtype(width))
     offsets = map_file(directory / f"{side}.offsets", np.dtype(np.int64))
@@ -201,6 +230,17 @@ def side_of(
             f"{REMEDY.format(directory)}"
         )
     return ids, offsets
+
+
+def affiliation_of(directory: Path, target: Stored, own: Stored | None = None) -> NDArray[np.integer] | None:
+    """The third side, if there is one. DataError unless it has a place for each target word."""
+    if own is None:
+        return None
+    if not np.array_equal(own[1], target[1]):
+        raise DataError(
+            f"{directory / 'affiliation'}.offsets: not those of the target; {REMEDY.format(directory)}"
+        )
+    return own[0]
 
 
 def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:

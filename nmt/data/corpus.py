@@ -18,12 +18,14 @@ from nmt import files, settings
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.settings import number, setting
-from nmt.text.pipeline import SideConfig
+from nmt.text.pipeline import SideConfig, kind_of
+from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 
 log = logging.getLogger(__name__)
 
 Pair = tuple[list[str], list[str]]
+ALIGNMENTS = ("alignment", "dev_alignment")  # keys of the alignments of the training and development text
 
 
 @dataclass
@@ -32,6 +34,10 @@ class DataConfig:
 
     train_source: str = setting("", help="parallel text, line by line")
     train_target: str = setting("", help="its translation")
+    alignment: str = setting(
+        "",
+        help="their word alignment, for model.type joint: lines of points 0-0 1-2, as smt-align writes them",
+    )
     phrase_table: str = setting(
         "", help="or the unique pairs of a Moses phrase table, instead of parallel text"
     )
@@ -40,6 +46,7 @@ class DataConfig:
     )
     dev_source: str = setting("", help="development set")
     dev_target: str = setting("", help="its translation")
+    dev_alignment: str = setting("", help="its word alignment, for model.type joint")
     train_text: str = setting(
         "", help="for a language model (lm.type): text of one language, read as `target` says"
     )
@@ -91,13 +98,15 @@ class DataConfig:
 class Corpus:
     """Pairs of id sequences, without start and end symbols.
 
-    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, and so for the target.
+    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, and so for the target. `affiliation` has
+    for each target word the place of a source word in its sentence, in corpora for aligned models.
     """
 
     source: NDArray[np.integer]
     source_offsets: NDArray[np.int64]
     target: NDArray[np.integer]
     target_offsets: NDArray[np.int64]
+    affiliation: NDArray[np.integer] | None = None
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -151,12 +160,56 @@ def stat_of(path: str) -> os.stat_result:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
 
 
+def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
+    """The same for aligned models: it also changes with the alignment, and with where affiliations are looked
+    for."""
+    status = stat_of(config.alignment)
+    text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
+    return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
+
+
 def check_config(config: DataConfig, thorough: bool = False) -> None:
     """ConfigError for contradictions; DataError for files that are missing or empty.
 
     `thorough` also reads all text once: bad bytes and unequal numbers of lines are reported before work
     starts.
     """
+    for key in ALIGNMENTS:
+        if getattr(config, key):
+            raise ConfigError(f"data.{key}: for model.type joint only; other models read no alignment")
+    check_pairs(config, thorough)
+
+
+def check_aligned(config: DataConfig, thorough: bool = False) -> None:
+    """As `check_config`, for an aligned model."""
+    check_pairs(config, thorough)
+    if config.phrase_table:
+        raise ConfigError(
+            "data.phrase_table: model.type joint learns from sentences; give train_source, train_target and "
+            "alignment"
+        )
+    for side in ("source", "target"):
+        if (kind := kind_of(getattr(config, side), config.bpe_merges)) != NONE:
+            raise ConfigError(
+                f"data.{side}: model.type joint reads whole words, as the alignment has them, not subwords "
+                f"({kind}); set data.{side}.subword: none, without data.bpe_merges"
+            )
+    texts = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
+    for key, pair in zip(ALIGNMENTS, texts, strict=True):
+        path = getattr(config, key)
+        if bool(path) != bool(pair[0]):
+            raise ConfigError(
+                f"data.{key} is missing: the word alignment of {pair[0]} and {pair[1]}, as smt-align makes it"
+                if pair[0]
+                else f"data.{key}: given without the text that it aligns"
+            )
+        check_not_empty(path)
+        if thorough and path:
+            files.check_parallel(*pair, path)
+
+
+def check_pairs(config: DataConfig, thorough: bool) -> None:
+    """What parallel text, or a phrase table, needs for any model."""
     settings.check(config, "data.")
     if config.train_text or config.dev_text:
         raise ConfigError(
@@ -202,7 +255,7 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
     settings.check(config, "data.")
     if not config.train_text:
         raise ConfigError("data.train_text is missing: the text a language model learns")
-    for key in ("train_source", "train_target", "phrase_table", "dev_source", "dev_target"):
+    for key in ("train_source", "train_target", "phrase_table", "dev_source", "dev_target", *ALIGNMENTS):
         if getattr(config, key):
             raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
     if config.target.characters and (config.bpe_merges or config.target.codes):

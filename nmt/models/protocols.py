@@ -5,17 +5,19 @@ the name in `model.type` to it. The other protocols here are optional capabiliti
 `isinstance(model, PrefixTrees)`, and falls back or says in one line what the model cannot do.
 
 Shapes: B sentences, N target tokens of a batch, R rows (hypotheses), S sentences in search, L source words, V
-target words, T token ids, K output features. Probabilities are natural logarithms.
+target words, T token ids, K output features; of aligned models n order, w source words of a window, P source
+places, G questions. Probabilities are natural logarithms.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
-from numpy import int64
+from numpy import float64, int64
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmt.data.aligned import AlignedBatch, Shape
 from nmt.data.batches import Batch, Ids
 from nmt.layers.batch_scores import Walk
 from nmt.models.config import ModelConfig
@@ -206,4 +208,73 @@ class WordParameters(Protocol):
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
         """Parameter name -> what each of its rows belongs to, given the words of both vocabularies by id."""
+        ...
+
+
+# ---- models that are given the alignment -------------------------------------------------------------------
+
+
+class AlignedModel(Parameters, Protocol):
+    """A model of p(target | source, alignment): it is told which source word each target word belongs to. It
+    scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own.
+
+    A class that names this protocol as a base inherits `device` and `cost`.
+    """
+
+    Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
+    within: str  # where affiliations are looked for: SENTENCE or PHRASE of nmt.data.affiliation
+    normalizer: float  # weight of (log Z)² in training; 0: scores are not log p without log Z
+
+    def __init__(
+        self,
+        config: Any,  # an instance of Config
+        source_vocab_size: int,
+        target_vocab_size: int,
+        fill: bool = True,
+    ) -> None:
+        """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    @property
+    def shape(self) -> Shape:
+        """What it sees at each word."""
+        ...
+
+    def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:
+        """Σ -log p(target | source, alignment) over a batch: ()"""
+        ...
+
+    def cost(self, batch: AlignedBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
+        """What the training loop differentiates, and the state carried to the next batch: none."""
+        return self.loss(batch, smoothing), None
+
+    def token_log_probs(self, batch: AlignedBatch) -> Tensor:
+        """log p of each target word, end symbols included, without gradient: (N,)"""
+        ...
+
+    def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "WindowScores":
+        """`normalized`: log Z is taken as 0. `keep_tables`: prepare for many small calls."""
+        ...
+
+
+class WindowScores(Protocol):
+    """log p of words given their windows, many at a time."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    def source_part(self, windows: NDArray[int64]) -> Tensor:
+        """What source windows contribute, computed once for all words that see them: (P, w) -> (P, H)"""
+        ...
+
+    def score(
+        self, parts: Tensor, places: NDArray[int64], contexts: NDArray[int64], words: NDArray[int64]
+    ) -> NDArray[float64]:
+        """log p(word | context, window): `parts` of `source_part`, places (G,) in it, contexts (G, n - 1),
+        words (G,) -> (G,)"""
         ...

@@ -5,13 +5,15 @@ from typing import Any
 
 from nmt.errors import ConfigError
 from nmt.models.config import ModelConfig
-from nmt.models.protocols import TranslationModel
+from nmt.models.joint import JointModel
+from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.rnn.translator import Translator
 from nmt.numbers import shown
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands
 
 MODELS: dict[str, type[AnyModel]] = {"rnn": Translator}
+ALIGNED_MODELS: dict[str, type[AlignedModel]] = {"joint": JointModel}  # they are given the alignment
 
 
 def find(name: str) -> type[AnyModel]:

@@ -21,7 +21,7 @@ from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel
 from nmt.lm.registry import language_model_class
 from nmt.models.config import ModelConfig
-from nmt.models.registry import AnyModel, make
+from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
 from nmt.runs import directory as run_directory
 from nmt.runs import migrations
 from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
@@ -292,6 +292,8 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
     config = checked_config(directory)
     if isinstance(config.model, LMConfig):
         raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
+    if (kind := config.model.type) in ALIGNED_MODELS:
+        raise CheckpointError(f"{directory}: {kind} models score aligned text, but do not translate")
     source, source_words = load_side(directory, "source", config.data)
     target, target_words = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, which)
@@ -307,7 +309,7 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
         target_words=target_words,
         data=config.data,
         step=step,
-        kind=config.model.type,
+        kind=kind,
     )
 
 

@@ -13,6 +13,7 @@ import torch
 from nmt import files
 from nmt.compute import matmul
 from nmt.data import running
+from nmt.data.aligned import AlignedStream
 from nmt.data.batches import BatchStream
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
@@ -22,17 +23,22 @@ from nmt.lm.protocols import LanguageModel
 from nmt.lm.registry import language_model_class
 from nmt.manifest import Stamp
 from nmt.models.config import ModelConfig
-from nmt.models.registry import AnyModel, make
+from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
+from nmt.training import aligned, inputs, prepare
 from nmt.training import config_file as configuration
-from nmt.training import inputs, prepare
 from nmt.training.job import Stream, Trainable
 from nmt.training.run_config import RunConfig
 from nmt.training.transfer import transfer
-from nmt.training.validation import DevScore, validate_language_model, validate_translator
+from nmt.training.validation import (
+    DevScore,
+    validate_aligned,
+    validate_language_model,
+    validate_translator,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +78,25 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
     return Parts(model=model, stream=stream, validate=validate)
+
+
+def aligned_model(
+    config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False
+) -> Parts:
+    """Model, batches and development set of a model that is given the alignment."""
+    training, sizes = config.training, cast(ModelConfig, config.model)
+    words = prepare.training_text(config.data, directory, show_bar)
+    if fresh:
+        aligned.check_links(config.data, words)
+    pipelines, vocabs = text(config, directory, words)
+    remember_back_end(directory)
+    torch.manual_seed(config.seed)
+    model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=fresh).to(device)
+    cache = cache_of(config, directory)
+    corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within)
+    dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
+    stream = AlignedStream(corpus, training.batch_size, training.pool, config.seed, model.shape)
+    return Parts(model, stream, partial(validate_aligned, model, dev) if dev else None)
 
 
 def language_model(

@@ -96,13 +96,15 @@ def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool)
 
 def check(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that do not go together. A language model has
-    neither BLEU nor a beam, and files may name languages, which is set here."""
+    neither BLEU nor a beam, nor has an aligned model, and files may name languages, which is set here."""
     settings.check(config)
     if config.lm is not None:
         config.lm.check()
         config.training.metric, config.training.dev_beam = "cost", 0
     elif config.model is not None:
         config.model.check()
+        if config.aligned:
+            config.training.metric, config.training.dev_beam = "cost", 0
     config.training.check()
     side_languages.find(config)
     if config.training.bleu_tokenizer not in (AUTO, migrations.TOKENIZED) and config.lm is None:

@@ -8,11 +8,14 @@ from dataclasses import fields
 from pathlib import Path
 
 from nmt import files, manifest
-from nmt.data.corpus import DataConfig
+from nmt.data.corpus import ALIGNMENTS, DataConfig
 from nmt.errors import CheckpointError, DataError
 from nmt.runs.directory import INPUTS
 
-KEYS = ("train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text")
+KEYS = (
+    "train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text",
+    *ALIGNMENTS,
+)  # fmt: skip
 
 
 def named(config: DataConfig) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from nmt import files
 from nmt.compute.threads import bounded
 from nmt.data import running
 from nmt.data.batches import Cut, Ids
-from nmt.data.binarized import binarize, open_corpus, read_stamp
+from nmt.data.binarized import BinarizeReport, binarize, open_corpus, read_stamp
 from nmt.data.corpus import Corpus, DataConfig, Pair, make_stamp, table_pairs
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
@@ -160,11 +160,7 @@ def make_corpus(
                 for words, other in pairs_of(config, *pipelines, text)
             )
             numbered = text.counted(pairs, "pairs", "numbering the words")
-            report = binarize(numbered, *vocabs, cache, config.max_length, stamp)
-            log.info(
-                "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
-                f"{report.kept:,}", f"{report.too_long:,}", config.max_length, f"{report.empty:,}",
-            )  # fmt: skip
+            report_pairs(binarize(numbered, *vocabs, cache, config.max_length, stamp), config.max_length)
         corpus = open_corpus(cache, *map(len, vocabs))
     if not len(corpus):
         raise DataError(
@@ -172,6 +168,14 @@ def make_corpus(
             "too small?"
         )
     return corpus
+
+
+def report_pairs(report: BinarizeReport, max_length: int) -> None:
+    """Log which training pairs were kept."""
+    log.info(
+        "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
+        f"{report.kept:,}", f"{report.too_long:,}", max_length, f"{report.empty:,}",
+    )  # fmt: skip
 
 
 def held(cache: Path) -> AbstractContextManager[None]:
@@ -201,10 +205,7 @@ def make_dev(
         pairs.append((ids, vocabs[1].encode(pipelines[1].cut(words))))
         parts = [line] if tokenized else lengths.parts(line, False, lengths.limit())
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
-    source, target = (unknown_share([pair[side] for pair in pairs]) for side in (0, 1))
-    log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(pairs):,}", 100 * target)
-    warn_of_unknown("source", source, pipelines[0])
-    warn_of_unknown("target", target, pipelines[1])
+    remark_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
     return DevSet(
         pairs=list(pairs),
         sources=sources,
@@ -213,6 +214,16 @@ def make_dev(
         target_vocab=vocabs[1],
         tokenized=tokenized,
     )
+
+
+def remark_dev(
+    sources: Sequence[list[int]], targets: Sequence[list[int]], pipelines: tuple[TextPipeline, TextPipeline]
+) -> None:
+    """Log how much of the development pairs is unknown."""
+    source, target = unknown_share(sources), unknown_share(targets)
+    log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(sources):,}", 100 * target)
+    warn_of_unknown("source", source, pipelines[0])
+    warn_of_unknown("target", target, pipelines[1])
 
 
 def unknown_share(texts: Sequence[list[int]]) -> float:

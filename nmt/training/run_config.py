@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from nmt.data.corpus import DataConfig
 from nmt.lm.config import LMConfig
 from nmt.models.config import ModelConfig
+from nmt.models.registry import ALIGNED_MODELS
 from nmt.settings import choice, number, setting
 from nmt.training.config import TrainingConfig
 
@@ -31,6 +32,11 @@ class RunConfig:
     model: ModelConfig | None = None  # of a translator
     lm: LMConfig | None = None  # of a language model
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    @property
+    def aligned(self) -> bool:
+        """Does it train a model that is given the alignment?"""
+        return self.model is not None and self.model.type in ALIGNED_MODELS
 
 
 # What may differ when a run is resumed: limits, and what does not affect the result.

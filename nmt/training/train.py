@@ -21,7 +21,7 @@ from pathlib import Path
 from nmt.compute import device as devices
 from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
-from nmt.data.corpus import check_config, check_text
+from nmt.data.corpus import check_aligned, check_config, check_text
 from nmt.errors import ConfigError
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
@@ -65,6 +65,8 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     config = read(config, overwrite)
     if config.lm is not None:
         raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
+    if config.aligned:
+        raise ConfigError(f"{config.run}: a joint model, which does not translate; train it by nmt-train")
     run_training(config, overwrite=overwrite, stop=stop)
     return Run.of(config.run, device=config.device)
 
@@ -118,7 +120,7 @@ def run_training(
     if fresh:
         new_run.check(config, given)
     check_precision(config.precision, config.device)
-    if config.lm and config.init_from:
+    if (config.lm or config.aligned) and config.init_from:
         raise ConfigError("init_from: for translators only")
     if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
         raise ConfigError(
@@ -130,7 +132,8 @@ def run_training(
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
         return work.run(overwrite, stop, show_bar)
-    (check_text if config.lm else check_config)(config.data, thorough=fresh)
+    check = check_text if config.lm else check_aligned if config.aligned else check_config
+    check(config.data, thorough=fresh)
     run_directory.check_place(directory, overwrite)
     with locked(directory, "nmt-train"):
         return work.run(overwrite, stop, show_bar)
@@ -157,8 +160,7 @@ class Training:
             fresh = saved is None
             if fresh:
                 log.info("languages: %s", side_languages.shown(self.config))
-            make = build.language_model if self.config.lm else build.translator
-            parts = make(self.config, self.directory, self.device, fresh, show_bar)
+            parts = self.build()(self.config, self.directory, self.device, fresh, show_bar)
             inputs.check(self.config.data, self.directory)  # they may have changed while they were read
         if team.size > 1:
             log.info("%d processes", team.size)
@@ -169,6 +171,12 @@ class Training:
         team.leave()
         self.report(job, reason)
         return reason
+
+    def build(self) -> Callable[[RunConfig, Path, str, bool, bool], Parts]:
+        """What puts model, batches and development set together."""
+        if self.config.lm:
+            return build.language_model
+        return build.aligned_model if self.config.aligned else build.translator
 
     def resolve(self) -> None:
         """Settings that are `auto`: what the run has, or for a new one what suits the data."""

@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from nmt import metrics
+from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.corpus import Corpus, DataConfig
 from nmt.data.running import ChunkStream, running
 from nmt.layers.batch_scores import batches
 from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
 from nmt.metrics import References
+from nmt.models.protocols import AlignedModel
 from nmt.models.registry import AnyModel
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
@@ -27,17 +29,21 @@ BATCH = 64
 TRACKS, STEPS = 16, 100  # of a development text that is read with the state carried
 
 
-class Costed(Protocol):
-    """A model whose loss on a batch of sentences can be computed."""
+class Switched(Protocol):
+    """A model that may have dropout in training."""
 
     training: bool
+
+    def train(self, mode: bool = True) -> Self: ...
+
+
+class Costed(Switched, Protocol):
+    """A model whose loss on a batch of sentences can be computed."""
 
     @property
     def device(self) -> torch.device: ...
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor: ...
-
-    def train(self, mode: bool = True) -> Self: ...
 
 
 @dataclass
@@ -121,8 +127,19 @@ def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
         return DevScore(cost=dev_cost(model, texts))
 
 
+def validate_aligned(model: AlignedModel, pairs: Sequence[AlignedPair]) -> DevScore:
+    """The cost of an aligned model."""
+    total, words = 0.0, 0
+    with evaluating(model), torch.no_grad():
+        for start in range(0, len(pairs), BATCH):
+            batch = make_aligned_batch(pairs[start : start + BATCH], model.shape)
+            total += float(model.loss(batch.to(model.device)))
+            words += batch.target_tokens
+    return DevScore(cost=total / words)
+
+
 @contextmanager
-def evaluating(model: Costed) -> Iterator[None]:
+def evaluating(model: Switched) -> Iterator[None]:
     """A model without dropout; afterwards it is in the mode it was in."""
     training = model.training
     model.train(False)

@@ -10,9 +10,10 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
+from nmt.formats import pharaoh
+from nmt.formats.pharaoh import Links
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
-from smt_bridge.extraction.symmetrize import Links
 
 log = logging.getLogger(__name__)
 
@@ -94,11 +95,11 @@ def given(
     sentences."""
     found = []
     for path in (args.forward, args.reverse):
-        links = list(alignment.read(path))
+        links = list(pharaoh.read(path))
         if len(links) != len(sources):
             raise files.unequal([path, args.source], [len(links), len(sources)])
         for number, (one, a, b) in enumerate(zip(links, sources, targets, strict=True), 1):
-            alignment.check_points(one, len(a), len(b), f"{path}:{number}")
+            pharaoh.check_points(one, len(a), len(b), f"{path}:{number}")
         found.append(links)
     return found[0], found[1]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt import files
 from nmt.errors import DataError
-from smt_bridge.extraction import alignment
+from nmt.formats import pharaoh
 
 END = b"|||"
 Int32s = NDArray[np.int32]
@@ -74,8 +74,8 @@ def survey(source: str, target: str, aligned: str) -> Survey:
             for word in fresh:
                 check_word(word, f"{path}:{number}")
             side |= fresh
-        alignment.check_points(
-            alignment.parse(points, f"{aligned}:{number}"), len(pair[0]), len(pair[1]), f"{aligned}:{number}"
+        pharaoh.check_points(
+            pharaoh.parse(points, f"{aligned}:{number}"), len(pair[0]), len(pair[1]), f"{aligned}:{number}"
         )
         tokens += len(pair[0]) + len(pair[1])
     if not tokens or not all(sides):

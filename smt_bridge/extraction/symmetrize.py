@@ -6,7 +6,7 @@ Links are pairs (source word, target word), counted from 0, in both directions.
 
 from collections.abc import Callable, Iterable
 
-Links = frozenset[tuple[int, int]]
+from nmt.formats.pharaoh import Links
 
 SIDES = ((-1, 0), (0, -1), (1, 0), (0, 1))
 DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))

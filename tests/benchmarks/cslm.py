@@ -18,7 +18,8 @@ import torch
 from nmt.formats import nbest
 from nmt.compute import matmul
 from nmt.text.vocab import Vocab
-from nmt.lm.cslm import CSLM, CSLMConfig, distinct, ngrams
+from nmt.layers.distinct import distinct
+from nmt.lm.cslm import CSLM, CSLMConfig, ngrams
 
 SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
 

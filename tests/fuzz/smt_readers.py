@@ -6,10 +6,10 @@ import numpy as np
 
 from nmt import files
 from nmt.errors import DataError
+from nmt.formats import pharaoh
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
-from smt_bridge.extraction import alignment
 from smt_bridge.jobs import scores as job
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
@@ -120,7 +120,7 @@ READERS: dict[str, Reader] = {
         "file",
         lambda path: propose.read_lexicon(str(path)),
     ),
-    "alignments": Reader(text("0-0 1-2", "", "0-0"), "file", lambda path: drained(alignment.read(path))),
+    "alignments": Reader(text("0-0 1-2", "", "0-0"), "file", lambda path: drained(pharaoh.read(path))),
     "weights": Reader(text(*WEIGHTS), "file", weights.read),
     "starting weights": Reader(
         text("0.5 0.25 0.25"),

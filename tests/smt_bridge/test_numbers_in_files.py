@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError, UserError
-from nmt.formats import phrase_table
-from smt_bridge.extraction import alignment
+from nmt.formats import pharaoh, phrase_table
 from smt_bridge.moses import weights
 from smt_bridge.tables import propose
 from smt_bridge.tables.reuse import OldTable
@@ -18,7 +17,7 @@ from smt_bridge.tuning import runs
 READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
     "weights": ("LM0= 0.5 {}\n", weights.read),
     "ini": ("[weight]\nLM0= {}\n", weights.read),
-    "alignment": ("0-0 {}-1\n", lambda path: list(alignment.read(path))),
+    "alignment": ("0-0 {}-1\n", lambda path: list(pharaoh.read(path))),
     "lexicon": ("chien dog {}\n", lambda path: propose.read_lexicon(str(path))),
     "init": ("1 2 {}\n", lambda path: runs.read_start(str(path), ["A_0", "B_0", "C_0"])),
     "counts": (

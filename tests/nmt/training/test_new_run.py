@@ -23,7 +23,17 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "key",
-    ["train_source", "train_target", "dev_source", "dev_target", "phrase_table", "train_text", "dev_text"],
+    [
+        "train_source",
+        "train_target",
+        "dev_source",
+        "dev_target",
+        "phrase_table",
+        "train_text",
+        "dev_text",
+        "alignment",
+        "dev_alignment",
+    ],
 )
 @pytest.mark.parametrize("name", ["run/text", "link", "run"])
 def test_no_text_lies_in_the_folder_that_is_made(folder: Path, key: str, name: str) -> None:

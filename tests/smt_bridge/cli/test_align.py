@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
+from nmt.formats import pharaoh
+from nmt.formats.pharaoh import Links
 from smt_bridge.cli import align
 from smt_bridge.extraction import alignment
-from smt_bridge.extraction.symmetrize import Links
 from tests.conftest import Command
 
 Refused = Callable[..., str]
@@ -74,7 +75,7 @@ def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
     )
     assert "f:2: point 0-1 is outside" in line
     with pytest.raises(DataError, match=r"f:3: '1\?2' is no alignment point"):
-        alignment.parse("0-0 1?2", "f:3")
+        pharaoh.parse("0-0 1?2", "f:3")
 
 
 def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) -> None:

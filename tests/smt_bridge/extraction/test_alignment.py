@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError
+from nmt.formats import pharaoh
+from nmt.formats.pharaoh import Links
 from smt_bridge.extraction import alignment
-from smt_bridge.extraction.symmetrize import Links
 from tests.conftest import Command
 
 
@@ -27,8 +27,8 @@ def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command
     )
     assert done.returncode == 0, done.stderr
     ours, theirs = (
-        list(alignment.read(tmp_path / "out")),
-        list(alignment.read(corpus / "aligned.grow-diag-final-and.gz")),
+        list(pharaoh.read(tmp_path / "out")),
+        list(pharaoh.read(corpus / "aligned.grow-diag-final-and.gz")),
     )
     assert len(ours) == len(theirs) == 29_000
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 20
@@ -42,7 +42,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     rng = random.Random(1)
     links = [random_links(rng) for _ in range(50)]
     (tmp_path / "a").write_text("".join(f"{alignment.line_of(one)}\n" for one in links))
-    assert list(alignment.read(tmp_path / "a")) == links
+    assert list(pharaoh.read(tmp_path / "a")) == links
     assert alignment.swapped(alignment.swapped(links)) == links
 
 
@@ -62,10 +62,3 @@ def test_both_directions_have_the_source_first(monkeypatch: pytest.MonkeyPatch) 
     found = alignment.both([["a", "b", "c"]], [["x", "y"]], "corner")
     assert found == ([frozenset([(2, 0)])], [frozenset([(0, 1)])])
     assert alignment.symmetrized(*found, "union") == [frozenset([(2, 0), (0, 1)])]
-
-
-def test_points_outside_the_sentences() -> None:
-    alignment.check_points(frozenset([(0, 0), (2, 1)]), 3, 2, "a:1")
-    for wrong in ((3, 0), (0, 2)):
-        with pytest.raises(DataError, match=r"^a:1: point \d-\d is outside"):
-            alignment.check_points(frozenset([(0, 0), wrong]), 3, 2, "a:1")

@@ -2,7 +2,8 @@
 
 import random
 
-from smt_bridge.extraction.symmetrize import HEURISTICS, Links
+from nmt.formats.pharaoh import Links
+from smt_bridge.extraction.symmetrize import HEURISTICS
 
 
 def random_links(rng: random.Random, source: int, target: int, count: int) -> Links:

@@ -1,0 +1,118 @@
+"""Word-aligned sentence pairs, and batches of their windows: what joint models learn from and score.
+
+N target words, end symbols included; n order: n - 1 words before each; w width of the source window.
+
+A target word sees the source words around the one that it belongs to. For the pair `a b c` - `x y`, x
+belonging to a and y to c, and windows of three words (`.` end symbol, `_` beyond the sentence):
+
+    word      x       y       .
+    before    _ _     _ x     x y
+    window    _ a b   b c .   c . _
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.data.batches import BatchStream, Ids
+from nmt.data.corpus import Corpus
+from nmt.text.vocab import BOS, EOS
+
+Ints = NDArray[np.int64]
+BEYOND = BOS  # stands before the sentence, and behind its end symbol; on both sides
+
+
+class AlignedPair(NamedTuple):
+    """A pair of sentences, as ids without start and end symbols, and the place of the source word that each
+    target word belongs to."""
+
+    source: Ids
+    target: Ids
+    affiliation: Ids
+
+
+class Shape(NamedTuple):
+    """What a model sees of a pair at each word."""
+
+    order: int  # words of an n-gram of the target, the predicted one included
+    window: int  # source words, an odd number
+
+
+@dataclass
+class AlignedBatch:
+    """Some pairs, word by word."""
+
+    contexts: Tensor  # (N, n - 1) target words before
+    windows: Tensor  # (N, w) source words around
+    words: Tensor  # (N,)
+    lengths: list[int]  # of each target, end symbol included
+
+    def to(self, device: torch.device | str) -> "AlignedBatch":
+        """A copy on another device."""
+        return AlignedBatch(
+            self.contexts.to(device), self.windows.to(device), self.words.to(device), self.lengths
+        )
+
+    @property
+    def sentences(self) -> int:
+        """Number of pairs."""
+        return len(self.lengths)
+
+    @property
+    def target_tokens(self) -> int:
+        """Number of target words, end symbols included."""
+        return len(self.words)
+
+
+def source_windows(source: Ids, window: int) -> Ints:
+    """The window around each word of a sentence of L words, and around its end symbol: (L + 1, w)"""
+    beyond = [BEYOND] * (window // 2)
+    return np.lib.stride_tricks.sliding_window_view(
+        np.array([*beyond, *source, EOS, *beyond], np.int64), window
+    )
+
+
+def target_contexts(target: Ids, order: int) -> Ints:
+    """The n - 1 words before each word of a sentence of J words, and before its end symbol: (J + 1, n - 1)"""
+    line = np.array([*[BEYOND] * (order - 1), *target], np.int64)
+    return np.lib.stride_tricks.sliding_window_view(line, order - 1)
+
+
+def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBatch:
+    """The windows of one pair or more. The end symbol belongs to the source's end symbol."""
+    windows = [
+        source_windows(pair.source, shape.window)[[*pair.affiliation, len(pair.source)]] for pair in pairs
+    ]
+    words: list[int] = [word for pair in pairs for word in (*pair.target, EOS)]
+    return AlignedBatch(
+        contexts=torch.from_numpy(np.concatenate([target_contexts(p.target, shape.order) for p in pairs])),
+        windows=torch.from_numpy(np.concatenate(windows)),
+        words=torch.tensor(words, dtype=torch.long),
+        lengths=[len(pair.target) + 1 for pair in pairs],
+    )
+
+
+class AlignedStream(BatchStream):
+    """The batches of each epoch: the pairs as for translators, as windows."""
+
+    def __init__(self, corpus: Corpus, batch_size: int, pool: int, seed: int, shape: Shape) -> None:
+        super().__init__(corpus, batch_size, pool, seed)
+        self.shape = shape
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[AlignedBatch]:  # type: ignore[override]
+        """The batches of an epoch, from batch `start` on."""
+        for rows in self.rows(epoch, start):
+            yield make_aligned_batch([aligned_pair(self.corpus, int(row)) for row in rows], self.shape)
+
+
+def aligned_pair(corpus: Corpus, index: int) -> AlignedPair:
+    """A pair of a corpus that has affiliations."""
+    assert corpus.affiliation is not None
+    source, target = corpus.pair(index)
+    own = corpus.affiliation[corpus.target_offsets[index] : corpus.target_offsets[index + 1]]
+    return AlignedPair(source, target, own.astype(np.int64))

@@ -1,0 +1,189 @@
+"""The neural network joint model: p(target | source, alignment), word by word, by a feed-forward network that
+sees the n - 1 target words before and the source words around the one that the word belongs to (Devlin et
+al. 2014).
+
+n order, w source words of a window, E size of a word vector, H units of the first layer, K features, V
+target words; N words, P source places, G questions, U distinct ones.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmt.data.affiliation import PHRASE, SENTENCE
+from nmt.data.aligned import AlignedBatch, Shape
+from nmt.errors import ConfigError
+from nmt.layers.distinct import distinct, scores_of_windows
+from nmt.layers.initialize import initialize
+from nmt.layers.output import OUTPUTS
+from nmt.models.config import WIDEST, ModelConfig
+from nmt.models.protocols import AlignedModel, WindowScores
+from nmt.numbers import shown
+from nmt.settings import choice, number, setting
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class JointConfig(ModelConfig):
+    """The keys of `model` for type joint."""
+
+    type: str = "joint"
+    order: int = number(
+        4, least=2, most=1000, help="words of an n-gram of the target, the predicted one included"
+    )
+    window: int = number(
+        11, least=1, most=1001, help="source words around the affiliated one, which is in the middle"
+    )
+    affiliation: str = choice(
+        SENTENCE,
+        PHRASE,
+        help="where a target word without links looks for the nearest one that has: in the sentence, or, as "
+        "the search does, in its phrase",
+    )
+    embedding: int = number(192, least=1, most=WIDEST, help="size of a word's vector")
+    layers: list[int] = number([512, 512], least=1, most=WIDEST, help="sizes of the hidden layers")
+    activation: str = choice("tanh", "relu", help="activation function of the hidden layers")
+    normalizer: float = number(
+        0.1, least=0, help="weight of (log Z)²: scores become log p themselves; 0: they do not"
+    )
+    dropout: float = number(0.0, least=0, below=1, help="on embeddings and hidden layers")
+    output: str = setting("softmax", help="output layer: how scores become probabilities")
+    init: str = choice("uniform", "paper", "glorot", help="distribution of initial weights; paper: normal")
+    init_scale: float = number(0.05, above=0, help="width of uniform and normal")
+
+    def check(self) -> None:
+        super().check()
+        if not self.layers:
+            raise ConfigError("model.layers: expected one size or more, each 1 or more, e.g. [512, 512]")
+        if self.window % 2 == 0:
+            raise ConfigError(
+                f"model.window: {self.window} is even, but the affiliated word is in the middle; expected an "
+                "odd number such as 11"
+            )
+        if self.output not in OUTPUTS:
+            known = ", ".join(map(repr, OUTPUTS))
+            raise ConfigError(f"model.output: {shown(self.output)} is unknown, expected one of {known}")
+
+
+class JointModel(nn.Module, AlignedModel):
+    """The network. Scoring many words is the work of JointScores."""
+
+    Config: ClassVar[type[ModelConfig]] = JointConfig
+
+    def __init__(
+        self, config: JointConfig, source_vocab_size: int, target_vocab_size: int, fill: bool = True
+    ) -> None:
+        super().__init__()
+        config.check()
+        self.order, self.window, self.dropout = config.order, config.window, config.dropout
+        self.within, self.normalizer = config.affiliation, config.normalizer
+        self.source_embedding = nn.Embedding(source_vocab_size, config.embedding)
+        self.target_embedding = nn.Embedding(target_vocab_size, config.embedding)
+        sizes = config.layers
+        # one layer in two parts, so that each is computed where its words change
+        self.from_source = nn.Linear(config.window * config.embedding, sizes[0])
+        self.from_target = nn.Linear((config.order - 1) * config.embedding, sizes[0], bias=False)
+        self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes))
+        self.activate = torch.relu if config.activation == "relu" else torch.tanh
+        self.output = OUTPUTS[config.output](sizes[-1], target_vocab_size)
+        if fill:
+            initialize(self, config.init, config.init_scale)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.order, self.window)
+
+    def features(self, contexts: Tensor, windows: Tensor) -> Tensor:
+        """Target words before (N, n - 1), source words around (N, w) -> what the output layer reads (N, K)"""
+        source = F.dropout(self.source_embedding(windows).flatten(1), self.dropout, self.training)
+        target = F.dropout(self.target_embedding(contexts).flatten(1), self.dropout, self.training)
+        return self.above(self.from_source(source) + self.from_target(target))
+
+    def above(self, first: Tensor) -> Tensor:
+        """The first layer's sums (N, H) -> (N, K)"""
+        hidden = F.dropout(self.activate(first), self.dropout, self.training)
+        for layer in self.layers:
+            hidden = F.dropout(self.activate(layer(hidden)), self.dropout, self.training)
+        return hidden
+
+    def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:
+        """Σ -log p of the target words, in training with `normalizer` (log Z)²: ()"""
+        penalty = self.normalizer if self.training else 0.0
+        features = self.features(batch.contexts, batch.windows)
+        return self.output.cross_entropy(features, batch.words, smoothing, penalty)
+
+    def token_log_probs(self, batch: AlignedBatch) -> Tensor:
+        """log p of each target word, natural, without gradient: (N,)"""
+        with torch.no_grad():
+            return self.output.log_probs_of(self.features(batch.contexts, batch.windows), batch.words)
+
+    def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "JointScores":
+        """log p of words, many at a time; see WindowScores."""
+        return JointScores(self, normalized, self.table(None) if keep_tables else None)
+
+    @torch.no_grad()
+    def table(self, words: Ints | None) -> Tensor:
+        """What each word adds to the first layer at each place before: ((n - 1) * words, H). None: all words
+        of the vocabulary."""
+        vectors = self.target_embedding.weight
+        if words is not None:
+            vectors = vectors[torch.from_numpy(words).to(self.device)]
+        parts = torch.split(self.from_target.weight, vectors.shape[1], 1)
+        return torch.cat([vectors @ part.t() for part in parts])
+
+    @torch.no_grad()
+    def log_normalizers(self, batch: AlignedBatch) -> Floats:
+        """log Z at each word of some pairs, (N,): near 0 where scores may be taken for log p."""
+        found = self.output.log_z(self.features(batch.contexts, batch.windows))
+        return np.asarray(found.double().cpu().numpy())
+
+
+class JointScores(WindowScores):
+    """log p of words by a joint model. The source's part of the first layer is computed once a place, the
+    target words' part is a sum of rows of a table, and each distinct question is computed once."""
+
+    def __init__(self, model: JointModel, normalized: bool, table: Tensor | None = None) -> None:
+        """`normalized` takes log Z as 0. `table`: of all words; without it one is made at each call."""
+        self.model, self.normalized, self.table = model, normalized, table
+
+    @property
+    def shape(self) -> Shape:
+        return self.model.shape
+
+    @torch.no_grad()
+    def source_part(self, windows: Ints) -> Tensor:
+        """The part of the first layer that comes from source windows: (P, w) -> (P, H)"""
+        ids = torch.from_numpy(np.ascontiguousarray(windows)).to(self.model.device)
+        part: Tensor = self.model.from_source(self.model.source_embedding(ids).flatten(1))
+        return part
+
+    def score(self, parts: Tensor, places: Ints, contexts: Ints, words: Ints) -> Floats:
+        """log p(word | context, window): `parts` (P, H) of `source_part`, places (G,) in it, contexts (G, n -
+        1), words (G,) -> (G,)"""
+        model = self.model
+        unique, index = distinct(np.column_stack([places, contexts]))
+        where = torch.from_numpy(unique[:, 0]).to(model.device)
+        rows, table = self.rows_of(unique[:, 1:])
+
+        def features(start: int, stop: int) -> Tensor:
+            target = F.embedding_bag(rows[start:stop], table, mode="sum")
+            return model.above(parts[where[start:stop]] + target)
+
+        return scores_of_windows(model.output, features, index, words, self.normalized)
+
+    def rows_of(self, contexts: Ints) -> tuple[Tensor, Tensor]:
+        """The rows (U, n - 1) of a table, and the table."""
+        table, ids, count = self.table, contexts, len(self.model.target_embedding.weight)
+        if table is None:
+            words, inverse = np.unique(contexts, return_inverse=True)
+            table, ids, count = self.model.table(words), inverse.reshape(contexts.shape), len(words)
+        shifted = ids + np.arange(contexts.shape[1]) * count
+        return torch.from_numpy(shifted).to(self.model.device), table

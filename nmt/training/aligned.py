@@ -1,0 +1,90 @@
+"""What the training of an aligned model reads: parallel text with its word alignment."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+from nmt import files
+from nmt.data.affiliation import of_pair
+from nmt.data.aligned import AlignedPair
+from nmt.data.binarized import binarize_aligned, open_corpus, read_stamp
+from nmt.data.corpus import Corpus, DataConfig, aligned_stamp
+from nmt.data.tokenized import TokenizedText
+from nmt.errors import DataError
+from nmt.formats import pharaoh
+from nmt.formats.pharaoh import Links
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import Vocab
+from nmt.training.prepare import held, remark_dev, report_pairs
+from nmt.training.subwords import LearningSide
+
+log = logging.getLogger(__name__)
+
+Pipelines = tuple[TextPipeline, TextPipeline]
+Vocabs = tuple[Vocab, Vocab]
+
+
+def with_links(
+    rows: Iterable[Sequence[list[str]]], path: str
+) -> Iterator[tuple[list[str], list[str], Links]]:
+    """Pairs of lines as words, with their links. DataError for a point outside them, and for a file of
+    another length."""
+    for number, (row, links) in enumerate(zip_longest(rows, pharaoh.read(path)), 1):
+        if row is None or links is None:
+            raise DataError(f"{path}: not as many lines as the text that it aligns; align the text again")
+        words, other = row
+        pharaoh.check_points(links, len(words), len(other), f"{files.name_of(path)}:{number}")
+        yield words, other, links
+
+
+def check_links(config: DataConfig, text: TokenizedText) -> None:
+    """DataError for an alignment that is not one of the training text, before a run is made. Case changes no
+    number of words, so it need not be learned yet."""
+    sides = [LearningSide.of(name, config).pipeline for name in ("source", "target")]
+    for _ in with_links(text.split(*sides), config.alignment):
+        pass
+
+
+def make_corpus(
+    config: DataConfig, cache: Path, pipelines: Pipelines, vocabs: Vocabs, text: TokenizedText, within: str
+) -> Corpus:
+    """The binarized training pairs with their affiliations, rebuilt only when something has changed.
+    `within`: SENTENCE or PHRASE."""
+    stamp = aligned_stamp(config, *vocabs, within)
+    with held(cache):
+        if read_stamp(cache).get("stamp") != stamp:
+            pairs = (
+                (words, other, of_pair(links, len(words), len(other), within))
+                for words, other, links in with_links(text.words(*pipelines), config.alignment)
+            )
+            numbered = text.counted(pairs, "pairs", "numbering the words")
+            report_pairs(
+                binarize_aligned(numbered, *vocabs, cache, config.max_length, stamp), config.max_length
+            )
+        corpus = open_corpus(cache, *map(len, vocabs))
+    if not len(corpus):
+        raise DataError(f"{config.train_source}: no pair is left to train on; is data.max_length too small?")
+    return corpus
+
+
+def make_dev(
+    config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, within: str
+) -> list[AlignedPair] | None:
+    """The development pairs."""
+    if not config.dev_source:
+        return None
+    rows = (
+        [pipeline.units(line) for pipeline, line in zip(pipelines, lines, strict=True)]
+        for lines in files.parallel(config.dev_source, config.dev_target)
+    )
+    pairs = [
+        AlignedPair(
+            vocabs[0].encode(words),
+            vocabs[1].encode(other),
+            of_pair(links, len(words), len(other), within),
+        )
+        for words, other, links in with_links(rows, config.dev_alignment)
+    ]
+    remark_dev([list(pair.source) for pair in pairs], [list(pair.target) for pair in pairs], pipelines)
+    return pairs

@@ -1,0 +1,80 @@
+"""Windows of aligned pairs, by hand and one by one; the corpus that holds them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.data.aligned import (
+    BEYOND,
+    AlignedPair,
+    AlignedStream,
+    Shape,
+    make_aligned_batch,
+    source_windows,
+    target_contexts,
+)
+from nmt.data.batches import BatchStream
+from nmt.data.binarized import binarize_aligned, open_corpus
+from nmt.errors import DataError
+from nmt.text.vocab import EOS, UNK, Vocab
+
+A, B, C, X, Y = 3, 4, 5, 6, 7
+TRIPLES = [(["a", "b", "c"], ["x", "y"], [0, 2]), (["b"], ["y", "x", "z"], [0, 0, 0]), (["c"], [], [])]
+
+
+def test_the_picture_of_the_module() -> None:
+    batch = make_aligned_batch([AlignedPair([A, B, C], [X, Y], [0, 2])], Shape(3, 3))
+    assert batch.words.tolist() == [X, Y, EOS]
+    assert batch.contexts.tolist() == [[BEYOND, BEYOND], [BEYOND, X], [X, Y]]
+    assert batch.windows.tolist() == [[BEYOND, A, B], [B, C, EOS], [C, EOS, BEYOND]]
+    assert (batch.lengths, batch.sentences, batch.target_tokens) == ([3], 1, 3)
+
+
+@pytest.mark.parametrize(("order", "window"), [(2, 1), (3, 5), (4, 11)])
+def test_windows_are_those_of_each_word(order: int, window: int) -> None:
+    rng = np.random.default_rng(window)
+    pairs = []
+    for _ in range(20):
+        words, other = rng.integers(3, 9, rng.integers(1, 8)), rng.integers(3, 9, rng.integers(0, 8))
+        pairs.append(AlignedPair(words, other, rng.integers(0, len(words), len(other))))
+    batch, row, half = make_aligned_batch(pairs, Shape(order, window)), 0, window // 2
+    for source, target, affiliation in pairs:
+        for place, word in enumerate([*target, EOS]):
+            before = [target[at] if at >= 0 else BEYOND for at in range(place - order + 1, place)]
+            center = affiliation[place] if place < len(target) else len(source)
+            line = dict(enumerate([*source, EOS]))
+            around = [line.get(at, BEYOND) for at in range(center - half, center + half + 1)]
+            assert batch.contexts[row].tolist() == before and batch.windows[row].tolist() == around
+            assert batch.words[row] == word
+            row += 1
+    assert row == batch.target_tokens == sum(batch.lengths)
+
+
+def test_an_empty_side() -> None:
+    assert source_windows([], 3).tolist() == [[BEYOND, EOS, BEYOND]]
+    assert target_contexts([], 3).tolist() == [[BEYOND, BEYOND]]
+
+
+def test_a_corpus_keeps_affiliations(tmp_path: Path) -> None:
+    source, target = Vocab({"a": 2, "b": 1, "c": 1}, 9), Vocab({"x": 2, "y": 1}, 9)
+    report = binarize_aligned(TRIPLES, source, target, tmp_path / "c", 5, "s")
+    assert (report.kept, report.empty) == (2, 1)
+    corpus = open_corpus(tmp_path / "c", len(source), len(target))
+    stream = AlignedStream(corpus, 1, 1, 1, Shape(2, 1))
+    found = {
+        (tuple(batch.words.tolist()), tuple(batch.windows[:, 0].tolist())) for batch in stream.batches(0)
+    }
+    assert found == {((3, 4, EOS), (3, 5, EOS)), ((4, 3, UNK, EOS), (4, 4, 4, EOS))}
+    plain = [rows.tolist() for rows in BatchStream(corpus, 1, 1, 1).rows(3)]
+    assert [rows.tolist() for rows in stream.rows(3)] == plain, (
+        "the order of sentences is that of translators"
+    )
+
+
+def test_a_damaged_corpus(tmp_path: Path) -> None:
+    vocab = Vocab({"a": 1}, 9)
+    binarize_aligned(TRIPLES, vocab, vocab, tmp_path, 5, "s")
+    (tmp_path / "affiliation.offsets").write_bytes(b"\0" * 24)
+    with pytest.raises(DataError, match="affiliation"):
+        open_corpus(tmp_path, len(vocab), len(vocab))
