@@ -71,7 +71,12 @@ class Decoder:
         self.model = SearchModel(
             word_lms=system.word_lms,
             lm_weights=np.array([self.weights[name][0] for name in system.lm_names] or [0.0]),
-            stateful=[Weighted(one.feature, one.weights) for one in weighted if is_stateful(one.feature)],
+            # Without a weight it decides nothing, so it must not hinder recombination nor prune.
+            stateful=[
+                Weighted(one.feature, one.weights)
+                for one in weighted
+                if is_stateful(one.feature) and one.weights.any()
+            ],
             beam=self.config.neural_beam,
         )
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)

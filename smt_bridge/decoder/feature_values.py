@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from smt_bridge.decoder.arrays import DISCONTINUOUS, MONOTONE, SWAP, Floats, Int32s, Int64s
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.feature_lines import UNKNOWN
-from smt_bridge.decoder.features.protocol import checked, of_derivations
+from smt_bridge.decoder.features.protocol import checked, is_stateful, of_derivations
 from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import UNKNOWN_WORD, Sentence
@@ -128,13 +128,17 @@ def of_search_features(
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (N, K)"""
     columns = {}
+    searching = [one.feature for one in task.model.stateful]
+    scorers = {one.name: scorer for one, scorer in zip(searching, task.scorers, strict=True)}
     for weighted in builder.features:
         feature = weighted.feature
         values = checked(feature, feature.of_options(task.sentence), task.sentence.size)
         columns[feature.name] = sums(values[found.option], found.owner, len(paths))
-    for stateful, scorer in zip(task.model.stateful, task.scorers, strict=True):
-        feature = stateful.feature
-        columns[feature.name] += checked(feature, of_derivations(scorer, paths, feature.scores), len(paths))
+        if is_stateful(feature):
+            # One without a weight has no part in the search.
+            scorer = scorers.get(feature.name) or feature.start(task.sentence)
+            values = checked(feature, of_derivations(scorer, paths, feature.scores), len(paths))
+            columns[feature.name] += values
     return columns
 
 

@@ -23,7 +23,8 @@ class Weighted(Generic[F]):
 
 @dataclass(frozen=True)
 class SearchModel:
-    """What depends on the words before: language models and stateful features, with their weights."""
+    """What depends on the words before: language models and stateful features, with their weights; of these
+    only features with a weight that is not 0."""
 
     word_lms: Sequence[AnyWordLM]
     lm_weights: Floats  # (L,)

@@ -11,34 +11,14 @@ import pytest
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from tests.conftest import Command
 from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, write_model
+from tests.smt_bridge.decoder.networks import train_cslm
 
 pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
-
-TEXT = ["p q r", "q t ' s", "r r p u", "s q", "t ' u p q r", "u u s"] * 4
 
 
 @pytest.fixture(scope="module")
 def cslm(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
-    """A CSLM of 4-grams over the target words of models.py, without their escapes; r is rare enough to be
-    unknown."""
-    folder = tmp_path_factory.mktemp("cslm")
-    (folder / "text").write_text("".join(line.replace("t '", "t'") + "\n" for line in TEXT), encoding="utf-8")
-    given = [
-        f"run={folder}/run",
-        f"data.train_text={folder}/text",
-        "data.target.tokenize=false",
-        "data.target.normalize=false",
-        "data.target.vocabulary=6",
-    ]
-    (folder / "train.yaml").write_text(
-        "lm: {type: cslm, order: 4, embedding: 6, layers: [8], normalizer: 0.1, init: uniform, init_scale: "
-        "0.8}\n"
-        "training: {optimizer: adam, learning_rate: 0.02, cost: word, batch_size: 8, max_steps: 30, "
-        "dev_beam: 0, metric: cost, tensorboard: false}\n"
-    )
-    done = command("nmt-train", folder / "train.yaml", *given)
-    assert done.returncode == 0, done.stderr
-    return folder / "run"
+    return train_cslm(tmp_path_factory.mktemp("cslm"), command)
 
 
 def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: float = 0.7) -> Path:

@@ -18,7 +18,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.sentence import Sentence
-from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, write_model
+from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, values, write_model
 
 UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0, "neural_beam": 0}
 
@@ -143,6 +143,32 @@ def test_one_batch_a_stack(tmp_path: Path) -> None:
     found = made.translate_line(sentence(3, 5))
     assert len(feature.batches) == 5 + len(found.derivations[0].options)
     assert max(feature.batches) > 10
+
+
+def test_without_a_weight_a_stateful_feature_stays_out_of_the_search(tmp_path: Path) -> None:
+    """The lists are those of a system without it, however small the stacks; its column is there."""
+    config = {"stack": 4, "neural_beam": 2, "nbest": 5}
+    weighted = decoder(model(tmp_path / "a", 2, *ALIGNED), **UNLIMITED, nbest=500)
+    silent = decoder(model(tmp_path / "b", 2, ALIGNED[0], "Aligned0= 0"), **config)
+    absent = decoder(write_model(tmp_path / "c", 2), **config)
+    for number in range(10):
+        line = sentence(number, 1 + number % 5)
+        found = silent.translate_line(line)
+        without = absent.translate_line(line)
+        assert [(one.text, one.total) for one in found.derivations] == [
+            (one.text, one.total) for one in without.derivations
+        ]
+        columns = {
+            tuple(one.options.tolist()): values(weighted, everything, place)["Aligned0"]
+            for everything in [weighted.translate_line(line)]
+            for place, one in enumerate(everything.derivations)
+        }
+        known = [
+            (values(silent, found, place)["Aligned0"], columns[tuple(one.options.tolist())])
+            for place, one in enumerate(found.derivations)
+            if tuple(one.options.tolist()) in columns
+        ]
+        assert known and all(ours == theirs for ours, theirs in known)
 
 
 def test_a_static_feature_leaves_the_search_alone(tmp_path: Path) -> None:
