@@ -13,7 +13,7 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import nbest
-from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
 from nmt.text import long_lines
 from nmt.text.escapes import escape, unescape
 from nmt.text.lexicon import Lexicon
@@ -99,6 +99,8 @@ def add_search(parser: "Container") -> None:
         metavar="K",
         help="write the K best in Moses' format, as tokenized words",
     )
+    add_setting(parser, MBRConfig, "mbr", default=None)
+    add_setting(parser, MBRConfig, "mbr_scale", nargs=1, default=None, metavar="A")
     add_setting(parser, BeamConfig, "normalize")
     add_setting(parser, BeamConfig, "max_length_factor", metavar="F")
     add_setting(parser, BeamConfig, "min_length_factor", metavar="F")
@@ -205,6 +207,10 @@ def check(args: argparse.Namespace) -> int:
         )
     if args.sample and (args.n_best or args.prefix or args.shortlist or args.replace_unknown):
         raise ConfigError("--sample goes with none of --n-best, --prefix, --shortlist, --replace-unknown")
+    if args.mbr and args.n_best:
+        raise ConfigError("--mbr writes one translation, chosen from the whole beam; leave --n-best out")
+    if args.mbr_scale and (args.sample or not args.mbr):
+        raise ConfigError("--mbr-scale goes with --mbr, and not with --sample, whose draws count alike")
     if args.lexicon and not args.replace_unknown:
         raise ConfigError("--lexicon goes with --replace-unknown; for a short-list give --shortlist LEX")
     for config in searching(args):
@@ -243,7 +249,7 @@ class Work:
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         self.args, self.run, self.warned = args, run, False
         # one translation per line, which may be made of parts
-        self.plain = not (args.n_best or args.sample or args.prefix or args.alignments)
+        self.plain = not (args.n_best or args.mbr or args.sample or args.prefix or args.alignments)
         self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
@@ -260,7 +266,7 @@ class Work:
 
     def output(self, number: int, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
         """The lines of the output for a line of the input, of which `number` counts from 0."""
-        if self.args.n_best or (self.args.sample or 0) > 1:
+        if self.args.n_best or ((self.args.sample or 0) > 1 and not self.args.mbr):
             yield from map(nbest.write, hypotheses(number, translations, self.args.escaped))
             return
         text = self.run.text(translations[0], self.tokenized)
@@ -282,10 +288,15 @@ class Work:
             yield from ([found] for found in best)
             return
         for line, candidates in zip(lines, self.candidates(lines, prefixes, first, limit), strict=True):
-            yield [
-                self.run.translation(line, candidate, self.tokenized, self.unknown)
-                for candidate in candidates
-            ]
+            found = [self.run.translation(line, one, self.tokenized, self.unknown) for one in candidates]
+            yield [self.least_risk(found)] if self.args.mbr else found
+
+    def least_risk(self, found: "Sequence[BeamTranslation]") -> "BeamTranslation":
+        """The one of --mbr."""
+        from nmt.runs import translation
+
+        (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
+        return translation.least_risk(found, self.args.mbr, scale)
 
     def candidates(
         self, lines: list[str], prefixes: list[str] | None, first: int, limit: "Limit"
@@ -295,7 +306,7 @@ class Work:
             drawn = self.run.sample(lines, self.sampling, self.tokenized, first, limit)
             return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in drawn]
         found = self.run.search(lines, self.beam, self.tokenized, prefixes, self.model, limit)
-        return [candidates[: self.args.n_best or 1] for candidates in found]
+        return found if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in found]
 
     def warn_of_long_lines(self, lines: list[str], limit: "Limit") -> None:
         """Log lines that are translated in parts, and lines far longer than those of the training."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nmt.search.mbr import choose, evidence
 from nmt.text.pipeline import TextPipeline
 
 
@@ -26,3 +27,11 @@ def joined(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTransl
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
     )
+
+
+def least_risk(translations: Sequence[BeamTranslation], metric: str, scale: float) -> BeamTranslation:
+    """The translation of minimum Bayes risk: p is exp(scale x score), normalized over these; 0 counts them
+    alike, as draws from the model are to be counted. `metric`: bleu or chrf, of tokenized words."""
+    texts = [" ".join(found.words) for found in translations]
+    given = evidence([list(zip(texts, (found.score for found in translations), strict=True))])
+    return translations[texts.index(given.texts[choose(given, metric, [[scale]])[0]])]

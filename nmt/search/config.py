@@ -67,3 +67,28 @@ class SamplingConfig:
     def check(self) -> None:
         """ConfigError for a value out of range."""
         settings.check(self)
+
+
+@dataclass
+class MBRConfig:
+    """How a translation is chosen from n-best lists by minimum Bayes risk."""
+
+    mbr: str = choice(  # the names in GAINS of nmt/search/mbr.py
+        "bleu",
+        "chrf",
+        help="choose the translation that is expected to score best by this metric, if any hypothesis may be "
+        "the reference (minimum Bayes risk), instead of the one with the best total",
+    )
+    mbr_scale: list[float] = number(
+        [1.0], least=0, help="with --mbr: p of a hypothesis is exp(A x total), normalized; 1 unless given"
+    )
+
+    def of_lists(self, lists: int) -> list[float]:
+        """The scale of each of several lists. ConfigError for another number of scales."""
+        if len(self.mbr_scale) not in (1, lists):
+            raise ConfigError(
+                f"{len(self.mbr_scale)} values of --mbr-scale, but there is 1 list of totals"
+                if lists == 1
+                else f"{len(self.mbr_scale)} values of --mbr-scale, expected 1, or {lists}: one for each list"
+            )
+        return self.mbr_scale * lists if len(self.mbr_scale) == 1 else self.mbr_scale

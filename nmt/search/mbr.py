@@ -13,14 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.errors import ConfigError
-from nmt.settings import name_in, number
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WORDS, CHARACTERS = 4, 6  # the longest n-grams of BLEU and chrF
-DEFAULT_SCALE = 1.0
 TIE = 1e-9  # expected gains (0 to 100) that differ by less are equal: what rounding may cost
 
 
@@ -69,33 +65,6 @@ def chrf_gains(lines: Sequence[str]) -> Floats:
 
 
 GAINS: dict[str, Callable[[Sequence[str]], Floats]] = {"bleu": bleu_gains, "chrf": chrf_gains}
-
-
-@dataclass
-class MBRConfig:
-    """How a translation is chosen from n-best lists by minimum Bayes risk."""
-
-    mbr: str = name_in(
-        GAINS,
-        help="choose the translation that is expected to score best by this metric, if any hypothesis may be "
-        "the reference (minimum Bayes risk), instead of the one with the best total",
-    )
-    mbr_scale: list[float] = number(
-        [DEFAULT_SCALE],
-        least=0,
-        help="with --mbr: p of a hypothesis is exp(A x total), normalized; for several lists with totals of "
-        f"their own one A for all, or one for each; {DEFAULT_SCALE:g} unless given",
-    )
-
-    def of_lists(self, lists: int) -> list[float]:
-        """The scale of each of several lists. ConfigError for another number of scales."""
-        if len(self.mbr_scale) not in (1, lists):
-            raise ConfigError(
-                f"{len(self.mbr_scale)} values of --mbr-scale, but there is 1 list of totals"
-                if lists == 1
-                else f"{len(self.mbr_scale)} values of --mbr-scale, expected 1, or {lists}: one for each list"
-            )
-        return self.mbr_scale * lists if len(self.mbr_scale) == 1 else self.mbr_scale
 
 
 def ngram_totals(lengths: Ints, longest: int) -> Ints:

@@ -12,7 +12,7 @@ from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
-from nmt.search.mbr import DEFAULT_SCALE, MBRConfig
+from nmt.search.config import MBRConfig
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
 from smt_bridge.features.registry import parse
@@ -132,7 +132,11 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 def add_mbr(parser: argparse.ArgumentParser) -> None:
     """Minimum Bayes risk."""
     arguments.add_setting(parser, MBRConfig, "mbr", default=None)
-    arguments.add_setting(parser, MBRConfig, "mbr_scale", nargs="+", default=None, metavar="A")
+    several = "; of several lists with totals of their own one A for all, or one for each"
+    scale = "with --mbr: p of a hypothesis is exp(A x total), normalized; 1 unless given"
+    arguments.add_setting(
+        parser, MBRConfig, "mbr_scale", nargs="+", default=None, metavar="A", help=scale + several
+    )
     parser.add_argument(
         "--mbr-tune",
         type=Input,
@@ -192,7 +196,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         resume=args.resume,
         workers=args.workers if specs else 1,
         executor=args.executor,
-        mbr=MBRConfig(args.mbr, args.mbr_scale or [DEFAULT_SCALE]) if args.mbr else None,
+        mbr=MBRConfig(args.mbr, args.mbr_scale or MBRConfig().mbr_scale) if args.mbr else None,
         references=[list(files.read_lines(path)) for path in args.mbr_tune],
         scale_output=args.mbr_scale_output,
     )

@@ -16,7 +16,8 @@ from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats.nbest import Hypothesis
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics
-from nmt.search.mbr import Evidence, Ints, MBRConfig, choose, evidence
+from nmt.search.config import MBRConfig
+from nmt.search.mbr import Evidence, Ints, choose, evidence
 from nmt.text.escapes import unescape
 
 log = logging.getLogger(__name__)

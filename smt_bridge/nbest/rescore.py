@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
-from nmt.search.mbr import MBRConfig
+from nmt.search.config import MBRConfig
 from smt_bridge.features.base import PhraseLocal, Values, WordPairs
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs.scores import Job, open_job

@@ -152,12 +152,37 @@ def test_underscores_in_flags(tiny: Path, command: Command) -> None:
     )
 
 
+@pytest.mark.ci
+def test_minimum_bayes_risk(tiny: Path, command: Command, tmp_path: Path) -> None:
+    """The choice of smt-rescore from the list of the same beam; at a large scale the best of the beam; of
+    draws one that was drawn, with its alignment line."""
+    text, more = "\n".join([*LINES, ""]) + "\n", ["--tokenized", "-b", 6]
+    (tmp_path / "s").write_text(text)
+    (tmp_path / "n").write_text("\n".join(translate(command, tiny, text, *more, "--n-best", 6)) + "\n")
+    line = ["smt-rescore", "n", "-s", "s", "-q", "--mbr", "chrf", "--mbr-scale", "0.5", "--best", "-"]
+    chosen = command(*line, cwd=tmp_path).stdout.split("\n")[:-1]
+    assert translate(command, tiny, text, *more, "--mbr", "chrf", "--mbr-scale", "0.5") == chosen
+    best = translate(command, tiny, text, *more)
+    assert chosen != best == translate(command, tiny, text, *more, "--mbr", "bleu", "--mbr-scale", "1e6")
+    drawn = [nbest.parse(line, "x") for line in translate(command, tiny, text, "--tokenized", "--sample", 9)]
+    texts = {(entry.sentence, " ".join(entry.words)) for entry in drawn}
+    assert (
+        set(enumerate(translate(command, tiny, text, "--tokenized", "--sample", 9, "--mbr", "bleu"))) <= texts
+    )
+
+
 REFUSALS = {
     "missing run": (["nosuch"], "", "nosuch: no such run directory"),
     "missing input": (["RUN", "--input", "nosuch.en"], "", "nosuch.en: cannot read"),
     "not utf-8": (["RUN", "--input", "BAD"], "", "BAD:2: byte 0xe9 at column 2"),
     "nul": (["RUN"], "a\0b\n", "<stdin>:1: NUL"),
     "n-best over beam": (["RUN", "--n-best", "11"], "", "--n-best 11 is more than --beam-size 10"),
+    "mbr of a list": (["RUN", "--mbr", "bleu", "--n-best", "3"], "", "--mbr writes one translation"),
+    "scale of draws": (
+        ["RUN", "--mbr", "bleu", "--mbr-scale", "2", "--sample", "9"],
+        "",
+        "--mbr-scale goes with --mbr, and not with --sample",
+    ),
     "unknown flag": (["RUN", "--bean-size", "3"], "", "unrecognized arguments"),
     "beam of 0": (["RUN", "-b", "0"], "", "0 is out of range, expected 1 to 10000"),
     "full disk": (["RUN", "--output", "/dev/full"], "a\n", "/dev/full: cannot write: No space left"),

@@ -1,9 +1,9 @@
-"""The bounds of a translation's length."""
+"""The bounds of a translation's length; scales of several lists."""
 
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
 
 
 def test_bounds_of_length() -> None:
@@ -24,3 +24,12 @@ def test_a_minimum_above_its_maximum_is_refused() -> None:
 def test_values_out_of_range_are_refused() -> None:
     with pytest.raises(ConfigError, match="temperature"):
         SamplingConfig(temperature=0.0).check()
+
+
+def test_scales_of_lists() -> None:
+    assert MBRConfig("bleu", [2.0]).of_lists(3) == [2, 2, 2] and MBRConfig().of_lists(1) == [1]
+    assert MBRConfig("bleu", [2.0, 3.0]).of_lists(2) == [2, 3]
+    with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, expected 1, or 3: one for each list$"):
+        MBRConfig("bleu", [2.0, 3.0]).of_lists(3)
+    with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, but there is 1 list of totals$"):
+        MBRConfig("bleu", [2.0, 3.0]).of_lists(1)

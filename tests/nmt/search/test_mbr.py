@@ -3,15 +3,17 @@ be."""
 
 import math
 import random
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.errors import ConfigError
+from nmt import settings
 from nmt.search import mbr
-from nmt.search.mbr import GAINS, MBRConfig, choose, evidence
+from nmt.search.config import MBRConfig
+from nmt.search.mbr import GAINS, choose, evidence
 
 SACREBLEU = {"bleu": BLEU(tokenize="none", effective_order=True), "chrf": CHRF()}
 WORDS = ["a", "bb", "c'", "déjà", "𝒳", "a", "bb"]
@@ -135,10 +137,6 @@ def test_many_scales_at_once() -> None:
         assert choose(found, "chrf", scales) == [choose(found, "chrf", [row])[0] for row in scales]
 
 
-def test_scales_of_lists() -> None:
-    assert MBRConfig("bleu", [2.0]).of_lists(3) == [2, 2, 2] and MBRConfig().of_lists(1) == [1]
-    assert MBRConfig("bleu", [2.0, 3.0]).of_lists(2) == [2, 3]
-    with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, expected 1, or 3: one for each list$"):
-        MBRConfig("bleu", [2.0, 3.0]).of_lists(3)
-    with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, but there is 1 list of totals$"):
-        MBRConfig("bleu", [2.0, 3.0]).of_lists(1)
+def test_the_option_has_the_metrics() -> None:
+    (item,) = (item for item in fields(MBRConfig) if item.name == "mbr")
+    assert item.metadata[settings.ALLOWED] == tuple(GAINS)

@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.errors import ConfigError
 from nmt.formats.nbest import Hypothesis
-from nmt.search.mbr import MBRConfig
+from nmt.search.config import MBRConfig
 from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, Entry, TunedRisk
 
 Group = list[Hypothesis]
