@@ -151,7 +151,8 @@ def evidence(lists: Iterable[Sequence[tuple[str, float]]]) -> Evidence:
 def share(scores: Floats, scale: float) -> Floats:
     """exp(scale x score), normalized: (N,) -> (N,)"""
     with np.errstate(over="ignore"):
-        weights = np.exp(scale * (scores - scores.max()))
+        below = np.maximum(scores - scores.max(), -np.finfo(np.float64).max)  # finite, as 0 x inf is not 0
+        weights = np.exp(scale * below)
     return np.asarray(weights / weights.sum())
 
 

@@ -130,6 +130,14 @@ def test_ties() -> None:
     assert mbr.best(equal, np.array([[0.4, 0.5], [0.6, 0.5]])).tolist() == [1, 0]
 
 
+def test_any_numbers() -> None:
+    """Scores and scales of any size, without a warning."""
+    found = evidence([[("a", -1e308), ("b", 1e308), ("b c", 0.0)]])
+    with np.errstate(all="raise", under="ignore"):
+        assert choose(found, "chrf", [(0.0,), (1.0,), (1e300,)]) == [1, 0, 0]
+    assert found.texts == ["b", "b c", "a"]
+
+
 def test_many_scales_at_once() -> None:
     for seed in range(10):
         found = evidence(random_lists(seed, 2))
