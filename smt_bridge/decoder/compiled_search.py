@@ -2,9 +2,10 @@
 
 Without stateful features one call of compiled code after the other goes through all stacks. With them a stack
 takes two stages. First every candidate is scored without these features, the first language model standing in
-where a feature says so, and the best `neural_beam` survive. Then the features score the survivors together;
-these recombine, the features' states now among what must agree, and are ranked again. With an unlimited beam
-this equals immediate scoring.
+where a feature says so, and the best `neural_beam` survive. Then the features score the survivors together; a
+feature with a beam of its own comes after those with a wider one, and scores the best of what they leave.
+What survives recombines, the features' states now among what must agree, and is ranked again. With unlimited
+beams this equals immediate scoring.
 """
 
 import threading
@@ -15,6 +16,7 @@ from smt_bridge.decoder.arrays import (
     CANDIDATES,
     FULL,
     SLICE,
+    Floats,
     Int32s,
     Int64s,
     Sizes,
@@ -24,7 +26,7 @@ from smt_bridge.decoder.arrays import (
 from smt_bridge.decoder.automaton import MIX, Automaton
 from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.derivations import Listing, best_option_path, derivations
-from smt_bridge.decoder.features.protocol import Candidates, Gains, checked
+from smt_bridge.decoder.features.protocol import Candidates, Gains, beam_of, checked
 from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.search import begin, expand_from, search
 from smt_bridge.decoder.stacks import add_candidates, select
@@ -128,14 +130,20 @@ class CompiledSearch:
             return
         gains, keys = np.zeros(len(chosen)), np.zeros(len(chosen), np.int64)
         states = np.empty((len(chosen), len(task.scorers)), np.int64)
-        before = state.memory[state.c_parent[chosen]]
-        options = state.c_option[chosen].astype(np.int64)
-        for number, (weighted, scorer) in enumerate(zip(task.model.stateful, task.scorers, strict=True)):
-            candidates = Candidates(options, before[:, number], stack == task.parameters.words)
-            made: Gains = scorer.gains(candidates)
+        missing = task.model.stand_in
+        for number in task.model.order:
+            weighted, scorer = task.model.stateful[number], task.scorers[number]
+            beam = beam_of(weighted.feature)
+            if 0 < beam < len(chosen):
+                kept = best(expected(state, task, chosen, missing) + gains, beam)
+                chosen, gains, keys, states = chosen[kept], gains[kept], keys[kept], states[kept]
+            options = state.c_option[chosen].astype(np.int64)
+            before = state.memory[state.c_parent[chosen], number]
+            made: Gains = scorer.gains(Candidates(options, before, stack == task.parameters.words))
             gains += checked(weighted.feature, made.values, len(chosen)) @ weighted.weights
             keys = (keys ^ (keys >> 31)) * MIX + made.recombined + 1
             states[:, number] = made.states
+            missing -= task.model.stand_in_of(number)
         add_candidates(
             state, self.automata, task.parameters, task.options.forward_id, chosen, gains, keys, states
         )
@@ -145,10 +153,20 @@ def best_candidates(state: State, stack: int, beam: int) -> Int64s:
     """The candidates of a stack, oldest first; with a beam the best ones only."""
     stacks = state.c_stack[: int(state.counters[CANDIDATES])]
     chosen = np.flatnonzero(stacks == stack).astype(np.int64)
-    if 0 < beam < len(chosen):
-        best = np.argpartition(-state.c_total[chosen], beam)[:beam]
-        chosen = np.sort(chosen[best])
-    return chosen
+    return chosen[best(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
+
+
+def expected(state: State, task: Task, chosen: Int64s, missing: float) -> Floats:
+    """The totals of candidates where the first language model stands in, with this weight, for the stateful
+    features that have not scored yet."""
+    known = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
+    whole = task.model.stand_in
+    return known + (missing / whole) * (state.c_total[chosen] - known) if whole else known
+
+
+def best(scores: Floats, count: int) -> Int64s:
+    """The places of the best scores, in increasing order."""
+    return np.sort(np.argpartition(-scores, count)[:count]).astype(np.int64)
 
 
 def found(state: State, task: Task, listing: Listing) -> Paths:

@@ -17,13 +17,13 @@ from nmt.numbers import shown
 from nmt.text import long_lines
 from smt_bridge.decoder import feature_values, plain, translation, xml_input
 from smt_bridge.decoder import system as systems
-from smt_bridge.decoder.arrays import SearchParameters
+from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import CompiledSearch, Paths
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.derivations import Listing
-from smt_bridge.decoder.features.protocol import SearchFeature, is_stateful
+from smt_bridge.decoder.features.protocol import SearchFeature, is_lossy, is_stateful
 from smt_bridge.decoder.model import SearchModel, Task, Weighted
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import Sentence
@@ -194,14 +194,21 @@ class Decoder:
             )
             parameters = self.parameters(task.sentence, listing, distortion=0)
             paths, totals = self.search(replace(task, parameters=parameters), listing, stop)
-        features = feature_values.features(self.options, task, paths)
-        return PhraseTranslation(
-            task.sentence,
-            [
-                Derivation(path, translation.output(task.sentence, path, self.settings), row, total)
-                for path, row, total in zip(paths, features, totals, strict=True)
-            ],
-        )
+        return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
+
+    def derivations(self, task: Task, paths: Sequence[Int32s], totals: Sequence[float]) -> list[Derivation]:
+        """Derivations with their features, best first. Where the search took approximate values of a feature,
+        the totals are those of the exact ones."""
+        columns = feature_values.columns(self.options, task, paths)
+        lossy = any(is_lossy(one.feature) for one in self.model.stateful)
+        if lossy:
+            totals = feature_values.totals(self.options, columns).tolist()
+        features = feature_values.features(self.options, columns)
+        found = [
+            Derivation(path, translation.output(task.sentence, path, self.settings), row, total)
+            for path, row, total in zip(paths, features, totals, strict=True)
+        ]
+        return sorted(found, key=lambda one: -one.total) if lossy else found
 
     def task(self, marked: Marked, listing: Listing, stop: threading.Event | None = None) -> Task:
         """A line with at least one word as a task for the search."""

@@ -3,7 +3,7 @@
 `Phrases` are those of N derivations, one derivation after the other: P in all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -142,8 +142,8 @@ def of_search_features(
     return columns
 
 
-def features(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> Floats:
-    """Feature values of derivations: (N, D), those that n-best lists print, in their order."""
+def columns(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> dict[str, Floats]:
+    """The scores of all features for derivations: name -> (N, K)"""
     system, sentence, count = builder.system, task.sentence, len(paths)
     found = phrases(sentence, paths)
     early = builder.settings.early_distortion_cost
@@ -158,6 +158,17 @@ def features(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> Flo
         columns[system.reordering_name] = of_reordering(builder, sentence, found, count)
     for number, name in enumerate(system.lm_names):
         columns[name] = np.array([of_lm(builder, number, task, path) for path in paths])
-    return np.hstack(
-        [columns[name][:, scores] for name, scores in system.printed.items()] or [np.zeros((count, 0))]
-    ).astype(np.float64)
+    return {name: values.astype(np.float64) for name, values in columns.items()}
+
+
+def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
+    """What n-best lists print of the scores of derivations, in their order: (N, D)"""
+    printed = [columns[name][:, scores] for name, scores in builder.system.printed.items()]
+    count = len(next(iter(columns.values())))
+    return np.hstack([np.zeros((count, 0)), *printed])
+
+
+def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
+    """Weights x scores of derivations: (N,)"""
+    total: Floats = sum(columns[name] @ np.array(weights) for name, weights in builder.weights.items())
+    return total

@@ -1,12 +1,14 @@
 """What hypotheses are scored by: the value that compiled and plain search both get."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from smt_bridge.decoder.arrays import Floats, Options, SearchParameters
 from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.features.protocol import Scorer, SearchFeature, StatefulFeature
+from smt_bridge.decoder.features.protocol import Scorer, SearchFeature, StatefulFeature, beam_of
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.word_lm import AnyWordLM
 
@@ -40,7 +42,18 @@ class SearchModel:
     @property
     def stand_in(self) -> float:
         """The additional weight of the first language model where stateful features have not scored yet."""
-        return float(sum(one.feature.stand_in * one.weights[0] for one in self.stateful))
+        return sum(map(self.stand_in_of, range(len(self.stateful))))
+
+    def stand_in_of(self, number: int) -> float:
+        """The part of one stateful feature in it."""
+        one = self.stateful[number]
+        return float(one.feature.stand_in * one.weights[0])
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The stateful features in the order in which they score: the more candidates, the sooner."""
+        beams = [beam_of(one.feature) or math.inf for one in self.stateful]
+        return sorted(range(len(beams)), key=lambda number: -beams[number])
 
 
 @dataclass(frozen=True)

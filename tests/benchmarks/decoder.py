@@ -1,16 +1,17 @@
-"""The embedded decoder: load time, sentences a second, n-best lists, a CSLM in the search; ratios against the
-plain twin.
+"""The embedded decoder: load time, sentences a second, n-best lists, a CSLM or an encoder-decoder in
+the search; ratios against the plain twin.
 
 python tests/benchmarks/decoder.py MODEL_DIR|moses.ini TEXT [CSLM_RUN]        one thread; stop everything else
 on the machine
+python tests/benchmarks/decoder.py --translator RUN MODEL_DIR|moses.ini TEXT  an encoder-decoder in the search
 """
 
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,24 +22,45 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 
 LINES = 300
+ARGUMENTS = (
+    "neural-beam=50",
+    "neural-beam=50 neural-recombine=false",
+    "neural-beam=50 restricted=true",
+    "neural-beam=100",
+    "neural-beam=200",
+)  # of the line of an encoder-decoder
 
 
-def rate(made: Decoder, lines: list[str]) -> float:
+def rate(made: Decoder, lines: list[str], clock: Callable[[], float] = time.perf_counter) -> float:
     made.translate_line(lines[0])  # compiled, or loaded from __pycache__, before the clock starts
-    begin = time.perf_counter()
+    begin = clock()
     for line in lines:
         made.translate_line(line)
-    return len(lines) / (time.perf_counter() - begin)
+    return len(lines) / (clock() - begin)
+
+
+def linked(model: str, scratch: str) -> Path:
+    """The ini of a model in a folder of links, so that other inis can stand beside the tables."""
+    ini = Path(system.ini_of(model)).resolve()
+    for path in ini.parent.iterdir():
+        (Path(scratch) / path.name).symlink_to(path)
+    return Path(scratch) / ini.name
+
+
+def with_feature(ini: Path, line: str, weight: float) -> system.System:
+    """A system with one more feature, `Kind name=NAME ...`."""
+    text = ini.read_text(encoding="utf-8").replace("[feature]\n", f"[feature]\n{line}\n")
+    name = line.partition("name=")[2].split()[0]
+    place = ini.with_name("more.ini")
+    place.write_text(text.replace("[weight]\n", f"[weight]\n{name}= {weight}\n"), encoding="utf-8")
+    return system.load(str(place))
 
 
 def main(model: str, text: str, run: str = "") -> None:
     torch.set_num_threads(1)
     lines = [line for line in islice(files.read_lines(text), LINES) if line]
-    with tempfile.TemporaryDirectory() as scratch:  # links, so that other inis can stand beside the tables
-        ini = Path(system.ini_of(model)).resolve()
-        for path in ini.parent.iterdir():
-            (Path(scratch) / path.name).symlink_to(path)
-        ini = Path(scratch) / ini.name
+    with tempfile.TemporaryDirectory() as scratch:
+        ini = linked(model, scratch)
         cache = Cache(f"{scratch}/cache")
         for name in ("from text", "from the cache"):
             begin = time.perf_counter()
@@ -67,21 +89,13 @@ def main(model: str, text: str, run: str = "") -> None:
         slow, fast = rate(plain, lines[:10]), rate(Decoder(loaded, DecoderConfig(stack=20)), lines[:10])
         print(f"plain twin, stack 20\t{slow:.2f} sentences/s, compiled {fast / slow:.0f} times as fast")
         if run:
-            with_cslm(str(ini), run, lines, hundred)
+            with_cslm(ini, run, lines, hundred)
 
 
-def with_cslm(ini: str, run: str, lines: list[str], hundred: float) -> None:
+def with_cslm(ini: Path, run: str, lines: list[str], hundred: float) -> None:
     for normalized in ("true", "false"):
-        text = Path(ini).read_text(encoding="utf-8")
         line = f"CSLM name=CSLM0 factor=0 path={Path(run).resolve()} normalized={normalized}"
-        place = Path(ini).with_name(f"cslm-{normalized}.ini")
-        place.write_text(
-            text.replace("[feature]\n", f"[feature]\n{line}\n").replace(
-                "[weight]\n", "[weight]\nCSLM0= 0.06\n"
-            ),
-            encoding="utf-8",
-        )
-        loaded: Any = system.load(str(place))
+        loaded = with_feature(ini, line, 0.06)
         for beam in (200, 500, 0) if normalized == "true" else (500,):
             some = lines if normalized == "true" and beam else lines[:20]
             found = rate(Decoder(loaded, DecoderConfig(stack=100, neural_beam=beam)), some)
@@ -92,5 +106,23 @@ def with_cslm(ini: str, run: str, lines: list[str], hundred: float) -> None:
             )
 
 
+def with_translator(run: str, model: str, text: str) -> None:
+    """In CPU seconds. Weights hardly change the time: a run of one update will do."""
+    torch.set_num_threads(1)
+    lines = [line for line in islice(files.read_lines(text), LINES) if line]
+    with tempfile.TemporaryDirectory() as scratch:
+        ini = linked(model, scratch)
+        alone = rate(Decoder(system.load(str(ini)), DecoderConfig(stack=100)), lines, time.process_time)
+        print(f"stack 100\t{alone:.1f} sentences/s")
+        for arguments in ARGUMENTS:
+            line = f"NeuralTranslation name=NMT0 path={Path(run).resolve()} {arguments}"
+            made = Decoder(with_feature(ini, line, 0.1), DecoderConfig(stack=100))
+            found = rate(made, lines[:100], time.process_time)
+            print(f"stack 100, {arguments}\t{found:.2f} sentences/s, {alone / found:.1f} times the time")
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "--translator":
+        with_translator(*sys.argv[2:])
+    else:
+        main(*sys.argv[1:])

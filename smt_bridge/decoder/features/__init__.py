@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from nmt.errors import ConfigError
+from nmt.text.escapes import unescape
 
 if TYPE_CHECKING:
+    from smt_bridge.decoder.features import neural_translation
     from smt_bridge.decoder.features.cslm import Network
 
 
@@ -26,3 +28,27 @@ def load_network(name: str, path: str, normalized: bool) -> "Network":
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with lm.normalizer")
     scores = model.ngram_scores(normalized, keep_tables=True)
     return Network(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
+
+
+def load_translator(name: str, path: str, restricted: bool) -> "neural_translation.Network":
+    """The translator of a run directory with its text pipelines. Words are those of the phrase table: they
+    are unescaped and cut into the run's units, as smt-rescore does it. ConfigError for a run that the search
+    cannot use."""
+    from nmt.models.protocols import Restrictable
+    from nmt.runs import checkpoint
+    from nmt.search.prefix_states import PrefixStates
+    from smt_bridge.decoder.features.neural_translation import Network
+
+    run = checkpoint.load(path, "best", "cpu")
+    if run.target.spaceless:
+        raise ConfigError(
+            f"{path}: its units do not begin where words begin, and {name} reads phrase by phrase; use a run "
+            "of words or BPE, or rescore n-best lists (smt-rescore)"
+        )
+    if restricted and not isinstance(run.model, Restrictable):
+        raise ConfigError(f"{path}: restricted=true, but a model of its type has no short-lists")
+    return Network(
+        source=lambda words: run.source_words.encode(run.source.cut(list(map(unescape, words)))),
+        target=lambda words: run.target_words.encode(run.target.cut(list(map(unescape, words)))),
+        prefixes=lambda source, units, restricted: PrefixStates(run.model, source, units, restricted),
+    )

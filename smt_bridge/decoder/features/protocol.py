@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol, Self, TypeGuard
 import numpy as np
 
 from nmt.errors import ConfigError
+from nmt.numbers import count
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.sections import truth
@@ -29,12 +30,19 @@ class SearchFeatureLine:
     options: Mapping[str, str]  # path= is the file or folder that was found
     where: str  # moses.ini:12, for messages
 
-    def truth(self, key: str) -> bool:
-        """An option that is true or false; false where it is not given. ConfigError for another value."""
+    def truth(self, key: str, default: bool = False) -> bool:
+        """An option that is true or false. ConfigError for another value."""
         try:
-            return truth(self.options.get(key, "false"))
+            return truth(self.options[key]) if key in self.options else default
         except ValueError as error:
             raise ConfigError(f"{self.where}: {key}={error}") from error
+
+    def count(self, key: str, default: int = 0) -> int:
+        """An option that is a number of 0 or more. ConfigError for another value."""
+        try:
+            return count(self.options[key]) if key in self.options else default
+        except ValueError as error:
+            raise ConfigError(f"{self.where}: {key}={error}, expected 0 or more") from error
 
 
 class SearchFeature(Protocol):
@@ -64,6 +72,20 @@ class StatefulFeature(SearchFeature, Protocol):
     def start(self, sentence: Sentence) -> "Scorer":
         """What scores the hypotheses of one sentence."""
         ...
+
+
+class LossyFeature(StatefulFeature, Protocol):
+    """A feature whose gains in the search are not always its values: hypotheses may recombine although its
+    states differ, or the search takes an approximation. The values of n-best lists are those of
+    `of_derivations`; totals follow them, and the lists are sorted by these."""
+
+    lossy: bool  # false: it is exact as this line of the ini sets it up
+
+
+class CostlyFeature(StatefulFeature, Protocol):
+    """A feature that scores fewer candidates than the others, and after them."""
+
+    beam: int  # the best ones of a stack by all that is known of them then; 0: no limit of its own
 
 
 class Candidates(NamedTuple):
@@ -107,6 +129,15 @@ class DerivationScorer(Scorer, Protocol):
 def is_stateful(feature: SearchFeature) -> TypeGuard[StatefulFeature]:
     """Does a feature look at the words before?"""
     return hasattr(feature, "start")
+
+
+def is_lossy(feature: SearchFeature) -> TypeGuard[LossyFeature]:
+    return bool(getattr(feature, "lossy", False))
+
+
+def beam_of(feature: SearchFeature) -> int:
+    """How many candidates of a stack a feature scores; 0: no limit of its own."""
+    return int(getattr(feature, "beam", 0))
 
 
 def scores_derivations(scorer: Scorer) -> TypeGuard[DerivationScorer]:

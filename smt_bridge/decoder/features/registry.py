@@ -2,6 +2,7 @@
 line: SEARCH_FEATURES["Mine"] = Mine. See CONTRIBUTING.md."""
 
 from smt_bridge.decoder.features.cslm import CSLM
+from smt_bridge.decoder.features.neural_translation import NeuralTranslation
 from smt_bridge.decoder.features.protocol import SearchFeature
 
-SEARCH_FEATURES: dict[str, type[SearchFeature]] = {"CSLM": CSLM}
+SEARCH_FEATURES: dict[str, type[SearchFeature]] = {"CSLM": CSLM, "NeuralTranslation": NeuralTranslation}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_values import features
+from smt_bridge.decoder.feature_values import columns, features
 from smt_bridge.decoder.xml_input import Marked
 from tests.smt_bridge.decoder.models import UNLIMITED, all_weights, decoder, same_lists, sentence, write_model
 
@@ -22,10 +22,8 @@ def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     def extend(path: tuple[int, ...], covered: frozenset[int], end: int) -> None:
         if len(covered) == n:
             unknown = sum(part.rows[option] < 0 for option in path)
-            found[path] = (
-                float(features(made.options, task, [np.array(path, np.int32)])[0] @ all_weights(made))
-                - 100 * unknown
-            )
+            of_path = columns(made.options, task, [np.array(path, np.int32)])
+            found[path] = float(features(made.options, of_path)[0] @ all_weights(made)) - 100 * unknown
             return
         gap = min(set(range(n)) - covered)
         for option in range(len(part.rows)):

@@ -1,4 +1,4 @@
-"""The network of a run: its own probabilities; runs that the search cannot use are refused."""
+"""The networks of runs: their own probabilities; runs that the search cannot use are refused."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,10 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.lm.cslm import CSLM
 from nmt.runs import checkpoint
 from nmt.text.vocab import BOS
-from smt_bridge.decoder.features import load_network
+from smt_bridge.decoder.features import load_network, load_translator
 from tests.conftest import ROOT
 from tests.nmt.lm.models import model_of
+from tests.nmt.models.test_registry import Unigram, UnigramConfig
 
 GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
 
@@ -47,3 +48,32 @@ def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         monkeypatch.setattr(checkpoint, "load_lm", lambda *given, kind=kind: Saved(model_of(kind)))
         with pytest.raises(ConfigError, match=message):
             load_network("CSLM0", "run", normalized=True)
+
+
+def test_a_translator_reads_words_of_the_table() -> None:
+    """Unescaped, cut into the run's units, as a line of text is."""
+    run = checkpoint.load(GOLDEN / "translator")
+    network = load_translator("NMT0", str(GOLDEN / "translator"), restricted=False)
+    words = "l' homme n&apos; entend pas la petite fille .".split()
+    line = run.target_words.encode(run.target.units(" ".join(words).replace("&apos;", "'"), tokenized=True))
+    assert network.target(words) == line and len(line) > len(words)
+    assert [unit for word in words for unit in network.target([word])] == line
+    assert network.source(["the", "man"]) == run.source_words.encode(run.source.cut(["the", "man"]))
+
+
+@pytest.mark.parametrize(
+    ("spaceless", "restricted", "wrong"),
+    [
+        (True, False, "^run: its units do not begin where words begin, and NMT0 reads phrase by phrase"),
+        (False, True, "^run: restricted=true, but a model of its type has no short-lists$"),
+    ],
+)
+def test_translators_that_the_search_cannot_use(
+    spaceless: bool, restricted: bool, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = checkpoint.load(GOLDEN / "translator")
+    run.target.spaceless = spaceless
+    run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
+    monkeypatch.setattr(checkpoint, "load", lambda *given: run)
+    with pytest.raises(ConfigError, match=wrong):
+        load_translator("NMT0", "run", restricted)

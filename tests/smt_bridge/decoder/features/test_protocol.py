@@ -11,12 +11,13 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.formats import nbest
-from smt_bridge.decoder import system
-from smt_bridge.decoder.arrays import Floats
+from smt_bridge.decoder import compiled_search, system
+from smt_bridge.decoder.arrays import Floats, Int64s, State
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
+from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.sentence import Sentence
 from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, values, write_model
 
@@ -86,11 +87,19 @@ class AlignedScorer:
         return Gains(np.array(values), np.array(states), np.array(keys))
 
 
+class Few(Aligned):
+    """The same, for five candidates of a stack."""
+
+    stand_in: ClassVar[float] = 0.5
+    beam = 5
+
+
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    SEARCH_FEATURES.update(Letters=Letters, Aligned=Aligned)
+    SEARCH_FEATURES.update(Letters=Letters, Aligned=Aligned, Few=Few)
     yield
-    del SEARCH_FEATURES["Letters"], SEARCH_FEATURES["Aligned"]
+    for name in ("Letters", "Aligned", "Few"):
+        del SEARCH_FEATURES[name]
 
 
 def model(folder: Path, seed: int, features: str, weights: str) -> Path:
@@ -171,6 +180,46 @@ def test_without_a_weight_a_stateful_feature_stays_out_of_the_search(tmp_path: P
         assert known and all(ours == theirs for ours, theirs in known)
 
 
+@pytest.mark.parametrize("first", ["Few", "Aligned"])
+def test_a_costly_feature_scores_the_best_of_what_others_leave(
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever its line stands, it comes last, and gets the best five by what the other one has said."""
+    lines = {"Few": ("Few name=Few0", "Few0= 0.4"), "Aligned": ALIGNED}
+    order = sorted(lines, key=lambda name: name != first)
+    made = decoder(
+        model(tmp_path, 2, *("\n".join(lines[name][part] for name in order) for part in (0, 1))), stack=50
+    )
+    seen: list[tuple[str, list[int], list[float]]] = []
+    scores: list[list[float]] = []
+    gains, expected = AlignedScorer.gains, compiled_search.expected
+
+    def seen_gains(scorer: AlignedScorer, candidates: Candidates) -> Gains:
+        found = gains(scorer, candidates)
+        seen.append((type(scorer.feature).__name__, candidates.option.tolist(), found.values[:, 0].tolist()))
+        return found
+
+    def seen_expected(state: State, task: Task, chosen: Int64s, missing: float) -> Floats:
+        found = expected(state, task, chosen, missing)
+        spoken = state.c_total[chosen] - state.c_score[chosen] - state.future[state.c_coverage[chosen]]
+        assert missing == task.model.stand_in == 0.2 and spoken.min() < -0.1  # its own, for it is missing
+        np.testing.assert_allclose(found, state.c_total[chosen])
+        scores.append(found.tolist())
+        return found
+
+    monkeypatch.setattr(AlignedScorer, "gains", seen_gains)
+    monkeypatch.setattr(compiled_search, "expected", seen_expected)
+    task = made.task(made.marked(sentence(3, 5)), made.listing)
+    made.search(task, made.listing)
+    assert [name for name, _, _ in seen] == ["Aligned", "Few"] * 5 and scores
+    pruned = [
+        (many, few) for many, few in zip(seen[::2], seen[1::2], strict=True) if len(few[1]) < len(many[1])
+    ]
+    for ((_, options, values), (_, few, _)), totals in zip(pruned, scores, strict=True):
+        ranked = sorted(range(len(options)), key=lambda row: -(totals[row] + 0.6 * values[row]))
+        assert few == [options[row] for row in sorted(ranked[:5])]
+
+
 def test_a_static_feature_leaves_the_search_alone(tmp_path: Path) -> None:
     made = decoder(model(tmp_path, 2, *LETTERS), stack=50)
     task = made.task(made.marked("a b c"), made.listing)
@@ -190,7 +239,7 @@ def test_a_static_feature_leaves_the_search_alone(tmp_path: Path) -> None:
     [
         ("Letters name=Letters0", "Letters0= 1", "Letters has 2 scores"),
         ("Letters name=Letters0 num-features=2 size=3", "Letters0= 1 1", "no argument 'size' here"),
-        ("Lettres name=Letters0", "Letters0= 1", "it has .*, CSLM, Letters, Aligned, "),
+        ("Lettres name=Letters0", "Letters0= 1", "it has .*, CSLM, .*Letters, Aligned, Few, "),
     ],
 )
 def test_refused(line: str, weights: str, wrong: str, tmp_path: Path) -> None:

@@ -1,0 +1,151 @@
+"""An encoder-decoder inside the search, with or without attention (Junczys-Dowmunt et al. 2016): log p of a
+phrase's target words given the source sentence and the words before.
+
+NeuralTranslation name=NMT0 path=RUN_DIR [neural-recombine=false] [neural-beam=50] [restricted=true]
+
+O options of a sentence, U units of the longest.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence, Set
+from typing import ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from nmt.text.vocab import EOS, UNK
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.features import load_translator
+from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
+from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.decoder.table import Table
+
+log = logging.getLogger(__name__)
+
+COVERED = 0.9  # share of the table's target words that a run should know
+
+
+class Prefixes(Protocol):
+    """The beginnings of one sentence's translations, `nmt.search.prefix_states.PrefixStates`."""
+
+    root: int
+
+    def follow(self, nodes: Int64s, units: Int64s, end: bool) -> tuple[Floats, Int64s]:
+        """Natural log p of texts that follow prefixes: (N,), (N, U) -> (N,), and prefixes with them (N,)."""
+        ...
+
+
+class Network(NamedTuple):
+    """A translator with its text pipelines."""
+
+    source: Callable[[list[str]], Sequence[int]]  # words of a sentence -> ids
+    target: Callable[[list[str]], list[int]]  # target words -> ids
+    # ids of a source sentence, ids that may follow, softmax over these alone?
+    prefixes: Callable[[Sequence[int], Sequence[int], bool], Prefixes]
+
+
+class NeuralTranslation:
+    """The feature. `lossy`: hypotheses recombine although the network has read different words, or the
+    softmax is restricted."""
+
+    arguments: ClassVar[Set[str]] = frozenset({"path", "neural-recombine", "neural-beam", "restricted"})
+    scores: ClassVar[int] = 1
+    # It knows the source, so that a word costs it a fraction of what it costs a language model.
+    stand_in: ClassVar[float] = 0.3
+    needs_torch: ClassVar[bool] = True
+
+    def __init__(self, line: SearchFeatureLine, network: Network) -> None:
+        self.name, self.path, self.network = line.name, line.options["path"], network
+        self.recombine = line.truth("neural-recombine", True)
+        self.restricted = line.truth("restricted")
+        self.beam = line.count("neural-beam")
+        self.lossy = self.recombine or self.restricted
+        self.units: dict[str, list[int]] = {}
+        self.checked = False
+        self.lock = threading.Lock()  # of `units` and `checked`
+
+    @classmethod
+    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+        """ConfigError for a run that the search cannot use."""
+        return cls(line, load_translator(line.name, line.options["path"], line.truth("restricted")))
+
+    def of_options(self, sentence: Sentence) -> Floats:
+        return np.zeros((sentence.size, 1))
+
+    def start(self, sentence: Sentence) -> "NeuralTranslationScorer":
+        with self.lock:
+            if not self.checked:
+                self.checked = True
+                self.check_coverage(sentence.table)
+        return NeuralTranslationScorer(self, sentence)
+
+    def units_of(self, word: str) -> list[int]:
+        """The ids of a target word's units."""
+        with self.lock:
+            found = self.units.get(word)
+            if found is None:
+                found = self.units[word] = self.network.target([word])
+        return found
+
+    def check_coverage(self, table: Table) -> None:
+        """Warn where the run does not know many of the table's target words: another language, case or
+        tokenization."""
+        counts = np.bincount(table.words, minlength=len(table.vocabulary))
+        missing = np.array([UNK in self.network.target([word]) for word in table.vocabulary], bool)
+        known = 1 - float(counts[missing].sum()) / max(1, int(counts.sum()))
+        if known < COVERED:
+            log.warning(
+                "%s: %s knows %.0f%% of the target words of the phrase table, all others are UNK to it; were "
+                "both made of text with the same tokenization and case?",
+                self.name,
+                self.path,
+                100 * known,
+            )
+
+
+class NeuralTranslationScorer:
+    """A state is a prefix: the target words so far."""
+
+    begin = 0
+
+    def __init__(self, feature: NeuralTranslation, sentence: Sentence) -> None:
+        self.feature = feature
+        self.source = feature.network.source(sentence.words)
+        distinct, where = np.unique(sentence.text, return_inverse=True)
+        of_word = [feature.units_of(sentence.word(word)) for word in distinct.tolist()]
+        self.token_ids = sorted({EOS}.union(*of_word))
+        column_of = {token: column for column, token in enumerate(self.token_ids)}
+        columns = [[column_of[unit] for unit in units] for units in of_word]
+        text = where.tolist()
+        self.units = grid(
+            [
+                [column for word in text[place] for column in columns[word]]
+                for place in sentence.places(range(sentence.size))
+            ]
+        )
+        self.prefixes = feature.network.prefixes(self.source, self.token_ids, feature.restricted)
+        self.exact: Prefixes | None = None if feature.restricted else self.prefixes
+
+    def gains(self, candidates: Candidates) -> Gains:
+        values, states = self.prefixes.follow(
+            candidates.state, self.units[candidates.option], candidates.complete
+        )
+        return Gains(values[:, None], states, np.zeros_like(states) if self.feature.recombine else None)
+
+    def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
+        """The values with the whole softmax, as smt-rescore computes them."""
+        if self.exact is None:
+            self.exact = self.feature.network.prefixes(self.source, self.token_ids, False)
+        texts = [self.units[path] for path in paths]
+        units = grid([text[text >= 0].tolist() for text in texts])
+        values, _ = self.exact.follow(np.full(len(paths), self.exact.root), units, True)
+        return values[:, None]
+
+
+def grid(texts: Sequence[Sequence[int]]) -> Int64s:
+    """Texts as rows, -1 behind their ends: (texts, units of the longest)"""
+    lengths = np.array([len(text) for text in texts])
+    made = np.full((len(texts), int(lengths.max(initial=0))), -1, np.int64)
+    made[np.arange(made.shape[1]) < lengths[:, None]] = [unit for text in texts for unit in text]
+    return made

@@ -1,0 +1,250 @@
+"""An encoder-decoder inside the search: its values are those of whole sentences; exact states find what
+exhaustive search finds; nothing pruned is immediate scoring."""
+
+import logging
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.data.corpus import DataConfig
+from nmt.errors import ConfigError
+from nmt.formats import nbest
+from nmt.layers.batch_scores import word_scores
+from nmt.models.config import RNNConfig
+from nmt.models.rnn.translator import Translator
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SavedRun
+from nmt.text.escapes import unescape
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import Vocab
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
+from tests.conftest import ROOT, Command
+from tests.nmt.models.options import with_options
+from tests.smt_bridge.decoder.models import (
+    UNLIMITED,
+    all_weights,
+    decoder,
+    same_lists,
+    sentence,
+    values,
+    write_model,
+)
+from tests.smt_bridge.decoder.test_search import exhaustive
+
+pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+
+
+class Halves:
+    """Subwords: q and t' are two units, u is three."""
+
+    kind, raw, suffix = "halves", False, "codes"
+    cuts = {"q": ["q@@", "q"], "t'": ["t@@", "'"], "u": ["u@@", "u@@", "u"]}  # noqa: RUF012
+
+    def apply(self, words: list[str]) -> list[str]:
+        return [unit for word in words for unit in self.cuts.get(word, [word])]
+
+
+def saved(
+    attention: bool = True, halves: bool = False, seed: int = 1, target: str = "p q s t' u"
+) -> SavedRun:
+    """A run of random weights over the words of models.py; e and r are unknown to it."""
+    torch.manual_seed(seed)
+    source, text = (TextPipeline.of(SideConfig(tokenize=False, normalize=False)) for _ in range(2))
+    units = target.split()
+    if halves:
+        text.subwords = Halves()  # type: ignore[assignment]
+        units = text.cut(units)
+    words = [Vocab(dict.fromkeys(found, 1), 99) for found in (["a", "b", "c", "d"], units)]
+    more: dict[str, object] = {"encoder": "birnn", "attention": 6} if attention else {}
+    config = with_options(RNNConfig(embedding=8, hidden=12, maxout=8, init="uniform", init_scale=1.2), more)
+    model = Translator(config, len(words[0]), len(words[1])).eval()
+    return SavedRun(Path("run"), model, source, text, words[0], words[1], DataConfig(), 0)
+
+
+Model = Callable[..., Path]
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
+    """Writes a system with a run in its search."""
+
+    def made(seed: int, run: SavedRun, arguments: str = "", weight: float = 0.7) -> Path:
+        monkeypatch.setattr(checkpoint, "load", lambda *given: run)
+        folder = write_model(tmp_path / "model", seed, options=2)
+        (folder / "run").mkdir(exist_ok=True)
+        ini = (folder / "moses.ini").read_text(encoding="utf-8")
+        line = f"NeuralTranslation name=NMT0 path=run {arguments}"
+        ini = ini.replace("[feature]\n", f"[feature]\n{line}\n").replace(
+            "[weight]\n", f"[weight]\nNMT0= {weight}\n"
+        )
+        (folder / "moses.ini").write_text(ini, encoding="utf-8")
+        return folder
+
+    return made
+
+
+def expected(run: SavedRun, line: str, text: list[str]) -> float:
+    """log p of a whole target given the source, without any prefix shared."""
+    source = run.source_words.encode(run.source.cut(line.split()))
+    target = run.target_words.encode(run.target.cut(list(map(unescape, text))))
+    return math.fsum(word_scores(run.model, [(source, target)])[0])
+
+
+def check_values(made: Decoder, found: PhraseTranslation, run: SavedRun, line: str) -> None:
+    """The feature is what whole sentences have, totals are weights x features, the best come first."""
+    totals = [one.total for one in found.derivations]
+    assert totals == sorted(totals, reverse=True)
+    for place, one in enumerate(found.derivations):
+        assert found.sentence
+        unknown = sum(found.sentence.extra(option) is not None for option in one.options)
+        assert math.isclose(one.features @ all_weights(made) - 100 * unknown, one.total, abs_tol=1e-9)
+        assert math.isclose(
+            values(made, found, place)["NMT0"][0], expected(run, line, one.text), abs_tol=1e-4
+        )
+
+
+@pytest.mark.parametrize(("attention", "halves"), [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("options", ["", "neural-recombine=false", "restricted=true neural-beam=7"])
+def test_values_are_those_of_whole_sentences(
+    attention: bool, halves: bool, options: str, model: Model
+) -> None:
+    run = saved(attention, halves)
+    made = decoder(model(3, run, options), stack=10, nbest=20)
+    for number in range(6):
+        line = sentence(number, 1 + number)
+        check_values(made, made.translate_line(line), run, line)
+
+
+@pytest.mark.parametrize("options", ["", "neural-recombine=false"])
+def test_the_search_scores_its_best_by_these_values(options: str, model: Model) -> None:
+    """The total of the search is that of the derivation it finds, computed anew."""
+    made = decoder(model(4, saved(halves=True), options), stack=10)
+    for number in range(8):
+        marked = made.marked(sentence(number, 5))
+        task = made.task(marked, made.listing)
+        (path,), (total,) = made.search(task, made.listing)
+        (found,) = made.derivations(task, [path], [total])
+        assert math.isclose(found.total, total, abs_tol=1e-9)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("seed", [1, 3])
+def test_exact_states_find_the_best_of_all(seed: int, model: Model) -> None:
+    """Unlimited stacks without recombination of different texts: the hundred best of all derivations."""
+    folder = model(seed, saved(seed=seed), "neural-recombine=false")
+    made = decoder(folder, nbest=100, distortion_limit=1, neural_beam=0, **UNLIMITED)
+    line = sentence(seed, 5)
+    totals = sorted(exhaustive(made, line).values(), reverse=True)
+    found = [derivation.total for derivation in made.translate_line(line).derivations]
+    assert len(found) == min(100, len(totals)) and len(set(np.round(totals, 6))) > 10
+    np.testing.assert_allclose(found, totals[: len(found)], atol=1e-5)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("options", ["", "neural-recombine=false", "restricted=true"])
+def test_nothing_pruned_is_immediate(options: str, model: Model) -> None:
+    folder = model(2, saved(halves=True), options)
+    one = decoder(folder, stack=6, neural_beam=0, nbest=5)
+    other = decoder(folder, True, stack=6, nbest=5)
+    for number in range(10):
+        line = sentence(number, 1 + number % 5)
+        same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
+
+
+def test_weight_0_changes_nothing(model: Model, tmp_path: Path) -> None:
+    folder = model(6, saved(), weight=0.0)
+    lines = [sentence(number, 1 + number % 7) for number in range(20)]
+    without = decoder(write_model(tmp_path / "without", 6, options=2), stack=10).translate(lines)
+    assert decoder(folder, stack=10, neural_beam=0).translate(lines) == without
+    made = decoder(folder, stack=10)
+    other = Decoder(made.system, made.config, {**made.weights, "NMT0": [0.7]})
+    assert other.translate(lines) != without
+
+
+def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:
+    """The beam of the line: a narrow one finds less, a wide one is none."""
+    lines = [sentence(number, 6) for number in range(15)]
+    totals = []
+    for beam in (2, 20, 100_000, 0):
+        made = decoder(
+            model(5, saved(), f"neural-beam={beam} neural-recombine=false"), stack=30, neural_beam=0
+        )
+        totals.append([made.translate_line(line).derivations[0].total for line in lines])
+    assert sum(totals[0]) < sum(totals[1]) <= sum(totals[3]) + 1e-6
+    assert totals[2] == totals[3]
+
+
+def test_threads_change_nothing(model: Model) -> None:
+    made = decoder(model(6, saved(halves=True)), stack=10, nbest=3)
+    lines = [sentence(number, 1 + number % 7) for number in range(20)]
+
+    def entries(workers: int) -> list[str]:
+        return [
+            made.entry(number, found, one)
+            for number, found in enumerate(made.translate_all(iter(lines), workers))
+            for one in found.derivations
+        ]
+
+    assert entries(1) == entries(2)
+
+
+def test_unknown_vocabulary_is_reported(model: Model, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        decoder(model(1, saved(target="p q r s t' u"))).translate(["a", "b"])
+        before = [record for record in caplog.records if "NMT0" in record.message]
+        decoder(model(1, saved(target="P Q S T' U"))).translate(["a", "b"])
+    (record,) = [record for record in caplog.records if "NMT0" in record.message]
+    assert not before
+    assert "NMT0: " in record.message and "knows 0% of the target words" in record.message
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ("neural-beam=-1", r"moses\.ini:\d+: neural-beam='-1' is not a count, expected 0 or more"),
+        ("neural-recombine=maybe", r"moses\.ini:\d+: neural-recombine='maybe' "),
+        ("recombine=false", "NeuralTranslation has no argument 'recombine' here"),
+    ],
+)
+def test_refused_options(options: str, wrong: str, model: Model) -> None:
+    with pytest.raises(ConfigError, match=wrong):
+        decoder(model(1, saved(), options))
+
+
+@pytest.mark.ci
+def test_smt_rescore_computes_the_same(tmp_path: Path, command: Command) -> None:
+    """A real run with BPE in a real system: each value of the n-best list is what smt-rescore makes of its
+    line, and the list is in the order of its totals."""
+    folder = tmp_path / "model"
+    shutil.copytree(GOLDEN / "phrase-based", folder)
+    run = GOLDEN / "translator"
+    ini = (folder / "moses.ini").read_text(encoding="utf-8")
+    line = f"NeuralTranslation name=NMT0 path={run} neural-beam=50"
+    ini = ini.replace("[feature]\n", f"[feature]\n{line}\n").replace("[weight]\n", "[weight]\nNMT0= 0.4\n")
+    (folder / "moses.ini").write_text(ini, encoding="utf-8")
+    source = tmp_path / "text.en"
+    lines = [line for line in (GOLDEN / "tokenized.en").read_text().splitlines(True) if line.strip()]
+    source.write_text("".join(lines))
+    found, again = tmp_path / "list", tmp_path / "again"
+    done = command("smt-decode", folder, "-i", source, "-o", tmp_path / "out", "--n-best-list", found, "-q")
+    assert done.returncode == 0, done.stderr
+    feature = f"translation={run}"
+    done = command("smt-rescore", found, "--source", source, "--feature", feature, "-o", again, "-q")
+    assert done.returncode == 0, done.stderr
+    first, _ = found.read_text(encoding="utf-8").split("\n", 1)
+    totals: dict[int, list[float]] = {}
+    for text in again.read_text(encoding="utf-8").splitlines():
+        entry = nbest.parse(text, "again")
+        (name,) = {"NMT0", *entry.features} - {"NMT0", *nbest.parse(first, "list").features}
+        assert math.isclose(entry.features["NMT0"][0], entry.features[name][0], abs_tol=2e-4)
+        totals.setdefault(entry.sentence, []).append(entry.total)
+    assert len(totals) == len(lines) and all(one == sorted(one, reverse=True) for one in totals.values())
