@@ -12,6 +12,8 @@ from pathlib import Path
 
 from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.formats import pharaoh
+from nmt.formats.pharaoh import Links
 
 UNLABELED = "Unlabeled0"  # the name of values that have none; written without it
 SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
@@ -214,6 +216,21 @@ def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, in
     raise DataError(
         f"{where}: no segmentation field like '0-1=0-1 2=2'; let Moses write it with "
         "-include-segmentation-in-n-best"
+    )
+
+
+def alignment(hypothesis: Hypothesis, where: str) -> Links:
+    """The word alignment of a hypothesis, which follows the segmentation. DataError for a list that was
+    written without -print-alignment-info-in-n-best."""
+    for place, text in enumerate(hypothesis.rest):
+        tokens = files.split_words(text)
+        if (tokens or place) and all(pharaoh.POINT.fullmatch(token) for token in tokens):
+            return pharaoh.parse(text, where)
+    if not hypothesis.words:
+        return frozenset()
+    raise DataError(
+        f"{where}: no alignment field like '0-0 1-2' behind the segmentation; let Moses write it with "
+        "-print-alignment-info-in-n-best"
     )
 
 

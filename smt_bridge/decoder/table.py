@@ -62,11 +62,11 @@ class Table:
 
     def points(self, row: int) -> list[tuple[int, int]]:
         """The alignment of a row; [] where the table has none."""
-        text = self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
-        return [
-            (int(source), int(target))
-            for source, _, target in (point.partition(b"-") for point in text.split())
-        ]
+        return points_of(self.points_text(row))
+
+    def points_text(self, row: int) -> bytes:
+        """The alignment of a row as the table has it."""
+        return self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
 
     def is_sound(self) -> bool:
         """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
@@ -85,6 +85,13 @@ class Table:
             and within(self.target, len(self.cut) - 1)
             and within(self.words, len(self.vocabulary))
         )
+
+
+def points_of(text: bytes) -> list[tuple[int, int]]:
+    """The points of an alignment field."""
+    return [
+        (int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())
+    ]
 
 
 class Collector:

@@ -20,12 +20,14 @@ class WordPairs:
     """Target i belongs to sources[source_of[i]]. Words are as Moses has them, its escapes in place.
 
     `whole`: these are sentences, with a beginning and an end, not phrases from inside a sentence.
+    `affiliations`, for features that ask for them: the source word that each word of a target belongs to.
     """
 
     sources: list[list[str]]
     targets: list[list[str]]
     source_of: list[int]
     whole: bool = False
+    affiliations: list[list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -39,6 +41,7 @@ class WordPairs:
             targets=[self.targets[row] for row in rows],
             source_of=source_of,
             whole=self.whole,
+            affiliations=self.affiliations and [self.affiliations[row] for row in rows],
         )
 
 
@@ -110,6 +113,14 @@ class PhraseLocal(Protocol):
     its table."""
 
     by_phrase: bool
+
+
+@runtime_checkable
+class WordAligned(Protocol):
+    """A feature of whole sentences that needs their word alignment: WordPairs.affiliations. n-best lists have
+    it; rows of a table lack the sentence around them."""
+
+    word_aligned: bool
 
 
 # ---- identities --------------------------------------------------------------------------------------------

@@ -84,6 +84,12 @@ FEATURES: dict[str, Kind] = {
         help="log p(target) by a run directory of a language model",
         place="smt_bridge.features.neural_lm:NeuralLM",
     ),
+    "joint": Lazy(
+        column="NNJM",
+        help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
+        "segmentation and alignment",
+        place="smt_bridge.features.joint:Joint",
+    ),
     "unknown-words": Lazy(
         column="UnknownWords",
         help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",

@@ -6,7 +6,6 @@ A chunk is a number of sentences; nothing of it depends on the number of workers
 """
 
 import logging
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -19,17 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.search.config import MBRConfig
-from smt_bridge.features.base import PhraseLocal, Values, WordPairs
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs.scores import Job, open_job
 from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.choice import ByRisk, ByTotal, Chooser, Entry, TunedRisk
+from smt_bridge.nbest.questions import Asked, Way, ask, sums, way_of
 from smt_bridge.nbest.totals import beyond_features, check_weights, total
 from smt_bridge.nbest.union import NbestLists, NbestSentence
-from smt_bridge.tables.chunks import FLOOR
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +65,8 @@ def rescore(
 ) -> int:
     """Write the lists with the values of the features, and new totals; returns the number of sentences.
     `progress` is called with the sentences done and all sentences. The lists have been surveyed."""
-    if config.by_phrase and not any(local(features)):
+    ways = [way_of(feature, config.by_phrase) for feature in features.features]
+    if config.by_phrase and Way.PHRASES not in ways:
         raise ConfigError(
             "--by-phrase needs a --feature that is summed over phrases, such as translation or inverse"
         )
@@ -76,7 +75,7 @@ def rescore(
     count = sum(1 for _ in lists.sentences(features.names, limit))
     if features.settings.precision != "fp32":
         sample = list(islice(lists.sentences(features.names, limit), SAMPLE))
-        pairs = ask(sample, local(features, config.by_phrase), lists.paths[0])[0].pairs
+        pairs = ask(sample, ways, lists.paths[0])[0].pairs
         log.info("%s", features.precision_error(pairs))
     chooser = chooser_of(lists, config)
     job = start_job(lists, features, config)
@@ -89,7 +88,7 @@ def rescore(
             for path in (config.output, config.best, config.scale_output)
         ]
         chunks = blocks(lists.sentences(features.names, limit))
-        scored = score(chunks, executor, local(features, config.by_phrase), lists.paths[0], job)
+        scored = score(chunks, executor, ways, lists.paths[0], job)
         done = 0
         for chunk, values in scored:
             rows = iter(values.tolist())
@@ -151,73 +150,15 @@ def blocks(stream: Iterator[NbestSentence]) -> Iterator[list[NbestSentence]]:
 # ---- values ------------------------------------------------------------------------------------------------
 
 
-def local(features: FeatureSet, by_phrase: bool = True) -> list[bool]:
-    """Which features are summed over phrases."""
-    return [by_phrase and isinstance(one, PhraseLocal) and one.by_phrase for one in features.features]
-
-
-@dataclass
-class Asked:
-    """The distinct pairs of a chunk, and for each hypothesis the rows of them that make up its value."""
-
-    pairs: WordPairs
-    rows: list[list[int]]
-
-
-def whole_sentences(chunk: Sequence[NbestSentence]) -> Asked:
-    """Each hypothesis with its source sentence."""
-    targets: list[list[str]] = []
-    source_of: list[int] = []
-    rows = []
-    for number, sentence in enumerate(chunk):
-        distinct: dict[tuple[str, ...], int] = {}
-        for hypothesis in sentence.hypotheses:
-            words = tuple(hypothesis.text)
-            if words not in distinct:
-                distinct[words] = len(targets)
-                targets.append(list(words))
-                source_of.append(number)
-            rows.append([distinct[words]])
-    sources = [sentence.source for sentence in chunk]
-    return Asked(WordPairs(sources=sources, targets=targets, source_of=source_of, whole=True), rows)
-
-
-def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
-    """The phrase pairs of the segmentations. DataError for a segmentation that points outside its sentence;
-    `name`: of the list, for it."""
-    sources: dict[tuple[str, ...], int] = {}
-    distinct: dict[tuple[int, tuple[str, ...]], int] = {}
-    rows = []
-    for sentence in chunk:
-        where = f"{name}: sentence {sentence.number}"
-        for hypothesis in sentence.hypotheses:
-            text, row = hypothesis.text, []
-            for (first, last), (start, end) in nbest.segmentation(hypothesis, where):
-                if not (first <= last < len(sentence.source) and start <= end < len(text)):
-                    raise DataError(
-                        f"{where}: segmentation {first}-{last}={start}-{end} points outside the sentence; "
-                        "is --source the text of this list?"
-                    )
-                source = sources.setdefault(tuple(sentence.source[first : last + 1]), len(sources))
-                row.append(distinct.setdefault((source, tuple(text[start : end + 1])), len(distinct)))
-            rows.append(row)
-    pairs = WordPairs(
-        sources=list(map(list, sources)),
-        targets=[list(target) for _, target in distinct],
-        source_of=[source for source, _ in distinct],
-    )
-    return Asked(pairs, rows)
-
-
 def score(
     chunks: Iterator[list[NbestSentence]],
     executor: FeatureExecutor,
-    by_phrase: Sequence[bool],
+    ways: Sequence[Way],
     name: str,
     job: Job | None = None,
 ) -> Iterator[tuple[list[NbestSentence], Scores]]:
-    """Each chunk with the values of its hypotheses: those of a resumed job as they were. `by_phrase`: of each
-    feature."""
+    """Each chunk with the values of its hypotheses: those of a resumed job as they were. `ways`: what each
+    feature is asked."""
     if job:
         for values in job.finished():
             chunk = next(chunks, [])
@@ -227,37 +168,20 @@ def score(
 
     def tasks() -> Iterator[Task]:
         for chunk in chunks:
-            asked = ask(chunk, by_phrase, name)
+            asked = ask(chunk, ways, name)
             waiting.append((chunk, asked))
             yield [one.pairs for one in asked]
 
     for found in executor.map(tasks()):
         chunk, asked = waiting.popleft()
-        if not by_phrase:  # no feature at all
+        if not ways:  # no feature at all
             yield chunk, np.zeros((sum(len(sentence.hypotheses) for sentence in chunk), 0))
             continue
-        columns = [
-            sums(one, scores, floor) for one, scores, floor in zip(asked, found, by_phrase, strict=True)
-        ]
+        columns = [sums(one, scores, way) for one, scores, way in zip(asked, found, ways, strict=True)]
         values = np.stack(columns, 1)
         if job:
             job.add(values)
         yield chunk, values
-
-
-def ask(chunk: Sequence[NbestSentence], by_phrase: Sequence[bool], name: str) -> list[Asked]:
-    """What each feature has to score; those that score the same pairs share them."""
-    whole = whole_sentences(chunk)
-    parts = phrases(chunk, name) if any(by_phrase) else whole
-    return [parts if one else whole for one in by_phrase]
-
-
-def sums(asked: Asked, scores: Values, floor: bool) -> Values:
-    """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
-    same number."""
-    if floor:
-        scores = np.maximum(scores, math.log(FLOOR))
-    return np.array([math.fsum(scores[row] for row in rows) for rows in asked.rows])
 
 
 # ---- totals ------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from smt_bridge.features.base import of_phrases
+from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings
@@ -69,6 +69,7 @@ def score_table(
     check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
     with held(output, "smt-score-table") if has_job(table, output) else nullcontext():
         loaded = FeatureSet(parse(features), settings or here())
+        refuse_aligned(loaded)
         old = OldTable(reuse, loaded.identities()) if reuse else None
         summary = TableReport(report, loaded.names, loaded.features) if report else None
         with loaded.executor(executor, workers) as running:
@@ -98,6 +99,16 @@ class ScoredTable:
 
     pairs: int = 0
     columns: int = 0
+
+
+def refuse_aligned(loaded: FeatureSet) -> None:
+    """ConfigError for a feature that rows of a table have too little for."""
+    for spec, feature in zip(loaded.specs, loaded.features, strict=True):
+        if isinstance(feature, WordAligned) and feature.word_aligned:
+            raise ConfigError(
+                f"--feature {spec.kind}: needs the sentence around a phrase; use it in smt-rescore, or "
+                "in the search"
+            )
 
 
 # ---- before the work ---------------------------------------------------------------------------------------

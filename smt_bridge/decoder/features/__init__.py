@@ -8,6 +8,7 @@ from nmt.text.escapes import unescape
 if TYPE_CHECKING:
     from smt_bridge.decoder.features import neural_translation
     from smt_bridge.decoder.features.cslm import Network
+    from smt_bridge.decoder.features.nnjm import JointNetwork
 
 
 def load_network(name: str, path: str, normalized: bool) -> "Network":
@@ -52,3 +53,16 @@ def load_translator(name: str, path: str, restricted: bool) -> "neural_translati
         target=lambda words: run.target_words.encode(run.target.cut(list(map(unescape, words)))),
         prefixes=lambda source, units, restricted: PrefixStates(run.model, source, units, restricted),
     )
+
+
+def load_joint(path: str, normalized: bool) -> "JointNetwork":
+    """The joint model of a run directory with its text pipelines. CheckpointError for a run of another kind,
+    ConfigError for `normalized` where the model was not trained for it."""
+    from nmt.runs import aligned
+    from smt_bridge.decoder.features.nnjm import JointNetwork
+
+    run = aligned.load(path, "best", "cpu")
+    if normalized and not run.model.normalizer:
+        raise ConfigError(f"{path}: normalized=true, but this model was not trained with model.normalizer")
+    scores = run.model.window_scores(normalized, keep_tables=True)
+    return JointNetwork(scores, (run.source, run.source_words), (run.target, run.target_words))

@@ -7,23 +7,28 @@ import pytest
 
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features
+from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.xml_input import Marked
 from tests.smt_bridge.decoder.models import UNLIMITED, all_weights, decoder, same_lists, sentence, write_model
 
 
 def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
-    """The total of every derivation, from its features alone: any order of phrases that the distortion limit
-    allows."""
+    """The total of every derivation, from its features alone."""
     task = made.task(Marked(line.split(" ")), made.listing)
-    part = task.sentence
-    n, limit = len(part.words), made.settings.distortion_limit
-    found: dict[tuple[int, ...], float] = {}
+    paths = every_path(task.sentence, made.settings.distortion_limit)
+    values = features(made.options, columns(made.options, task, [np.array(path, np.int32) for path in paths]))
+    unknown = [sum(task.sentence.rows[option] < 0 for option in path) for path in paths]
+    totals = values @ all_weights(made) - 100 * np.array(unknown)
+    return dict(zip(paths, totals.tolist(), strict=True))
+
+
+def every_path(part: Sentence, limit: int) -> list[tuple[int, ...]]:
+    """The options of every derivation: any order of phrases that the distortion limit allows."""
+    n, found = len(part.words), list[tuple[int, ...]]()
 
     def extend(path: tuple[int, ...], covered: frozenset[int], end: int) -> None:
         if len(covered) == n:
-            unknown = sum(part.rows[option] < 0 for option in path)
-            of_path = columns(made.options, task, [np.array(path, np.int32)])
-            found[path] = float(features(made.options, of_path)[0] @ all_weights(made)) - 100 * unknown
+            found.append(path)
             return
         gap = min(set(range(n)) - covered)
         for option in range(len(part.rows)):

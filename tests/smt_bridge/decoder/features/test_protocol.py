@@ -215,8 +215,8 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
     pruned = [
         (many, few) for many, few in zip(seen[::2], seen[1::2], strict=True) if len(few[1]) < len(many[1])
     ]
-    for ((_, options, values), (_, few, _)), totals in zip(pruned, scores, strict=True):
-        ranked = sorted(range(len(options)), key=lambda row: -(totals[row] + 0.6 * values[row]))
+    for ((_, options, gained), (_, few, _)), totals in zip(pruned, scores, strict=True):
+        ranked = sorted(range(len(options)), key=lambda row: -(totals[row] + 0.6 * gained[row]))
         assert few == [options[row] for row in sorted(ranked[:5])]
 
 

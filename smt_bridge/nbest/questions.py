@@ -1,0 +1,140 @@
+"""What features are asked about the hypotheses of n-best lists: each distinct pair once, of sentences, of
+phrases, or of sentences with their word alignment."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+
+import numpy as np
+
+from nmt.data.affiliation import within_phrases
+from nmt.errors import DataError
+from nmt.formats import nbest, pharaoh
+from nmt.formats.nbest import Hypothesis
+from smt_bridge.features.base import Feature, PhraseLocal, Values, WordAligned, WordPairs
+from smt_bridge.nbest.union import NbestSentence
+from smt_bridge.tables.chunks import FLOOR
+
+
+class Way(Enum):
+    """What a feature is asked about a hypothesis."""
+
+    SENTENCE = auto()  # its text
+    PHRASES = auto()  # the phrases of its segmentation, to be summed
+    ALIGNED = auto()  # its text, with the source word of each word
+
+
+def way_of(feature: Feature, by_phrase: bool) -> Way:
+    """`by_phrase`: features are summed over phrases where they can."""
+    if isinstance(feature, WordAligned) and feature.word_aligned:
+        return Way.ALIGNED
+    local = by_phrase and isinstance(feature, PhraseLocal) and feature.by_phrase
+    return Way.PHRASES if local else Way.SENTENCE
+
+
+@dataclass
+class Asked:
+    """The distinct pairs of a chunk, and for each hypothesis the rows of them that make up its value."""
+
+    pairs: WordPairs
+    rows: list[list[int]]
+
+
+def sentences(chunk: Sequence[NbestSentence], name: str, aligned: bool = False) -> Asked:
+    """Each hypothesis with its source sentence. `aligned`: and with its affiliations; DataError, with the
+    `name` of the list, for one without segmentation and alignment, or whose do not fit."""
+    targets: list[list[str]] = []
+    source_of: list[int] = []
+    affiliations: list[list[int]] = []
+    rows = []
+    for number, sentence in enumerate(chunk):
+        distinct: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
+        for hypothesis in sentence.hypotheses:
+            words, places = tuple(hypothesis.text), tuple[int, ...]()
+            if aligned:
+                where = f"{name}: sentence {sentence.number}"
+                places = tuple(affiliation(hypothesis, len(sentence.source), where))
+            if (words, places) not in distinct:
+                distinct[words, places] = len(targets)
+                targets.append(list(words))
+                source_of.append(number)
+                affiliations.append(list(places))
+            rows.append([distinct[words, places]])
+    sources = [sentence.source for sentence in chunk]
+    pairs = WordPairs(sources, targets, source_of, True, affiliations if aligned else None)
+    return Asked(pairs, rows)
+
+
+def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
+    """The source word, of `source` ones, that each word of a hypothesis belongs to; looked for within
+    phrases, as in the search. DataError for a segmentation or an alignment that does not fit."""
+    target = len(hypothesis.text)
+    links = nbest.alignment(hypothesis, where)
+    pharaoh.check_points(links, source, target, where)
+    segments = nbest.segmentation(hypothesis, where)
+    phrases = []
+    covered = 0
+    for place, ((first, last), (begin, end)) in enumerate(segments, 1):
+        most = segments[place][1][0] - 1 if place < len(segments) else target - 1
+        if not (first <= last < source and begin == covered and begin <= end):
+            raise DataError(
+                f"{where}: segmentation {first}-{last}={begin}-{end} does not fit the sentence; is --source "
+                "the text of this list?"
+            )
+        if begin <= min(end, most):  # a phrase without words has the place of the next one
+            phrases.append(((first, last), (begin, min(end, most))))
+            covered = phrases[-1][1][1] + 1
+    if covered != target:
+        raise DataError(f"{where}: the segmentation covers {covered} of {target} words")
+    return within_phrases(links, phrases, target)
+
+
+def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
+    """The phrase pairs of the segmentations. DataError for a segmentation that points outside its sentence;
+    `name`: of the list, for it."""
+    sources: dict[tuple[str, ...], int] = {}
+    distinct: dict[tuple[int, tuple[str, ...]], int] = {}
+    rows = []
+    for sentence in chunk:
+        where = f"{name}: sentence {sentence.number}"
+        for hypothesis in sentence.hypotheses:
+            text, row = hypothesis.text, []
+            for (first, last), (start, end) in nbest.segmentation(hypothesis, where):
+                if not (first <= last < len(sentence.source) and start <= end < len(text)):
+                    raise DataError(
+                        f"{where}: segmentation {first}-{last}={start}-{end} points outside the sentence; "
+                        "is --source the text of this list?"
+                    )
+                source = sources.setdefault(tuple(sentence.source[first : last + 1]), len(sources))
+                row.append(distinct.setdefault((source, tuple(text[start : end + 1])), len(distinct)))
+            rows.append(row)
+    pairs = WordPairs(
+        sources=list(map(list, sources)),
+        targets=[list(target) for _, target in distinct],
+        source_of=[source for source, _ in distinct],
+    )
+    return Asked(pairs, rows)
+
+
+ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], Asked]] = {
+    Way.SENTENCE: sentences,
+    Way.PHRASES: phrases,
+    Way.ALIGNED: partial(sentences, aligned=True),
+}
+
+
+def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[Asked]:
+    """What each feature has to score; those that score the same pairs share them. `name`: of the list, for
+    messages."""
+    found = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
+    return [found[way] for way in ways]
+
+
+def sums(asked: Asked, scores: Values, way: Way) -> Values:
+    """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
+    same number."""
+    if way is Way.PHRASES:
+        scores = np.maximum(scores, math.log(FLOOR))
+    return np.array([math.fsum(scores[row] for row in rows) for rows in asked.rows])

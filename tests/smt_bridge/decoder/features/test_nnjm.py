@@ -1,0 +1,162 @@
+"""A joint model inside the search: affiliations by hand; nothing pruned = scoring at once = all derivations;
+the values are those of smt-rescore; what cannot be used is refused."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.data.affiliation import affiliations
+from nmt.errors import CheckpointError, ConfigError
+from nmt.formats import nbest
+from nmt.runs import aligned
+from smt_bridge.cli import decode, rescore
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.features import load_joint
+from smt_bridge.decoder.features.nnjm import affiliated
+from smt_bridge.decoder.xml_input import Marked
+from tests.commands.joint_runs import joint_run
+from tests.conftest import ROOT
+from tests.smt_bridge.decoder.models import (
+    UNLIMITED,
+    all_weights,
+    decoder,
+    same_lists,
+    sentence,
+    write_model,
+)
+from tests.smt_bridge.decoder.test_search import exhaustive
+
+pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over the words of models.py, without their escapes; the rarest of either side is unknown."""
+    folder = tmp_path_factory.mktemp("joint")
+    return joint_run(folder, "data.source.vocabulary=4", "data.target.vocabulary=5", "training.max_steps=40")
+
+
+def model(
+    folder: Path, run: Path, seed: int, normalized: bool = False, options: int = 3, longest: int = 3
+) -> Path:
+    """A system whose options have random alignment points, or none."""
+    write_model(folder, seed, options, longest)
+    rng, lines = random.Random(seed), []
+    for line in (folder / "table").read_text(encoding="utf-8").split("\n")[:-1]:
+        source, target, scores, _, *rest = line.split(" ||| ")
+        sizes = len(source.split()), len(target.split())
+        points = {(rng.randrange(sizes[0]), rng.randrange(sizes[1])) for _ in range(rng.randint(0, 4))}
+        field = " ".join(f"{a}-{b}" for a, b in points)
+        lines.append(" ||| ".join([source, target, scores, field, *rest]))
+    (folder / "table").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    ini = (folder / "moses.ini").read_text(encoding="utf-8")
+    line = f"NNJM name=NNJM0 factor=0 path={run} normalized={str(normalized).lower()}"
+    ini = ini.replace("Distortion\n", f"Distortion\n{line}\n").replace("[weight]\n", "[weight]\nNNJM0= 0.7\n")
+    (folder / "moses.ini").write_text(ini, encoding="utf-8")
+    return folder
+
+
+def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
+    """Within the phrase, whose place in the sentence is added; unknown words belong to themselves."""
+    made = decoder(model(tmp_path, joint, 1))
+    part = made.options.gather(Marked(["a", "b", "zz", "a", "c"]))
+    found = affiliated(part)
+    for option, place in enumerate(part.places(range(part.size))):
+        own = affiliations(part.points(option), len(part.source(option)), len(part.target(option)))
+        assert (found[place] - part.begin[option]).tolist() == own
+    assert sum(part.extra(option) is not None for option in range(part.size)) == 1
+    assert len({tuple(part.points(option)) for option in range(part.size)}) > 5
+
+
+@pytest.mark.parametrize(
+    ("seed", "buffer", "normalized"),
+    [
+        (0, 8192, False),
+        pytest.param(1, 1, False, marks=pytest.mark.ci),
+        pytest.param(2, 7, True, marks=pytest.mark.ci),
+    ],
+)
+def test_nothing_pruned_is_immediate(
+    seed: int, buffer: int, normalized: bool, joint: Path, tmp_path: Path
+) -> None:
+    folder = model(tmp_path, joint, seed, normalized)
+    one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
+    other = decoder(folder, True, stack=6, nbest=5)
+    for number in range(5):
+        line = sentence(number, 1 + number)
+        same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
+
+
+@pytest.mark.ci
+def test_unlimited_stacks_are_exhaustive(joint: Path, tmp_path: Path) -> None:
+    """On five words: the hundred best of all derivations, in order."""
+    folder = model(tmp_path, joint, 4, options=1, longest=2)
+    made = decoder(folder, nbest=100, neural_beam=0, distortion_limit=2, **UNLIMITED)
+    line = sentence(4, 5)
+    totals = sorted(exhaustive(made, line).values(), reverse=True)
+    found = made.translate_line(line).derivations
+    assert len(totals) > 100
+    np.testing.assert_allclose([one.total for one in found], totals[:100], atol=1e-4)
+
+
+def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None:
+    """log p of the target, word by word, given the affiliations of its phrases."""
+    made = decoder(model(tmp_path, joint, 3), stack=20, nbest=20)
+    run, place = aligned.load(joint), list(made.system.sizes).index("NNJM0")
+    for number in range(4):
+        line = sentence(number, 4)
+        found = made.translate_line(line)
+        assert found.sentence
+        for derivation in found.derivations:
+            at, points = 0, []
+            for option in derivation.options.tolist():
+                length, begin = int(found.sentence.length[option]), int(found.sentence.begin[option])
+                size = int(found.sentence.last[option]) - begin + 1
+                own = affiliations(found.sentence.points(option), size, length)
+                points += [f"{begin + source}-{at + k}" for k, source in enumerate(own)]
+                at += length
+            text = " ".join(derivation.text).replace("&apos;", "'")
+            (scores,) = aligned.word_scores(run, [(line, text, " ".join(points))], True, "list")
+            assert derivation.features[place] == pytest.approx(sum(scores), abs=1e-4)
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_the_same_by_smt_rescore(normalized: bool, joint: Path, tmp_path: Path) -> None:
+    """The in-search value of each derivation of a list, dropped and unknown words included, is what
+    smt-rescore computes from its line."""
+    folder, lines = model(tmp_path / "model", joint, 5, normalized), tmp_path / "lines"
+    lines.write_text(
+        "".join(f"{sentence(number, 1 + number % 5)} {'zz ' * (number % 3)}\n" for number in range(9))
+    )
+    wish = ["--n-best-list", str(tmp_path / "n"), "--n-best", "30", "--drop-unknown", "-q"]
+    assert decode.main([str(folder), "-i", str(lines), "-o", str(tmp_path / "o"), *wish]) == 0
+    given = ["-s", str(lines), "-o", str(tmp_path / "r"), *["--assume-normalized"] * normalized, "-q"]
+    assert rescore.main([str(tmp_path / "n"), "-f", f"joint:Joint0={joint}", *given]) == 0
+    rows = [hypothesis.features for hypothesis in nbest.read(tmp_path / "r")]
+    assert len(rows) > 100 and len({row["NNJM0"][0] for row in rows}) > 50
+    assert [row["Joint0"] for row in rows] == [
+        pytest.approx(row["NNJM0"], rel=2e-5, abs=1e-5) for row in rows
+    ]
+
+
+def test_features_make_up_the_total_and_threads_change_nothing(joint: Path, tmp_path: Path) -> None:
+    made = decoder(model(tmp_path, joint, 6), stack=10, neural_beam=20, nbest=3)
+    lines = [sentence(number, 1 + number % 6) for number in range(12)]
+    alone = list(made.translate_all(iter(lines)))
+    for found in alone:
+        for one in found.derivations:
+            unknown = sum(found.sentence.rows[option] < 0 for option in one.options) if found.sentence else 0
+            assert one.features @ all_weights(made) - 100 * unknown == pytest.approx(one.total, abs=1e-4)
+    together = made.translate_all(iter(lines), 3)
+    totals = [[[one.total for one in found.derivations] for found in every] for every in (alone, together)]
+    assert totals[0] == totals[1]
+
+
+def test_runs_that_the_search_cannot_use(joint: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"is a model of type rnn, expected a run of model\.type joint"):
+        load_joint(str(ROOT / "tests" / "golden" / "0.5.0" / "translator"), False)
+    plain = joint_run(tmp_path, "model.normalizer=0", "training.max_steps=1")
+    with pytest.raises(ConfigError, match=r"was not trained with model\.normalizer"):
+        load_joint(str(plain), True)
