@@ -24,7 +24,7 @@ LINES = {
     "rescore": [
         (
             "<list <more --source <a --weights <w --decoder-weights <old --feature lm=lm --backoff <arpa "
-            "--output >out --best >best"
+            "--output >out --best >best --mbr bleu --mbr-tune <r <r2 --mbr-scale-output >scale"
         )
     ],
     "score_table": ["<table --feature lm=lm --backoff <arpa --reuse <old --output >out --report >report"],
@@ -156,6 +156,7 @@ NUMBERS = [
     ("propose", "t run --lexical l --input a --thin -1"),
     ("score_table", "t --feature lm=x --shard ²/3"),
     ("ini", "add-feature i --name X --weight inf"),
+    ("rescore", "n --source a --best b --mbr bleu --mbr-scale 1 -0.5"),
 ]
 
 

@@ -32,7 +32,6 @@ REFUSALS = {
     "mbr without best": (["--mbr", "bleu", "-o", "o"], "--mbr chooses what --best writes"),
     "scale without mbr": (["--mbr-scale", "2", "-o", "o"], "go with --mbr bleu or --mbr chrf"),
     "two scales": (["--mbr", "bleu", "--mbr-scale", "1", "2", "--best", "o"], "2 values of --mbr-scale, but"),
-    "negative scale": (["--mbr", "bleu", "--mbr-scale", "-1", "--best", "o"], "--mbr-scale"),
     "scale and tuning": (
         ["--mbr", "bleu", "--mbr-scale", "2", "--mbr-tune", "s", "--best", "o"],
         "--mbr-tune chooses the scale",
