@@ -188,12 +188,8 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
             "data.phrase_table: model.type joint learns from sentences; give train_source, train_target and "
             "alignment"
         )
-    for side in ("source", "target"):
-        if (kind := kind_of(getattr(config, side), config.bpe_merges)) != NONE:
-            raise ConfigError(
-                f"data.{side}: model.type joint reads whole words, as the alignment has them, not subwords "
-                f"({kind}); set data.{side}.subword: none, without data.bpe_merges"
-            )
+    for name in ("source", "target"):
+        check_whole_words(getattr(config, name), name, config.bpe_merges)
     texts = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
     for key, pair in zip(ALIGNMENTS, texts, strict=True):
         path = getattr(config, key)
@@ -206,6 +202,20 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
         check_not_empty(path)
         if thorough and path:
             files.check_parallel(*pair, path)
+
+
+def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
+    """ConfigError for a side whose words may not be those that an alignment counts."""
+    if (kind := kind_of(side, merges)) != NONE:
+        raise ConfigError(
+            f"data.{name}: model.type joint reads whole words, as the alignment has them, not subwords "
+            f"({kind}); set data.{name}.subword: none, without data.bpe_merges"
+        )
+    if side.normalize and not side.tokenize:
+        raise ConfigError(
+            f"data.{name}.normalize: joins some words of text that is tokenized already, so that the "
+            f"alignment does not fit; set data.{name}.normalize: false"
+        )
 
 
 def check_pairs(config: DataConfig, thorough: bool) -> None:

@@ -83,9 +83,9 @@ def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
                 f"{where}: segmentation {first}-{last}={begin}-{end} does not fit the sentence; is --source "
                 "the text of this list?"
             )
-        if begin <= min(end, most):  # a phrase without words has the place of the next one
-            phrases.append(((first, last), (begin, min(end, most))))
-            covered = phrases[-1][1][1] + 1
+        end = min(end, most)  # a phrase without words has the place of the next one
+        phrases.append(((first, last), (begin, end)))
+        covered = end + 1
     if covered != target:
         raise DataError(f"{where}: the segmentation covers {covered} of {target} words")
     return within_phrases(links, phrases, target)

@@ -103,6 +103,10 @@ def test_what_a_configuration_of_a_joint_model_lacks(
         (["data.dev_alignment="], "data.dev_alignment is missing"),
         (["data.dev_source=", "data.dev_target="], "data.dev_alignment: given without the text"),
         (["data.bpe_merges=10"], "reads whole words"),
+        (
+            ["data.target.normalize=true", "data.target.language=fr"],
+            "data.target.normalize: joins some words",
+        ),
         (["init_from=x"], "no such run directory"),
         (["model.window=4"], "model.window: 4 is even"),
         (["model.type=rnn", "model.layers=null"], "model"),
