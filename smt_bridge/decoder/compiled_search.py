@@ -3,9 +3,9 @@
 Without stateful features one call of compiled code after the other goes through all stacks. With them a stack
 takes two stages. First every candidate is scored without these features, the first language model standing in
 where a feature says so, and the best `neural_beam` survive. Then the features score the survivors together; a
-feature with a beam of its own comes after those with a wider one, and scores the best of what they leave.
-What survives recombines, the features' states now among what must agree, and is ranked again. With unlimited
-beams this equals immediate scoring.
+feature with a beam of its own comes after those with a wider one, and scores the best of what they leave, by
+what it can tell beforehand too. What survives recombines, the features' states now among what must agree, and
+is ranked again. With unlimited beams this equals immediate scoring.
 """
 
 import threading
@@ -26,7 +26,7 @@ from smt_bridge.decoder.arrays import (
 from smt_bridge.decoder.automaton import MIX, Automaton
 from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.derivations import Listing, best_option_path, derivations
-from smt_bridge.decoder.features.protocol import Candidates, Gains, beam_of, checked
+from smt_bridge.decoder.features.protocol import Candidates, Gains, beam_of, can_preview, checked
 from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.search import begin, expand_from, search
 from smt_bridge.decoder.stacks import add_candidates, select
@@ -135,11 +135,9 @@ class CompiledSearch:
             weighted, scorer = task.model.stateful[number], task.scorers[number]
             beam = beam_of(weighted.feature)
             if 0 < beam < len(chosen):
-                kept = best(expected(state, task, chosen, missing) + gains, beam)
+                kept = best(gains + foreseen(state, task, stack, number, chosen, missing), beam)
                 chosen, gains, keys, states = chosen[kept], gains[kept], keys[kept], states[kept]
-            options = state.c_option[chosen].astype(np.int64)
-            before = state.memory[state.c_parent[chosen], number]
-            made: Gains = scorer.gains(Candidates(options, before, stack == task.parameters.words))
+            made: Gains = scorer.gains(candidates(state, task, stack, number, chosen))
             gains += checked(weighted.feature, made.values, len(chosen)) @ weighted.weights
             keys = (keys ^ (keys >> 31)) * MIX + made.recombined + 1
             states[:, number] = made.states
@@ -149,6 +147,22 @@ class CompiledSearch:
         )
 
 
+def foreseen(state: State, task: Task, stack: int, number: int, chosen: Int64s, missing: float) -> Floats:
+    """`expected` before a feature scores, with what the feature can already tell."""
+    scorer, weights = task.scorers[number], task.model.stateful[number].weights
+    if not can_preview(scorer):
+        return expected(state, task, chosen, missing)
+    values, rest = scorer.preview(candidates(state, task, stack, number, chosen))
+    known = task.model.stand_in_of(number) * (1 - rest)
+    return expected(state, task, chosen, missing - known) + values @ weights
+
+
+def candidates(state: State, task: Task, stack: int, number: int, chosen: Int64s) -> Candidates:
+    """Candidates as a stateful feature sees them."""
+    before = state.memory[state.c_parent[chosen], number]
+    return Candidates(state.c_option[chosen].astype(np.int64), before, stack == task.parameters.words)
+
+
 def best_candidates(state: State, stack: int, beam: int) -> Int64s:
     """The candidates of a stack, oldest first; with a beam the best ones only."""
     stacks = state.c_stack[: int(state.counters[CANDIDATES])]
@@ -156,9 +170,9 @@ def best_candidates(state: State, stack: int, beam: int) -> Int64s:
     return chosen[best(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
 
 
-def expected(state: State, task: Task, chosen: Int64s, missing: float) -> Floats:
+def expected(state: State, task: Task, chosen: Int64s, missing: float | Floats) -> Floats:
     """The totals of candidates where the first language model stands in, with this weight, for the stateful
-    features that have not scored yet."""
+    features that have not scored yet. A weight, or one for each candidate (N,)."""
     known = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
     whole = task.model.stand_in
     return known + (missing / whole) * (state.c_total[chosen] - known) if whole else known

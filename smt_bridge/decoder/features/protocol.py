@@ -126,6 +126,16 @@ class DerivationScorer(Scorer, Protocol):
         ...
 
 
+class PreviewScorer(Scorer, Protocol):
+    """A scorer that knows something of a candidate at little cost: better than a stand-in where its feature
+    has a beam of its own."""
+
+    def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
+        """The part of the values that is known (N, K), and which share of the stand-in goes on speaking for
+        the rest (N,)."""
+        ...
+
+
 def is_stateful(feature: SearchFeature) -> TypeGuard[StatefulFeature]:
     """Does a feature look at the words before?"""
     return hasattr(feature, "start")
@@ -138,6 +148,10 @@ def is_lossy(feature: SearchFeature) -> TypeGuard[LossyFeature]:
 def beam_of(feature: SearchFeature) -> int:
     """How many candidates of a stack a feature scores; 0: no limit of its own."""
     return int(getattr(feature, "beam", 0))
+
+
+def can_preview(scorer: Scorer) -> TypeGuard[PreviewScorer]:
+    return hasattr(scorer, "preview")
 
 
 def scores_derivations(scorer: Scorer) -> TypeGuard[DerivationScorer]:

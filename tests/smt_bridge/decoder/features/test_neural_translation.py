@@ -22,8 +22,13 @@ from nmt.runs.checkpoint import SavedRun
 from nmt.text.escapes import unescape
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
+from smt_bridge.decoder import compiled_search
+from smt_bridge.decoder.arrays import Floats, Int64s, State
 from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.compiled_search import candidates
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.features.protocol import can_preview
+from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.translation import PhraseTranslation
 from tests.conftest import ROOT, Command
 from tests.nmt.models.options import with_options
@@ -181,6 +186,33 @@ def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:
         totals.append([made.translate_line(line).derivations[0].total for line in lines])
     assert sum(totals[0]) < sum(totals[1]) <= sum(totals[3]) + 1e-6
     assert totals[2] == totals[3]
+
+
+def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probability of its first unit: all there is to know of a phrase of one unit before the end, and for
+    longer ones the language model speaks for the other units."""
+    made = decoder(model(3, saved(halves=True), "neural-beam=4"), stack=20)
+    foreseen, shares = compiled_search.foreseen, set[float]()
+
+    def checked(state: State, task: Task, stack: int, number: int, chosen: Int64s, missing: float) -> Floats:
+        found = foreseen(state, task, stack, number, chosen, missing)
+        scorer = task.scorers[number]
+        assert can_preview(scorer)
+        asked = candidates(state, task, stack, number, chosen)
+        values, rest = scorer.preview(asked)
+        gains = scorer.gains(asked).values
+        whole = rest == 0
+        assert (values[~whole] > gains[~whole]).all()
+        np.testing.assert_allclose(values[whole], gains[whole], atol=1e-6)
+        known = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
+        alone = state.c_total[chosen] - known
+        np.testing.assert_allclose(found, known + 0.7 * values[:, 0] + rest * alone, atol=1e-9)
+        shares.update(np.round(rest, 3).tolist())
+        return found
+
+    monkeypatch.setattr(compiled_search, "foreseen", checked)
+    made.translate([sentence(number, 5) for number in range(3)])
+    assert {0.0, 0.5, 0.667} <= shares
 
 
 def test_threads_change_nothing(model: Model) -> None:
