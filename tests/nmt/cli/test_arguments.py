@@ -42,7 +42,7 @@ LINES = {
     "perplexity": ["<model --backoff <arpa --input <text --output >out"],
     "sample": ["<run --output >out"],
     "score": [
-        "<run <other --source <a --target <b --output >out",
+        "<run <other --source <a --target <b --alignment <points --output >out",
         "<model --input <text --backoff <arpa --output >out",
     ],
     "translate": [
