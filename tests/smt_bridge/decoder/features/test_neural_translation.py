@@ -258,7 +258,7 @@ def test_smt_rescore_computes_the_same(tmp_path: Path, command: Command) -> None
     line, and the list is in the order of its totals."""
     folder = tmp_path / "model"
     shutil.copytree(GOLDEN / "phrase-based", folder)
-    run = GOLDEN / "translator"
+    run = Path(shutil.copytree(GOLDEN / "translator", tmp_path / "translator"))  # it gets a matmul.tsv
     ini = (folder / "moses.ini").read_text(encoding="utf-8")
     line = f"NeuralTranslation name=NMT0 path={run} neural-beam=50"
     ini = ini.replace("[feature]\n", f"[feature]\n{line}\n").replace("[weight]\n", "[weight]\nNMT0= 0.4\n")
