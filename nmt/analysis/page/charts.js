@@ -138,15 +138,16 @@ function makeChart(holder) {
   });
   const draw = () => build(Math.max(canvas.clientWidth, 200), HEIGHT);
   draw();
-  new ResizeObserver(() => { if (canvas.clientWidth && canvas.clientWidth !== chart.width && !document.documentElement.classList.contains("printing")) chart.setSize({ width: canvas.clientWidth, height: HEIGHT }); }).observe(canvas);
+  new ResizeObserver(() => { if (canvas.clientWidth && canvas.clientWidth !== chart.width && !isPrinting()) chart.setSize({ width: canvas.clientWidth, height: HEIGHT }); }).observe(canvas);
   return { draw, print: () => build(PRINTED, 200) };
 }
 
 const charts = [...document.querySelectorAll(".plot")].map(makeChart).filter(Boolean);
+const isPrinting = () => document.documentElement.classList.contains("printing");
 const redraw = (printing) => {
   document.documentElement.classList.toggle("printing", printing);
   charts.forEach((chart) => (printing ? chart.print() : chart.draw()));
 };
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(false));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(isPrinting()));
 addEventListener("beforeprint", () => redraw(true));
 addEventListener("afterprint", () => redraw(false));
