@@ -39,6 +39,15 @@ data: {train_text: corpus.fr, dev_text: dev.fr, target: {language: fr}}
 lm: {type: cslm, embedding: 8, layers: [12], order: 3}
 training: {max_steps: 2, validate_every: 0}
 """
+JOINT_YAML = """run: runs/joint
+data:
+  {train_source: train.en, train_target: train.fr, alignment: train.align,
+   dev_source: dev.en, dev_target: dev.fr, dev_alignment: dev.align,
+   source: {tokenize: false, normalize: false, escaped: true},
+   target: {tokenize: false, normalize: false, escaped: true}}
+model: {type: joint, embedding: 8, layers: [12]}
+training: {max_steps: 2, validate_every: 0}
+"""
 PHRASES_YAML = """run: runs/phrases
 data:
   phrase_table: model/phrase-table.gz
@@ -116,6 +125,7 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
     for name, run in (("train", "first"), ("mine", "mine")):
         (tmp_path / f"{name}.yaml").write_text(YAML.format(run=f"runs/{run}"))
     (tmp_path / "cslm.yaml").write_text(LM_YAML)
+    (tmp_path / "joint.yaml").write_text(JOINT_YAML)
     (tmp_path / "phrases.yaml").write_text(PHRASES_YAML)
     for name in ("phrases", "phrases.inverse", "attention"):
         shutil.copytree(GOLDEN / "translator", tmp_path / "runs" / name)
