@@ -52,6 +52,7 @@ def test_an_old_language_model_scores_as_it_did(command: Command) -> None:
     )
 
 
+@pytest.mark.ci
 def test_an_old_phrase_based_system_translates_as_it_did(command: Command, tmp_path: Path) -> None:
     """Its n-best list too, derivation by derivation."""
     text, found = GOLDEN / "0.5.0" / "tokenized.en", tmp_path / "list"

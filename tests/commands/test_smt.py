@@ -49,6 +49,7 @@ def test_trained_model_is_whole(smt_model: Path, command: Command) -> None:
     assert same > 10  # of 60 sentences that it has not seen
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", ["train.json", "alignment.gz", "smt-extract.*", "phrase-table.gz"])
 def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, command: Command) -> None:
     """kill -9 as soon as a step has left its trace; the same command ends with the same bytes and leaves

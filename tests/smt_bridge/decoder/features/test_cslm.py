@@ -49,6 +49,7 @@ def test_nothing_pruned_is_immediate(
         same_lists(ours, theirs, line, 1e-5)
 
 
+@pytest.mark.ci
 def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> None:
     """With everything unlimited no derivation of the list is better than the first, and features x weights
     are the totals."""
