@@ -72,21 +72,21 @@ def check_new(output: Path) -> None:
 
 def average(run: Path, given: Sequence[int] | None, last: int) -> "tuple[list[int], dict[str, Tensor]]":
     """The checkpoints to average, and the mean of their weights."""
-    from nmt.runs import checkpoint
+    from nmt.runs import weights
 
     steps = choose(run, given, last)
-    return steps, checkpoint.average([run_directory.weights_path(run, step) for step in steps])
+    return steps, weights.average([run_directory.weights_path(run, step) for step in steps])
 
 
 def write(run: Path, output: Path, step: int, mean: "dict[str, Tensor]") -> None:
     """A run with these weights alone."""
-    from nmt.runs import checkpoint
+    from nmt.runs import weights
 
     if (run / run_directory.BACK_ENDS).exists():
         files.write_text(output / run_directory.BACK_ENDS, files.read_lines(run / run_directory.BACK_ENDS))
     with run_directory.writing(output) as new:
         run_directory.copy_texts(run, new)
-        checkpoint.save_tensors(mean, run_directory.weights_path(new, step))
+        weights.save_tensors(mean, run_directory.weights_path(new, step))
         run_directory.write_index(new, step, step)
 
 

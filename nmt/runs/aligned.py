@@ -1,45 +1,26 @@
 """Trained aligned models from their run directories, and log p of pairs with a given alignment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from nmt.data.affiliation import of_pair
 from nmt.data.aligned import AlignedPair, make_aligned_batch
-from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError
 from nmt.formats import pharaoh
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS
 from nmt.runs import checkpoint
-from nmt.runs import directory as run_directory
-from nmt.runs.directory import weights_path
-from nmt.text.pipeline import TextPipeline
+from nmt.runs.checkpoint import SavedPair
 from nmt.text.vocab import Vocab
 
 BATCH = 128  # pairs in a batch
 
 
-@dataclass
-class SavedAligned:
-    """A trained model that is given the alignment, with its text pipelines."""
-
-    directory: Path
-    model: AlignedModel
-    source: TextPipeline
-    target: TextPipeline
-    source_words: Vocab
-    target_words: Vocab
-    data: DataConfig
-    step: int
-
-    @property
-    def name(self) -> str:
-        """How results name the model that made them."""
-        return f"{self.directory.name}@{self.step}"
+# A trained model that is given the alignment.
+SavedAligned = SavedPair[AlignedModel]
 
 
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedAligned:
@@ -56,22 +37,11 @@ def load_once(directory: Path, which: str, device: str) -> SavedAligned:
             f"{directory}: is a model of type {config.model.type}, expected a run of model.type "
             f"{' or '.join(ALIGNED_MODELS)}"
         )
-    source, source_words = checkpoint.load_side(directory, "source", config.data)
-    target, target_words = checkpoint.load_side(directory, "target", config.data)
-    step = run_directory.find_step(directory, which)
-    model = kind(config.model, len(source_words), len(target_words), fill=False)
-    checkpoint.load_weights(model, weights_path(directory, step))
-    model.eval()
-    return SavedAligned(
-        directory=directory,
-        model=model.to(device),
-        source=source,
-        target=target,
-        source_words=source_words,
-        target_words=target_words,
-        data=config.data,
-        step=step,
-    )
+
+    def build(source: Vocab, target: Vocab) -> AlignedModel:
+        return kind(config.model, len(source), len(target), fill=False)
+
+    return checkpoint.load_pair(directory, which, device, config, build)
 
 
 def word_scores(

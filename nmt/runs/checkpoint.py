@@ -1,16 +1,13 @@
 """Trained models from their run directories, and weights as files; nmt/runs/directory.py lists the files."""
 
-import os
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
-import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from torch import Tensor, nn
+from torch import nn
 
 from nmt import manifest, settings, yaml_text
 from nmt.compute import device as devices
@@ -21,11 +18,13 @@ from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel
 from nmt.lm.registry import language_model_class
 from nmt.models.config import ModelConfig
+from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
 from nmt.runs import directory as run_directory
 from nmt.runs import migrations
 from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
 from nmt.runs.sections import config_class
+from nmt.runs.weights import load_weights
 from nmt.text import subwords
 from nmt.text.pipeline import TextPipeline
 from nmt.text.subwords import NONE
@@ -35,15 +34,15 @@ from nmt.yaml_text import reason
 LAST_KEY = "training.tensorboard"  # the last line of every complete config.yaml
 
 Config = TypeVar("Config")
+Trained = TypeVar("Trained", AnyModel, AlignedModel)
 
 
 @dataclass
-class SavedRun:
-    """A trained translator with its text pipeline. nmt.runs.run.Run translates and scores with one or more of
-    them."""
+class SavedPair(Generic[Trained]):
+    """A trained model of two languages with its text pipelines."""
 
     directory: Path
-    model: AnyModel
+    model: Trained
     source: TextPipeline
     target: TextPipeline
     source_words: Vocab
@@ -65,6 +64,10 @@ class SavedRun:
             f"{self.name}: {self.kind}{f' from {source} to {target}' if source and target else ''}, "
             f"{len(self.source_words):,} and {len(self.target_words):,} units, {size(self.model)}"
         )
+
+
+# A trained translator. nmt.runs.run.Run translates and scores with one or more of them.
+SavedRun = SavedPair[AnyModel]
 
 
 @dataclass
@@ -110,85 +113,6 @@ class Sized(Protocol):
     """A model with parameters."""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
-
-
-class Loadable(Protocol):
-    """A model that takes weights."""
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
-
-
-# ---- weights -----------------------------------------------------------------------------------------------
-
-
-def save_tensors(value: object, path: Path) -> None:
-    """torch.save under a temporary name, then rename. CheckpointError when the disk is full."""
-    beside = path.with_name(f"{path.name}.part{os.getpid()}")
-    try:
-        with open(beside, "wb") as stream:
-            torch.save(value, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-    except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
-        beside.unlink(missing_ok=True)
-        raise CheckpointError(
-            f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}"
-        ) from error
-
-
-def load_tensors(path: Path) -> Any:
-    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from
-    the file."""
-    try:
-        entries = manifest.read(path.parent)
-        stream = manifest.opened(path.parent, path.name, entries)
-    except DataError as error:
-        raise CheckpointError(str(error)) from error
-    with stream:
-        try:
-            if entries is None:
-                check_sums(stream)
-            return torch.load(stream, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises half a dozen kinds for a damaged file
-            raise CheckpointError(
-                f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name "
-                "another step"
-            ) from error
-
-
-def check_sums(stream: BinaryIO) -> None:
-    """torch writes a zip file but ignores its checksums; for a run without a manifest there are no others."""
-    with zipfile.ZipFile(stream) as parts:
-        if parts.testzip():
-            raise zipfile.BadZipFile
-    stream.seek(0)
-
-
-def load_weights(model: Loadable, path: Path) -> None:
-    """Weights from a file into a model. CheckpointError where they do not fit."""
-    weights = load_tensors(path)
-    try:
-        model.load_state_dict(weights)
-    except (RuntimeError, TypeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
-        ) from error
-
-
-def average(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
-    one model."""
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        weights = load_tensors(path)
-        if not isinstance(weights, dict) or (
-            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
-        ):
-            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
-        for name, value in weights.items():
-            total[name] = value.double() + total[name] if name in total else value.double()
-    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
 
 
 # ---- configuration -----------------------------------------------------------------------------------------
@@ -290,17 +214,29 @@ def settled(read: Callable[[Path, str, str], Config], directory: Path, which: st
 def load_once(directory: Path, which: str, device: str) -> SavedRun:
     """As `load`, for a run that nobody changes."""
     config = checked_config(directory)
-    if isinstance(config.model, LMConfig):
+    kind = config.model
+    if isinstance(kind, LMConfig):
         raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
-    if (kind := config.model.type) in ALIGNED_MODELS:
-        raise CheckpointError(f"{directory}: {kind} models score aligned text, but do not translate")
+    if kind.type in ALIGNED_MODELS:
+        raise CheckpointError(f"{directory}: {kind.type} models score aligned text, but do not translate")
+
+    def build(source: Vocab, target: Vocab) -> AnyModel:
+        return make(kind, len(source), len(target), fill=False, spelling=source.words)
+
+    return load_pair(directory, which, device, config, build)
+
+
+def load_pair(
+    directory: Path, which: str, device: str, config: SavedConfig, build: Callable[[Vocab, Vocab], Trained]
+) -> SavedPair[Trained]:
+    """The model that `build` makes of both vocabularies, with the weights of a run, and its text."""
     source, source_words = load_side(directory, "source", config.data)
     target, target_words = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, which)
-    model = make(config.model, len(source_words), len(target_words), fill=False, spelling=source_words.words)
+    model = build(source_words, target_words)
     load_weights(model, weights_path(directory, step))
     model.eval()
-    return SavedRun(
+    return SavedPair(
         directory=directory,
         model=model.to(device),
         source=source,
@@ -309,7 +245,7 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
         target_words=target_words,
         data=config.data,
         step=step,
-        kind=kind,
+        kind=config.model.type,
     )
 
 

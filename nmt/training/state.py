@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nmt.errors import CheckpointError, UserError
-from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
+from nmt.runs import weights
 from nmt.runs.directory import INDEX, STATE, weights_path
 from nmt.training.job import Carried, Job, Progress
 from nmt.training.optimizers import rate_of
@@ -50,8 +50,8 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
         "carried": job.carried,
     }
     with run_directory.writing(job.directory, drop=old) as new:
-        checkpoint.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
-        checkpoint.save_tensors(state, new / STATE)
+        weights.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
+        weights.save_tensors(state, new / STATE)
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
     progress.saved = kept
 
@@ -72,7 +72,7 @@ def load_state(directory: Path) -> State | None:
     if not (directory / STATE).exists():
         return None
     run_directory.verify(directory, INDEX)
-    state = checkpoint.load_tensors(directory / STATE)
+    state = weights.load_tensors(directory / STATE)
     if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
         raise CheckpointError(f"{directory / STATE}: not a training state of this toolkit")
     return cast(State, state)
@@ -94,7 +94,7 @@ def restore(job: Job, state: State) -> None:
         raise CheckpointError(
             f"{job.directory / STATE}: does not fit this configuration ({error})"
         ) from error
-    checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
+    weights.load_weights(job.model, weights_path(job.directory, job.progress.step))
     torch.set_rng_state(random)
     if random_cuda and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(random_cuda)

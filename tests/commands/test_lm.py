@@ -10,7 +10,7 @@ import pytest
 
 from nmt import files
 from nmt.ngram import arpa
-from nmt.runs import checkpoint
+from nmt.runs import checkpoint, weights
 from nmt.runs.language_model import load_language_model
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -50,7 +50,7 @@ def test_resumed_is_as_never_stopped(
     for limit in (13, 27, 40):
         done = command("nmt-train", *config(tiny, tmp_path, kind, f"training.max_steps={limit}"))
         assert done.returncode == 0, done.stderr
-    first, second = (checkpoint.load_tensors(run / "step-40.pt") for run in (runs[kind], tmp_path / "run"))
+    first, second = (weights.load_tensors(run / "step-40.pt") for run in (runs[kind], tmp_path / "run"))
     assert first.keys() == second.keys() and all((first[key] == second[key]).all() for key in first)
 
 

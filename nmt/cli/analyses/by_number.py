@@ -29,9 +29,7 @@ class ByLength:
         parser.add_argument(
             "--window", type=positive, default=WINDOW, help="neighboring lengths that are scored together"
         )
-        add_side(parser, "which length the figure of several systems shows")
-        inputs.add_least(parser)
-        add_title(parser)
+        add_figure(parser, "which length the figure of several systems shows")
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = inputs.read_systems(args)
@@ -40,9 +38,11 @@ class ByLength:
         return curve_findings(args, systems, curves, "length", x_label, "the longer side")
 
 
-def add_side(parser: Parser, text: str) -> None:
-    """--by, with its help text."""
-    parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=text)
+def add_figure(parser: Parser, side: str) -> None:
+    """Options of the curves and their figure. `side`: help of --by."""
+    parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=side)
+    inputs.add_least(parser)
+    add_title(parser)
 
 
 def curve_findings(
@@ -82,9 +82,7 @@ class ByUnknown:
     def add_options(self, parser: Parser) -> None:
         inputs.add_systems(parser)
         inputs.add_vocabularies(parser, required=True)
-        add_side(parser, "whose unknown words the figure of several systems counts")
-        inputs.add_least(parser)
-        add_title(parser)
+        add_figure(parser, "whose unknown words the figure of several systems counts")
 
     def run(self, args: argparse.Namespace) -> Findings:
         vocabs, systems = inputs.read_vocabularies(args.vocabulary), inputs.read_systems(args)
@@ -102,9 +100,7 @@ class ByRare:
     def add_options(self, parser: Parser) -> None:
         inputs.add_systems(parser)
         inputs.add_training(parser, required=True)
-        add_side(parser, "whose rare words the figure of several systems counts")
-        inputs.add_least(parser)
-        add_title(parser)
+        add_figure(parser, "whose rare words the figure of several systems counts")
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = inputs.read_systems(args)
@@ -129,9 +125,7 @@ class BySegmented:
             help="the run whose subwords cut the words",
         )
         parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
-        add_side(parser, "whose words the figure of several systems counts")
-        inputs.add_least(parser)
-        add_title(parser)
+        add_figure(parser, "whose words the figure of several systems counts")
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = inputs.read_systems(args)

@@ -1,12 +1,9 @@
 """Small language models for tests."""
 
 import torch
-from torch import Tensor
 
-from nmt.data.batches import Batch
 from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM
-from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.registry import language_model_class
 from nmt.text.vocab import UNK
@@ -45,20 +42,3 @@ def with_biases(model: StepLM) -> StepLM:
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter), alpha=0.5)
     return model
-
-
-def check_gradients(model: StepLM | MultiscaleLM, batch: Batch) -> None:
-    class Cost(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self) -> Tensor:
-            return self.model.loss(batch)
-
-    cost = Cost()
-    names = [name for name, _ in cost.named_parameters()]
-    assert torch.autograd.gradcheck(
-        lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()),
-        list(cost.parameters()),
-    )

@@ -11,7 +11,8 @@ from nmt.layers.batch_scores import word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.text.vocab import EOS
-from tests.nmt.lm.models import KINDS, TEXTS, V, check_gradients, model_of
+from tests.nmt.gradients import check_gradients
+from tests.nmt.lm.models import KINDS, TEXTS, V, model_of
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -46,7 +47,8 @@ def test_scores_of_sentences_with_shared_work_are_those_word_by_word(kind: str) 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_gradients(kind: str) -> None:
-    check_gradients(model_of(kind), make_batch([()] * 2, [[3, 4, 5], [6]]))
+    model, batch = model_of(kind), make_batch([()] * 2, [[3, 4, 5], [6]])
+    check_gradients(model, lambda: model.loss(batch))
 
 
 @pytest.mark.parametrize("kind", ["cslm", "lstm"])

@@ -10,7 +10,8 @@ from nmt.data.batches import make_batch
 from nmt.layers.batch_scores import word_scores
 from nmt.lm.cslm import CSLM, FirstLayer, ngrams
 from nmt.text.vocab import BOS, EOS
-from tests.nmt.lm.models import TEXTS, V, check_gradients, model_of
+from tests.nmt.gradients import check_gradients
+from tests.nmt.lm.models import TEXTS, V, model_of
 
 
 def test_the_feed_forward_model_is_what_its_equations_say() -> None:
@@ -88,7 +89,7 @@ def test_the_penalty_is_on_log_z_and_has_its_gradient() -> None:
         features = model.features(model.contexts(batch.target))
         log_z = model.output.log_z(features)
     assert float(with_penalty - plain) == pytest.approx(0.3 * float(log_z.square().sum()), abs=1e-9)
-    check_gradients(model, batch)
+    check_gradients(model, lambda: model.loss(batch))
 
 
 def test_training_with_the_penalty_brings_log_z_to_zero() -> None:

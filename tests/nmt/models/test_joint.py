@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.data.aligned import AlignedBatch, AlignedPair, make_aligned_batch, source_windows
 from nmt.errors import ConfigError
 from nmt.models.joint import JointConfig, JointModel
 from nmt.text.vocab import BOS, EOS
+from tests.nmt.gradients import check_gradients
 from tests.nmt.models.joint_models import PAIRS, TARGET, joint
 
 
@@ -85,21 +85,7 @@ def test_gradients(options: dict[str, object]) -> None:
     model = joint(0, **{"embedding": 2, "layers": [3, 3], "window": 3, **options}).train()
     assert model.normalizer == 0.1
     batch = make_aligned_batch(PAIRS, model.shape)
-
-    class Cost(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self) -> Tensor:
-            return self.model.loss(batch)
-
-    cost = Cost()
-    names = [name for name, _ in cost.named_parameters()]
-    assert torch.autograd.gradcheck(
-        lambda *values: torch.func.functional_call(cost, dict(zip(names, values, strict=True)), ()),
-        list(cost.parameters()),
-    )
+    check_gradients(model, lambda: model.loss(batch))
 
 
 def test_training_moves_log_z_towards_0() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.errors import CheckpointError
-from nmt.runs import checkpoint
+from nmt.runs import checkpoint, weights
 from nmt.runs import directory as run_directory
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "translator"
@@ -159,7 +159,7 @@ def test_code_in_a_checkpoint_is_never_run(old: Path, tmp_path: Path) -> None:
 
 def test_foreign_weights_are_refused(old: Path) -> None:
     for path in old.glob("step-*.pt"):
-        checkpoint.save_tensors({"a": torch.zeros(1)}, path)
+        weights.save_tensors({"a": torch.zeros(1)}, path)
     with pytest.raises(CheckpointError, match="do not fit"):
         checkpoint.load(old)
 

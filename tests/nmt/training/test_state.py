@@ -11,7 +11,7 @@ from nmt.data.batches import Batch, make_batch
 from nmt.errors import CheckpointError, UserError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
-from nmt.runs import checkpoint
+from nmt.runs import weights
 from nmt.training.config import TrainingConfig
 from nmt.training.job import Job
 from nmt.training.loop import update
@@ -83,7 +83,7 @@ def test_nothing_is_restored_before_the_first_save_nor_from_foreign_files(tmp_pa
     state["progress"]["steps"] = 5
     with pytest.raises(CheckpointError, match=r"training\.pt: does not fit this configuration"):
         restore(work, state)
-    checkpoint.save_tensors({"progress": {}}, tmp_path / "training.pt")
+    weights.save_tensors({"progress": {}}, tmp_path / "training.pt")
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(CheckpointError, match="not a training state"):
         load_state(tmp_path)

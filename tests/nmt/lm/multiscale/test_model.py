@@ -18,7 +18,7 @@ from nmt.lm.multiscale.model import MultiscaleConfig, MultiscaleLM
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost
-from tests.nmt.lm.models import check_gradients
+from tests.nmt.gradients import check_gradients
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "b", "c"]  # a 3, b 4, c 5
 LONGER = [("a", "b"), ("b", "c"), ("a", "b", "c"), ("c", "c"), ("b", "b", "a", "a")]
@@ -145,7 +145,7 @@ def test_probabilities_of_all_short_lines_stay_below_one_and_approach_it() -> No
 def test_gradients_and_dropout() -> None:
     model = model_of()
     batch = make_batch([()] * 3, TEXTS[:3])
-    check_gradients(model, batch)
+    check_gradients(model, lambda: model.loss(batch))
 
 
 def test_text_in_chunks_is_the_text_at_once() -> None:

@@ -1,0 +1,89 @@
+"""Weights and other tensors as files: written whole or not at all, read without running code from them."""
+
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import torch
+from torch import Tensor
+
+from nmt import manifest
+from nmt.errors import CheckpointError, DataError
+
+
+class Loadable(Protocol):
+    """A model that takes weights."""
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+def save_tensors(value: object, path: Path) -> None:
+    """torch.save under a temporary name, then rename. CheckpointError when the disk is full."""
+    beside = path.with_name(f"{path.name}.part{os.getpid()}")
+    try:
+        with open(beside, "wb") as stream:
+            torch.save(value, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
+        beside.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}"
+        ) from error
+
+
+def load_tensors(path: Path) -> Any:
+    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from
+    the file."""
+    try:
+        entries = manifest.read(path.parent)
+        stream = manifest.opened(path.parent, path.name, entries)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    with stream:
+        try:
+            if entries is None:
+                check_sums(stream)
+            return torch.load(stream, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises half a dozen kinds for a damaged file
+            raise CheckpointError(
+                f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name "
+                "another step"
+            ) from error
+
+
+def check_sums(stream: BinaryIO) -> None:
+    """torch writes a zip file but ignores its checksums; for a run without a manifest there are no others."""
+    with zipfile.ZipFile(stream) as parts:
+        if parts.testzip():
+            raise zipfile.BadZipFile
+    stream.seek(0)
+
+
+def load_weights(model: Loadable, path: Path) -> None:
+    """Weights from a file into a model. CheckpointError where they do not fit."""
+    weights = load_tensors(path)
+    try:
+        model.load_state_dict(weights)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
+        ) from error
+
+
+def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
+    one model."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = load_tensors(path)
+        if not isinstance(weights, dict) or (
+            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
+        ):
+            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
+        for name, value in weights.items():
+            total[name] = value.double() + total[name] if name in total else value.double()
+    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}

@@ -1,0 +1,40 @@
+"""Weights as files: written whole, read as written, averaged exactly."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.errors import CheckpointError
+from nmt.runs import weights
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    weights.save_tensors(model.state_dict(), tmp_path / "step-1.pt")
+    weights.load_weights(other, tmp_path / "step-1.pt")
+    assert torch.equal(model.weight, other.weight) and torch.equal(model.bias, other.bias)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1.pt"]  # no file beside it
+
+
+def test_an_average_is_the_mean_in_double_precision(tmp_path: Path) -> None:
+    """In float32 the sum of 2^24 and 1 is 2^24."""
+    paths = [tmp_path / f"step-{number}.pt" for number in range(3)]
+    for path, value in zip(paths, (2.0**24, 1.0, 1.0), strict=True):
+        weights.save_tensors({"a": torch.full((2,), value)}, path)
+    expected = torch.tensor((2.0**24 + 2) / 3, dtype=torch.float64).to(torch.float32)
+    assert weights.average(paths)["a"].tolist() == [expected.item()] * 2
+    weights.save_tensors({"a": torch.zeros(3)}, paths[1])
+    with pytest.raises(CheckpointError, match="not of the same model"):
+        weights.average(paths)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "step-1.pt"
+    weights.save_tensors({"a": torch.zeros(100)}, path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"step-1\.pt: damaged"):
+        weights.load_tensors(path)
