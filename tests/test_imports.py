@@ -17,6 +17,7 @@ LAYERS = [
     "smt_bridge.jobs",
     "smt_bridge.config",
     "smt_bridge.extraction",
+    "smt_bridge.hybrid",
     "smt_bridge.decoder",
     "smt_bridge.moses",
     "smt_bridge",

@@ -29,3 +29,11 @@ def escape(word: str) -> str:
     for escaped, plain in reversed(ESCAPES):
         word = word.replace(plain, escaped)
     return word
+
+
+def escape_raw(word: str) -> str:
+    """A word of raw text with every special character escaped: `unescape` always gives it back, also where it
+    looks like an escape itself, `&amp;` -> `&amp;amp;`."""
+    for escaped, plain in reversed(ESCAPES):
+        word = word.replace(plain, escaped)
+    return word

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.text.escapes import ESCAPES, escape, unescape
+from nmt.text.escapes import ESCAPES, escape, escape_raw, unescape
 
 
 @pytest.mark.parametrize("word", ["a|b", "[x]", "<", "rock'n'roll", '"', "AT&T", "&amp;", "plain", "&", ""])
@@ -18,3 +18,9 @@ def test_what_is_escaped_already_stays() -> None:
 
 def test_escapes_are_undone_once() -> None:
     assert unescape("&amp;lt;") == "&lt;"
+
+
+@pytest.mark.parametrize("word", ["a|b", "rock'n'roll", "AT&T", "&amp;", "&amp;lt;", "&", "", "a\u00a0b"])
+def test_raw_text_comes_back_as_it_was(word: str) -> None:
+    assert unescape(escape_raw(word)) == word
+    assert not set(escape_raw(word)) & set("|[]<>'\"")

@@ -1,0 +1,292 @@
+"""The folder of a hybrid system: a phrase-based model, its networks, and how raw text becomes its words.
+
+system.json        format, text settings, names and checksums of all parts; written last
+moses.ini          paths relative to the folder, so that it can be moved and copied
+truecase.source truecase.target    where text is truecased
+phrase-table.gz, lm.arpa.gz, networks/ ...    what moses.ini names
+glossary.tsv       the user's terms, if there are any
+build/             what only the making of it needed
+
+{"format": "nmt-system 1", "ini": "moses.ini", "glossary": "", "search": {"stack": 100},
+ "source": {"language": "en", "normalize": true, "tokenize": true, "segment": "auto", "case": "truecase"},
+ "target": {...}, "files": {"lm.arpa.gz": {"size": 4242, "sha256": "..."}, ...}}
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+
+from nmt import files, manifest, settings
+from nmt.errors import ConfigError, DataError
+from nmt.manifest import Entry
+from nmt.numbers import shown
+from nmt.text import pipeline
+from nmt.text.pipeline import SideConfig
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.hybrid import side
+from smt_bridge.hybrid.side import Side
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import FeatureLine, find_table
+from smt_bridge.moses.ini_paths import KEYS
+
+FILE, FORMAT = "system.json", "nmt-system 1"
+SIDES = ("source", "target")
+TEXT = ("language", "normalize", "tokenize", "segment", "case")  # what of a SideConfig is stored
+NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # what system.json does not say of the search
+OF_A_MACHINE = {".lock", "matmul.tsv"}  # files of a run directory that may change at any time
+QUICK = 1 << 20  # bytes of a file whose checksum is compared whenever the folder is read
+
+Value = int | float | bool | str
+
+
+@dataclass
+class HybridConfig:
+    """What a hybrid system is made of. Of both sides only the text rules count: vocabularies and subwords
+    belong to the networks."""
+
+    source: SideConfig
+    target: SideConfig
+    ini: str = "moses.ini"
+    glossary: str = ""  # a file of the folder
+    search: dict[str, Value] = field(default_factory=dict)  # defaults of smt-decode: fields of DecoderConfig
+
+
+@dataclass
+class Hybrid:
+    """A folder that was read: its settings, and the text of both languages."""
+
+    folder: Path
+    config: HybridConfig
+    source: Side
+    target: Side
+    parts: dict[str, Entry]
+
+    @property
+    def ini(self) -> str:
+        """The path of its moses.ini."""
+        return str(self.folder / self.config.ini)
+
+    @property
+    def glossary(self) -> str:
+        """The path of its glossary; empty without one."""
+        return str(self.folder / self.config.glossary) if self.config.glossary else ""
+
+    def source_words(self, line: str) -> list[str]:
+        """A raw source line as the words of the tables: tokenized, cased, escaped."""
+        return self.source.words(line)
+
+    def target_text(self, words: list[str]) -> str:
+        """Words of the target side as raw text: unescaped, recased, detokenized."""
+        return self.target.text(words)
+
+    def decoder_config(self) -> DecoderConfig:
+        """How the system searches, unless it is asked to do otherwise."""
+        return settings.changed(DecoderConfig(), self.config.search)
+
+
+def is_hybrid(path: str | Path) -> bool:
+    """Is this the folder of a hybrid system?"""
+    return (Path(path) / FILE).is_file()
+
+
+def truecase_file(name: str) -> str:
+    """The truecase model of `source` or `target`."""
+    return f"truecase.{name}"
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+def write(folder: Path, config: HybridConfig) -> None:
+    """Make a folder with all its parts a hybrid system: write system.json, whole or not at all.
+
+    ConfigError for settings out of range and for a path that leads out of the folder, DataError for a part
+    that is not there.
+    """
+    check(config)
+    names = part_names(folder, config)
+    entries = {name: asdict(manifest.entry(folder / name)) for name in names}
+    content = {
+        "format": FORMAT,
+        "ini": config.ini,
+        "glossary": config.glossary,
+        "search": config.search,
+        **{name: {key: getattr(getattr(config, name), key) for key in TEXT} for name in SIDES},
+        "files": entries,
+    }
+    files.write_text(folder / FILE, [json.dumps(content, indent=1, ensure_ascii=False)])
+
+
+def check(config: HybridConfig) -> None:
+    """ConfigError for settings out of range."""
+    for name in SIDES:
+        one: SideConfig = getattr(config, name)
+        settings.check(one, f"{name}.")
+        pipeline.check_language(one, f"{name}.language")
+        if one.escaped:
+            raise ConfigError(f"{name}.escaped: a hybrid system reads raw text, which has no escapes")
+    unknown = config.search.keys() & NOT_SEARCH
+    try:
+        made = settings.changed(DecoderConfig(), config.search)
+    except TypeError as error:
+        raise ConfigError(f"search: {error}") from error
+    if unknown:
+        raise ConfigError(f"search: {min(unknown)} is no setting of a system; leave it out")
+    settings.check(made, "search.")
+
+
+def part_names(folder: Path, config: HybridConfig) -> list[str]:
+    """The files of the folder that translation needs, sorted. DataError for one that is not there."""
+    inside(config.ini, f"{folder / FILE}: ini")
+    ini = moses_ini.read(str(folder / config.ini))
+    found = {config.ini}
+    for feature in ini.features:
+        found |= {name for key in KEYS for name in named_by(folder, feature, key, ini.path)}
+    found |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
+    if config.glossary:
+        found.add(inside(config.glossary, f"{folder / FILE}: glossary"))
+    files.existing([folder / name for name in sorted(found)])
+    return sorted(found)
+
+
+def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str]:
+    """The files that an option of a feature names; those of a run directory as its manifest lists them."""
+    if not (given := feature.options.get(key, "")):
+        return []
+    where = f"{ini}:{feature.row + 1}"
+    place = find_table(inside(given, f"{where}: {key}"), str(folder))
+    if place is None:
+        raise DataError(f"{where}: {given} is not in {folder}; put it there first")
+    if place.is_file():
+        return [place.relative_to(folder).as_posix()]
+    listed = manifest.read(place)
+    if listed is None:  # a run of an early version, or no run
+        found = [path for path in place.iterdir() if path.is_file() and path.name not in OF_A_MACHINE]
+    else:
+        found = [place / name for name in (*listed, manifest.FILE)]
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def inside(path: str, where: str) -> str:
+    """A path that stays inside the folder. ConfigError for another one."""
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise ConfigError(
+            f"{where}={path}: leads out of the system's folder, which could then not be moved; copy the file "
+            "into the folder and name it relative to that"
+        )
+    return path
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def read(folder: Path) -> Hybrid:
+    """The hybrid system of a folder. All parts must be there in their sizes; checksums are compared for small
+    ones.
+
+    DataError, in one line, for a part that is missing or another one, and for a system.json that is damaged
+    or of a later version; ConfigError for settings out of range.
+    """
+    place = folder / FILE
+    config, parts = parse(place)
+    for name, entry in parts.items():
+        check_part(folder, name, entry)
+    one, other = (load_side(place, name, getattr(config, name), parts) for name in SIDES)
+    return Hybrid(folder, config, one, other, parts)
+
+
+def load_side(place: Path, name: str, config: SideConfig, parts: Mapping[str, Entry]) -> Side:
+    """The text of a side. DataError where its truecase model is not listed."""
+    if config.case == "truecase" and truecase_file(name) not in parts:
+        raise damaged(place, f"{truecase_file(name)} is not in its list of files")
+    return side.load(config, str(place.parent / truecase_file(name)))
+
+
+def verify(hybrid: Hybrid) -> None:
+    """Compare the checksums of all parts. DataError names the first that differs."""
+    for name, entry in hybrid.parts.items():
+        if manifest.digest(hybrid.folder / name) != entry.sha256:
+            raise changed(hybrid.folder / name)
+
+
+def parse(place: Path) -> tuple[HybridConfig, dict[str, Entry]]:
+    """What a system.json says: settings and parts. Errors as from `read`."""
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{place}: cannot read: {error.strerror}; is this a folder of smt-build?") from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(place, "it is no JSON") from error
+    if not isinstance(found, dict) or "format" not in found:
+        raise damaged(place, "it has no format")
+    if found["format"] != FORMAT:
+        raise DataError(
+            f"{place}: format {shown(str(found['format']))}, expected {FORMAT!r}; use the version of the "
+            "toolkit that made it"
+        )
+    try:
+        config = HybridConfig(
+            **{name: side_of(found[name]) for name in SIDES},
+            ini=text(found["ini"]),
+            glossary=text(found["glossary"]),
+            search=dict(found["search"]),
+        )
+        parts = {
+            inside(text(name), f"{place}: files"): Entry(int(one["size"]), text(one["sha256"]))
+            for name, one in found["files"].items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(place, f"{type(error).__name__} {error}") from error
+    try:
+        check(config)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from error
+    for name in (config.ini, config.glossary):
+        if name and name not in parts:
+            raise damaged(place, f"{name} is not in its list of files")
+    return config, parts
+
+
+def side_of(found: Mapping[str, object]) -> SideConfig:
+    """The text settings of a side. KeyError, TypeError for others."""
+    if missing := set(TEXT) ^ set(found):
+        raise KeyError(min(missing))
+    made = settings.changed(SideConfig(), found)
+    for key in TEXT:
+        if type(getattr(made, key)) is not type(getattr(SideConfig(), key)):
+            raise TypeError(key)
+    return made
+
+
+def text(found: object) -> str:
+    """TypeError for anything but a text."""
+    if not isinstance(found, str):
+        raise TypeError(f"{found!r} is no text")
+    return found
+
+
+def damaged(place: Path, why: str) -> DataError:
+    """The error for a system.json that cannot be read."""
+    return DataError(f"{place}: damaged ({why}); copy the folder again")
+
+
+def changed(path: Path) -> DataError:
+    """The error for a part with another content."""
+    return DataError(
+        f"{path}: not the file that {FILE} lists: it was changed or not copied whole; copy the folder again"
+    )
+
+
+def check_part(folder: Path, name: str, entry: Entry) -> None:
+    """DataError for a part that is missing, that has another size, or that is small and has another
+    content."""
+    path = folder / name
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise DataError(
+            f"{path}: {error.strerror}, but {FILE} lists it; was the folder copied whole?"
+        ) from error
+    if size != entry.size or (size <= QUICK and manifest.digest(path) != entry.sha256):
+        raise changed(path)

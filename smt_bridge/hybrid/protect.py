@@ -1,0 +1,103 @@
+"""What tokenization must not tear apart, and what casing must not change.
+
+Tags, URLs, e-mail addresses and entities are copied into the translation. Times and dates (10:30, 1/2/2024)
+are one word each, which the tables may translate. While a line is tokenized or detokenized, placeholders
+stand for them: words of capital letters, which all of Moses' rules leave alone.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from string import ascii_uppercase
+
+END_OF_URL = "\\s<>\"'.,;:!?)\\]}»”…\u3000-\u9fff\uff00-\uffef"  # what a URL does not end with
+IN_URL = '\\s<>"\u3000-\u9fff\uff00-\uffef'  # what it does not contain
+TAG = r"</?[A-Za-z][^<>]*>"
+COPIED = "|".join(
+    (
+        TAG,
+        rf"(?:(?:https?|ftp)://|www\.)[^{IN_URL}]*[^{END_OF_URL}]",
+        r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+        r"&(?:[A-Za-z]+|\#[0-9]+|\#x[0-9A-Fa-f]+);",
+    )
+)
+WHOLE = r"(?<![\w:/])\d+(?:[:/]\d+)+(?![\w:/])"
+ELISION = re.compile(r"[^\W\d_]['’]$")  # l'<b>homme</b>: the tokenizer has to see the letter after it
+
+is_tag = re.compile(TAG).fullmatch
+is_copied = re.compile(COPIED).fullmatch
+PROTECTED = re.compile(f"{COPIED}|{WHOLE}")
+
+
+class Placeholders:
+    """Words that stand for others in one line."""
+
+    def __init__(self, text: str, kept: Iterable[str] = ()) -> None:
+        """`text`: the line, which must not contain any of them. `kept`: what the first ones stand for."""
+        stem = "ZQ"
+        while stem in text.upper():
+            stem += "Q"
+        self.stem, self.kept = stem, list(kept)
+        self.pattern = re.compile(f"({stem}[A-Z]{{4}})")
+
+    def add(self, kept: str) -> str:
+        """A new word that stands for `kept`."""
+        self.kept.append(kept)
+        return self.word(len(self.kept) - 1)
+
+    def word(self, number: int) -> str:
+        """The word with this number: ZQAAAA, ZQAAAB ..."""
+        letters = ""
+        for _ in range(4):
+            number, rest = divmod(number, len(ascii_uppercase))
+            letters = ascii_uppercase[rest] + letters
+        return self.stem + letters
+
+    def number(self, word: str) -> int:
+        """The number of a word that `add` made."""
+        found = 0
+        for letter in word[len(self.stem) :]:
+            found = found * len(ascii_uppercase) + ascii_uppercase.index(letter)
+        return found
+
+    def split(self, words: Sequence[str]) -> list[str]:
+        """Words in which every placeholder is a word of its own."""
+        return [part for word in words for part in self.pattern.split(word) if part]
+
+    def is_one(self, word: str) -> bool:
+        return self.pattern.fullmatch(word) is not None
+
+    def original(self, word: str) -> str:
+        """What a placeholder stands for; any other word itself."""
+        return self.kept[self.number(word)] if self.is_one(word) else word
+
+
+def hide(line: str, pattern: "re.Pattern[str]" = PROTECTED) -> tuple[str, Placeholders]:
+    """A raw line with placeholders, each between blanks, and what these stand for."""
+    places = Placeholders(line)
+    parts, end = list[str](), 0
+    for found in pattern.finditer(line):
+        before = line[end : found.start()]
+        parts += [before, "" if ELISION.search(before) else " ", places.add(found[0]), " "]
+        end = found.end()
+    return "".join(parts) + line[end:], places
+
+
+def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of opening tags and of the tags that close them, from the inside out. Tags without a partner
+    are left out."""
+    found, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
+    for place, word in enumerate(words):
+        if not is_tag(word) or word.endswith("/>"):
+            continue
+        name = re.split(r"[\s\u00a0>]", word.removeprefix("<").removeprefix("/"), maxsplit=1)[0].lower()
+        if not word.startswith("</"):
+            waiting.append((name, place))
+        elif (depth := last_of(name, waiting)) >= 0:
+            found.append((waiting[depth][1], place))
+            del waiting[depth:]
+    return found
+
+
+def last_of(name: str, waiting: Sequence[tuple[str, int]]) -> int:
+    """The number of the innermost open tag of a name; -1 where none is open."""
+    return max((number for number, (other, _) in enumerate(waiting) if other == name), default=-1)

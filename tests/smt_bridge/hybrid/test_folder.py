@@ -1,0 +1,157 @@
+"""The folder of a hybrid system: read(write(x)) is x wherever the folder lies, and a folder that is not whole
+is refused in one line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt import manifest
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.text import truecase
+from nmt.text.pipeline import SideConfig
+from smt_bridge.hybrid import folder as folders
+from smt_bridge.hybrid.folder import HybridConfig
+from tests.smt_bridge.decoder.models import edit, write_model
+from tests.smt_bridge.hybrid.systems import letters
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Path:
+    return letters(tmp_path / "system")
+
+
+def config(**given: object) -> HybridConfig:
+    sides = {"source": SideConfig(language="en"), "target": SideConfig(language="fr")}
+    return HybridConfig(**{**sides, **given})  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read_wherever_the_folder_is(tmp_path: Path) -> None:
+    system = write_model(tmp_path / "system", 1)
+    (system / "terms").write_text("a\tb\n")
+    truecase.save(truecase.learn([["a", "Paris"]]), system / "truecase.target")
+    target = SideConfig(language="fr", case="truecase", normalize=False)
+    given = config(target=target, glossary="terms", search={"stack": 7, "beam_threshold": 0.5})
+    folders.write(system, given)
+    moved = tmp_path / "elsewhere and moved"
+    system.rename(moved)
+    found = folders.read(moved)
+    assert found.config == given
+    assert found.decoder_config().stack == 7 and found.decoder_config().neural_beam == 500
+    assert found.ini == f"{moved}/moses.ini" and found.glossary == f"{moved}/terms"
+    assert set(found.parts) == {"moses.ini", "table", "reordering", "lm0", "terms", "truecase.target"}
+    assert found.source_words("Don't go!") == ["Don", "&apos;t", "go", "!"]
+    assert found.target_text(["vive", "Paris", "!"]) == "Vive Paris !"
+    folders.verify(found)
+
+
+def test_only_its_own_folders_are_hybrid(system: Path) -> None:
+    assert folders.is_hybrid(system) and not folders.is_hybrid(system / "moses.ini")
+    (system / folders.FILE).unlink()
+    assert not folders.is_hybrid(system)
+
+
+def test_the_files_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
+    system = write_model(tmp_path / "system", 1)
+    run = system / "networks" / "joint"
+    run.mkdir(parents=True)
+    for name in ("version", "step-1.pt", "matmul.tsv"):
+        (run / name).write_text(name)
+    edit(system, ("Distortion\n", "Distortion\nNNJM name=NNJM0 path=networks/joint\n"))
+    folders.write(system, config())
+    names = {"networks/joint/version", "networks/joint/step-1.pt"}
+    assert {name for name in folders.read(system).parts if "/" in name} == names
+    manifest.write(run, ["version"])
+    folders.write(system, config())
+    names = {"networks/joint/version", "networks/joint/manifest.json"}
+    assert {name for name in folders.read(system).parts if "/" in name} == names
+
+
+def broken(system: Path, **changes: object) -> None:
+    content = json.loads((system / folders.FILE).read_text())
+    (system / folders.FILE).write_text(json.dumps({**content, **changes}))
+
+
+BREAK: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a missing part": (lambda system: (system / "lm0").unlink(), "lm0: No such file or directory"),
+    "another size": (lambda system: (system / "table").write_text("x"), "table: not the file that"),
+    "another content": (
+        lambda system: (system / "moses.ini").write_text(
+            (system / "moses.ini").read_text().replace("3", "4")
+        ),
+        "moses.ini: not the file that system.json lists",
+    ),
+    "no system.json": (lambda system: (system / folders.FILE).unlink(), "cannot read"),
+    "no JSON": (lambda system: (system / folders.FILE).write_text("{"), "it is no JSON"),
+    "a list": (lambda system: (system / folders.FILE).write_text("[]"), "it has no format"),
+    "a later version": (lambda system: broken(system, format="nmt-system 2"), "expected 'nmt-system 1'"),
+    "no files": (lambda system: broken(system, files=None), "damaged"),
+    "no size": (lambda system: broken(system, files={"lm0": {}}), "damaged (KeyError 'size')"),
+    "its ini not listed": (lambda system: broken(system, files={}), "moses.ini is not in its list"),
+    "a path outside": (lambda system: broken(system, files={"../x": {"size": 1, "sha256": ""}}), "leads out"),
+    "text settings": (lambda system: broken(system, source={"language": "en"}), "damaged (KeyError 'case')"),
+    "another type": (
+        lambda system: broken(
+            system, source={"language": "en", "normalize": 1, "tokenize": True, "segment": "auto", "case": ""}
+        ),
+        "damaged (TypeError normalize)",
+    ),
+    "no case": (
+        lambda system: broken(
+            system,
+            source={"language": "en", "normalize": True, "tokenize": True, "segment": "auto", "case": "x"},
+        ),
+        "source.case: 'x' is unknown",
+    ),
+    "a setting": (lambda system: broken(system, search={"stak": 3}), "did you mean 'stack'"),
+    "its range": (lambda system: broken(system, search={"stack": -3}), "search.stack: -3 is out of range"),
+}
+
+
+@pytest.mark.parametrize("name", BREAK)
+def test_a_folder_that_is_not_whole_is_refused(name: str, system: Path) -> None:
+    harm, message = BREAK[name]
+    harm(system)
+    with pytest.raises(UserError) as error:
+        folders.read(system)
+    assert message in str(error.value) and str(system) in str(error.value)
+
+
+def test_checksums_of_large_parts_are_compared_when_asked(
+    system: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "QUICK", 100)
+    text = (system / "table").read_text()
+    (system / "table").write_text(text.replace("a", "b", 1))
+    found = folders.read(system)
+    with pytest.raises(DataError, match="table: not the file"):
+        folders.verify(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ini": "../moses.ini"}, "leads out of the system's folder"),
+        ({"ini": "other.ini"}, "other.ini: cannot read"),
+        ({"glossary": "terms"}, "terms: cannot read"),
+        ({"search": {"nbest": 3}}, "nbest is no setting of a system"),
+        ({"source": SideConfig(language="xx")}, "source.language: 'xx' is unknown"),
+        ({"source": SideConfig(language="en", escaped=True)}, "source.escaped"),
+        ({"target": SideConfig(language="fr", case="truecase")}, "truecase.target: cannot read"),
+    ],
+)
+def test_nothing_is_written_of_a_system_that_is_not_whole(
+    changes: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    system = write_model(tmp_path / "system", 1)
+    with pytest.raises(UserError, match=message):
+        folders.write(system, config(**changes))
+    assert not (system / folders.FILE).exists()
+
+
+def test_an_absolute_path_in_the_ini_is_refused(tmp_path: Path) -> None:
+    system = write_model(tmp_path / "system", 1)
+    edit(system, ("path=lm0", f"path={system}/lm0"))
+    with pytest.raises(ConfigError, match=r"moses.ini:\d+: path=.*leads out"):
+        folders.write(system, config())

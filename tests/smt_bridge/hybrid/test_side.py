@@ -1,0 +1,79 @@
+"""Raw text becomes words and raw text again."""
+
+import pytest
+
+from nmt.text import truecase
+from nmt.text.escapes import escape
+from nmt.text.pipeline import SideConfig, TextPipeline
+from smt_bridge.hybrid.side import Side
+
+MODEL = truecase.learn([["x", "the", "Man", "."], ["x", "iPhone", "Paris", "URL", "le"]])
+
+
+def side(language: str = "en", case: str = "truecase") -> Side:
+    return Side(SideConfig(language=language, case=case), MODEL)
+
+
+TEXTS = [
+    'He said "yes" (twice); it\'s 50% of $3.50.',
+    "It costs 3.5 or 1,000 euros at 10:30 on 1/2/2024.",
+    "See https://example.org/a_b?c=d&e=f#g, or write to a.b+c@mail.example.org!",
+    "<b>Bold</b> and <a href=\"x y\" class='z'>a link</a>.",
+    "AT &amp; T &lt; b &gt; &#65; it's [a | b] * <",
+    "",
+]
+
+
+@pytest.mark.parametrize("case", ["keep", "truecase"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_there_and_back(text: str, case: str) -> None:
+    one = side(case=case)
+    words = one.words(text)
+    assert not [word for word in words if set(word) & set(" \t|<>[]'\"") or not word]
+    assert one.text(words) == text
+
+
+@pytest.mark.parametrize(("language", "case"), [("en", "keep"), ("fr", "lower"), ("de", "truecase")])
+def test_ordinary_text_is_cut_as_everywhere_else(language: str, case: str) -> None:
+    """The words are those of nmt-tokenize and nmt-truecase."""
+    pipeline = TextPipeline.of(SideConfig(language=language, case=case))
+    pipeline.tokenizer.truecaser = MODEL
+    for line in ["The man's house. L'homme & l'eau!", "A 3.5 % «test» of U.S. names, e.g. x."]:
+        assert " ".join(side(language, case).words(line)) == " ".join(
+            escape(word) for word in pipeline.words(line)
+        )
+
+
+def test_tags_do_not_hide_the_start_of_a_sentence() -> None:
+    one = side()
+    assert one.words("<b>The</b> man. <i>The man</i>") == (
+        "&lt;b&gt; the &lt;/b&gt; Man . &lt;i&gt; the Man &lt;/i&gt;".split(" ")
+    )
+    assert one.text("&lt;b&gt; the &lt;/b&gt; man .".split(" ")) == "<b>The</b> man."
+
+
+@pytest.mark.parametrize("case", ["truecase", "lower"])
+def test_what_is_copied_keeps_its_case(case: str) -> None:
+    one = Side(SideConfig(language="en", case=case), truecase.learn([["x", "HTTP://X.org"]]))
+    assert one.words("http://X.org is")[0] == "http://X.org"
+    assert one.text(["http://X.org", "is"]) == "http://X.org is"
+    assert one.words("<B>x</B>") == ["&lt;B&gt;", "x", "&lt;/B&gt;"]
+
+
+def test_an_elided_article_before_a_tag() -> None:
+    one = side("fr", "keep")
+    assert one.words("l'<b>homme</b>") == ["l&apos;", "&lt;b&gt;", "homme", "&lt;/b&gt;"]
+    assert one.text(one.words("l'<b>homme</b>")) == "l'<b>homme</b>"
+
+
+def test_exact_spans_stand_unchanged() -> None:
+    one = side()
+    words = ["iphone", "x", "is", "new", ",", "as", "mr", "."]
+    exact = {(0, 2): "iPhone  X (TM)", (6, 7): "ZQAAAA's"}
+    assert one.text(words, exact) == "iPhone  X (TM) is new, as ZQAAAA's."
+
+
+def test_a_text_may_contain_placeholders() -> None:
+    one = side(case="keep")
+    text = "ZQAAAA zqq ZQQAAAB <b>ZQAAAB</b> http://zq.org"
+    assert one.text(one.words(text)) == text
