@@ -127,6 +127,9 @@ def test_checksums_of_large_parts_are_compared_when_asked(
     found = folders.read(system)
     with pytest.raises(DataError, match="table: not the file"):
         folders.verify(found)
+    (system / "table").write_text(text + "\n")
+    with pytest.raises(DataError, match="table: not the file"):
+        folders.read(system)
 
 
 @pytest.mark.parametrize(
