@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     "smt_bridge.cli",
+    "smt_bridge.build",
     "smt_bridge.nbest",
     "smt_bridge.train_system smt_bridge.moses.programs",
     "smt_bridge.moses.check",

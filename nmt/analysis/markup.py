@@ -66,8 +66,13 @@ def is_best(column: Column, row: Row, rows: Sequence[Row]) -> bool:
     return len(values) > 1 and row.get(column.key) == max(values)
 
 
-def systems_table(systems: Sequence[Row]) -> str:
-    """The scores of each system."""
+def signature_list(signatures: Sequence[str]) -> str:
+    """What the scores above it are, by sacreBLEU."""
+    return f'<ul class="note signatures">{"".join(f"<li>{escape(one)}</li>" for one in signatures)}</ul>'
+
+
+def systems_table(systems: Sequence[Row], name: str = "systems") -> str:
+    """The scores of each system. `name` is the table's own on the page."""
     columns = [
         Column("system", "name"),
         Column("BLEU", "bleu", 2, best=True),
@@ -76,7 +81,7 @@ def systems_table(systems: Sequence[Row]) -> str:
         Column("chrF", "chrf", 2, best=True),
         Column("length ratio", "ratio", 3),
     ]
-    return table("systems", "Scores of the systems", columns, systems)
+    return table(name, "Scores of the systems", columns, systems)
 
 
 def subsets_table(subsets: Sequence[Row]) -> str:
@@ -116,6 +121,11 @@ def ngram_tables(found: Iterable[NgramDifference]) -> str:
 
 
 # ---- charts ------------------------------------------------------------------------------------------------
+
+
+def figures(charts: Sequence[Chart], first: int = 0) -> str:
+    """Charts one beside the other; `first` is the number of the first one on the page."""
+    return "".join(figure(number, chart) for number, chart in enumerate(charts, first))
 
 
 def figure(number: int, chart: Chart) -> str:

@@ -41,6 +41,17 @@ class ReportConfig:
 
 
 @dataclass
+class Lead:
+    """What another report of ours shows before the comparison of systems."""
+
+    facts: str = ""  # under the title
+    sections: str = ""  # HTML: whoever makes it escapes
+    charts: Sequence[Chart] = ()  # of `sections`, numbered from 0
+    heading: str = "Summary"  # of the comparison
+    note: str = ""  # on its scores
+
+
+@dataclass
 class ReportData:
     """What the page shows; everything that its script reads."""
 
@@ -146,25 +157,35 @@ def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
     ]
 
 
-def html(data: ReportData) -> str:
-    """The page, with its data inside as JSON. `<` is escaped, so that no text can end the script."""
+def html(data: ReportData, lead: Lead | None = None) -> str:
+    """The page, with its data inside as JSON. `<` is escaped, so that no text can end the script. `lead`
+    comes first."""
+    lead = lead or Lead()
+    charts = [*lead.charts, *data.charts]
     embedded = (
-        json.dumps(page_data(data), ensure_ascii=False, separators=(",", ":"))
+        json.dumps(page_data(data, charts), ensure_ascii=False, separators=(",", ":"))
         .replace("<", "\\u003c")
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
     )
     parts = {
         "title": escape(data.title),
-        "facts": f"{data.sentences:,} sentences, {len(data.systems)} systems; nmt-analyze {data.version}",
+        "facts": escape(
+            lead.facts
+            or f"{data.sentences:,} sentences, {len(data.systems)} systems; nmt-analyze {data.version}"
+        ),
+        "lead": lead.sections,
+        "heading": escape(lead.heading),
+        "note": escape(lead.note),
+        "no-note": "" if lead.note else "hidden",
         "license": part("vendor/LICENSE"),
         "style": part("vendor/uPlot.min.css") + part("report.css"),
         "library": part("vendor/uPlot.iife.min.js"),
         "script": "".join(map(part, SCRIPTS)),
         "systems": markup.systems_table(data.systems),
-        "signatures": "".join(f"<li>{escape(signature)}</li>" for signature in data.signatures),
+        "signatures": markup.signature_list(data.signatures),
         "subsets": markup.subsets_table(data.subsets),
-        "charts": "".join(markup.figure(number, chart) for number, chart in enumerate(data.charts)),
+        "charts": markup.figures(data.charts, len(lead.charts)),
         "ngrams": markup.ngram_tables(data.ngrams),
         "no-subsets": "" if data.subsets else "hidden",
         "no-ngrams": "" if data.ngrams else "hidden",
@@ -179,14 +200,14 @@ def part(name: str) -> str:
     return (resources.files("nmt.analysis") / "page" / name).read_text(encoding="utf-8")
 
 
-def page_data(data: ReportData) -> Json:
+def page_data(data: ReportData, charts: Sequence[Chart]) -> Json:
     """What the script reads."""
     return {
         "systems": [system["name"] for system in data.systems],
         "lowercase": data.lowercase,
         "tokenized": data.tokenized,
         "kinds": data.kinds,
-        "charts": [chart_data(chart) for chart in data.charts],
+        "charts": [chart_data(chart) for chart in charts],
         "rows": data.rows,
     }
 

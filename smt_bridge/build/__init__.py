@@ -1,0 +1,1 @@
+"""One hybrid system from two text files."""

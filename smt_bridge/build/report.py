@@ -1,0 +1,288 @@
+"""The report of a built system: what was read, planned, trained, tuned and chosen, how much each part adds,
+and its translations of the development set beside those of its parts. One HTML file, made by nmt.analysis."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from math import isfinite
+from pathlib import Path
+
+from nmt import __version__, files
+from nmt.analysis import markup, report
+from nmt.analysis.charts import Chart, Point, length_charts
+from nmt.analysis.curves import LearningCurve
+from nmt.analysis.lengths import WINDOW
+from nmt.analysis.markup import Column
+from nmt.analysis.report import Lead, ReportConfig, ReportData
+from nmt.analysis.significance import SAMPLES
+from nmt.analysis.systems import System, TestSet
+
+DEV = (
+    "The weights were tuned, and the system was chosen, on this text: scores are higher than those of a text "
+    "that the system has never seen."
+)
+TEST = "Nothing was tuned or chosen on this text, so these scores say what to expect of new text of its kind."
+NO_TEST = "No test set was given: all scores here are of the development set, which was used for tuning."
+CURVES = ("dev cost", "dev BLEU", "dev chrF")  # of those that training writes
+
+
+@dataclass
+class Step:
+    """One step of the build."""
+
+    name: str
+    planned: float | None = None  # seconds, as estimated before work started; None where nobody estimated
+    took: float | None = None  # seconds; None for a step that did not run
+    note: str = ""  # what it made, or why it was left out
+
+
+@dataclass
+class Network:
+    """One network of the system, or one that was trained and not chosen."""
+
+    name: str  # attention, joint, cslm, or as the folder under networks/ is called
+    what: str  # "attention model, 256 hidden units"
+    parameters: int
+    updates: int = 0
+    epochs: float | None = None
+    curves: Mapping[str, LearningCurve] = field(
+        default_factory=dict
+    )  # what nmt.analysis.curves.read_curves gives
+
+
+@dataclass
+class Feature:
+    """A feature of the tuned system."""
+
+    name: str  # as in moses.ini: TranslationModel0
+    weights: Sequence[float]
+    what: str = ""  # "phrase table", "joint model"
+
+
+@dataclass
+class Candidate:
+    """A system that was tuned on dev, and could have been chosen."""
+
+    name: str
+    bleu: float  # of dev, 0 to 100
+    chosen: bool = False
+    note: str = ""
+
+
+@dataclass
+class Ablation:
+    """The system without one of its parts."""
+
+    part: str
+    bleu: float  # of dev without it, 0 to 100
+    tuned: bool = True  # were the weights found again without it?
+
+
+@dataclass
+class Texts:
+    """A test set and its translations by several systems, raw text as users see it."""
+
+    sources: Sequence[str]
+    references: Sequence[Sequence[str]]  # one list of lines per reference translation
+    outputs: Mapping[str, Sequence[str]]  # name of the system -> lines; the first is the baseline
+    tokenize: str = "13a"  # sacreBLEU's tokenizer
+    lowercase: bool = False  # score without regard to case
+
+
+@dataclass
+class Facts:
+    """What the report says. All values are plain, so that they can be kept as JSON (dataclasses.asdict)."""
+
+    title: str
+    dev: Texts  # phrase-based, neural alone, hybrid
+    signature: str  # sacreBLEU's, of all BLEU scores of `candidates`, `ablations` and `bleu`
+    bleu: float  # of the system on dev, as tuning measured it, 0 to 100
+    reason: str = ""  # why this system was chosen: a sentence
+    candidates: Sequence[Candidate] = ()
+    ablations: Sequence[Ablation] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
+    steps: Sequence[Step] = ()
+    networks: Sequence[Network] = ()
+    features: Sequence[Feature] = ()
+    notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
+    command: str = ""  # the command line
+    test: Texts | None = None  # a test set that nothing was tuned on, translated by the same systems
+
+
+# ---- the page ----------------------------------------------------------------------------------------------
+
+
+def write(path: Path, facts: Facts, samples: int = SAMPLES) -> None:
+    """Write the page, atomically. `samples` of the sentences are drawn for intervals and significance."""
+    files.write_text(path, html(facts, samples).rstrip("\n").split("\n"))
+
+
+def html(facts: Facts, samples: int = SAMPLES) -> str:
+    """The page: what was built and how, then the systems side by side on dev."""
+    config = ReportConfig(title=facts.title, samples=samples)
+    lengths: list[Chart] = []
+    test = ""
+    if facts.test:
+        found = systems_of(facts.test)
+        lengths = list(length_charts(found, WINDOW, config.least))
+        test = scores(report.gather(found, {}, None, {}, config), lengths)
+    learned = list(learning_charts(facts.networks))
+    sections = [
+        section("The system", "", chosen(facts)),
+        section("What each part adds", "", ablations(facts)),
+        section("Test set", TEST, test),
+        section("Sizes", "", sizes(facts.sizes)),
+        section("Steps", "", steps(facts.steps)),
+        section("Networks", "", networks(facts.networks, learned, len(lengths))),
+        section("Weights of the tuned system", "", weights(facts.features)),
+    ]
+    lead = Lead(
+        facts=f"{len(facts.dev.sources):,} sentences of the development set; nmt-smt {__version__}",
+        sections="".join(sections),
+        charts=[*lengths, *learned],
+        heading="Development set",
+        note=DEV,
+    )
+    return report.html(report.gather(systems_of(facts.dev), {}, None, {}, config), lead)
+
+
+def systems_of(texts: Texts) -> list[System]:
+    """The outputs, as nmt.analysis reads them."""
+    references = [list(lines) for lines in texts.references]
+    test = TestSet(list(texts.sources), references, texts.tokenize, texts.lowercase)
+    return [System(name, list(lines), test) for name, lines in texts.outputs.items()]
+
+
+def section(title: str, note: str, content: str) -> str:
+    """A section of the page; nothing where it has no content."""
+    if not content:
+        return ""
+    said = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(title)}</h2>{said}{content}</section>"
+
+
+def listed(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def chosen(facts: Facts) -> str:
+    """Which system was chosen and why, and what else was tuned."""
+    columns = [
+        Column("system", "name"),
+        Column("dev BLEU", "bleu", 2, best=True),
+        Column("chosen", "chosen"),
+        Column("remark", "note"),
+    ]
+    rows = [vars(one) | {"chosen": "yes" if one.chosen else None} for one in facts.candidates]
+    notes = [*facts.notes, *([] if facts.test else [NO_TEST])]
+    command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
+    return "".join([
+        f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
+        markup.table("candidates", "Systems that were tuned", columns, rows) if rows else "",
+        markup.signature_list([f"dev BLEU: {facts.signature}"]),
+        listed(notes),
+        command if facts.command else "",
+    ])  # fmt: skip
+
+
+def ablations(facts: Facts) -> str:
+    """BLEU without each part, and what the part adds."""
+    if not facts.ablations:
+        return ""
+    columns = [
+        Column("part", "part"),
+        Column("dev BLEU without it", "bleu", 2),
+        Column("the part adds", "adds", 2),
+        Column("weights without it", "weights"),
+    ]
+    rows = [
+        {"part": one.part, "bleu": one.bleu, "adds": facts.bleu - one.bleu, "weights": found_again(one)}
+        for one in facts.ablations
+    ]
+    table = markup.table("ablation", "BLEU without each part", columns, rows)
+    signature = markup.signature_list([f"dev BLEU: {facts.signature}"])
+    return f'<p class="note">The whole system has {facts.bleu:.2f}.</p>{table}{signature}'
+
+
+def found_again(ablation: Ablation) -> str:
+    return "found again" if ablation.tuned else "unchanged"
+
+
+def scores(data: ReportData, charts: Sequence[Chart]) -> str:
+    """The scores of the test set, and its charts, which are the first of the page."""
+    table = markup.systems_table(data.systems, "test")
+    return (
+        f'{table}{markup.signature_list(data.signatures)}<div class="charts">{markup.figures(charts)}</div>'
+    )
+
+
+def sizes(found: Mapping[str, int]) -> str:
+    if not found:
+        return ""
+    rows = [{"what": what, "number": number} for what, number in found.items()]
+    return markup.table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
+
+
+def steps(found: Sequence[Step]) -> str:
+    """The minutes of each step and of all, as planned and as they were."""
+    if not found:
+        return ""
+    columns = [
+        Column("step", "name"),
+        Column("minutes planned", "planned", 1),
+        Column("minutes taken", "took", 1),
+        Column("remark", "note"),
+    ]
+    rows = [
+        {"name": one.name, "planned": minutes(one.planned), "took": minutes(one.took), "note": one.note}
+        for one in found
+    ]
+    planned = sum(one.planned or 0 for one in found) / 60
+    took = sum(one.took or 0 for one in found) / 60
+    said = f'<p class="note">All steps took {took:,.1f} minutes; {planned:,.1f} were planned.</p>'
+    return said + markup.table("steps", "Steps of the build", columns, rows)
+
+
+def minutes(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds / 60
+
+
+def networks(found: Sequence[Network], learned: Sequence[Chart], first: int) -> str:
+    """The networks and their learning curves; `first` is the number of the first of these on the page."""
+    if not found:
+        return ""
+    columns = [
+        Column("network", "name"),
+        Column("parameters", "parameters"),
+        Column("updates", "updates"),
+        Column("epochs", "epochs", 1),
+        Column("what it is", "what"),
+    ]
+    table = markup.table("networks", "Networks", columns, [vars(one) for one in found])
+    return f'{table}<div class="charts">{markup.figures(learned, first)}</div>'
+
+
+def learning_charts(found: Sequence[Network]) -> Iterator[Chart]:
+    """The curves on dev of each network: costs of different kinds of networks have no common axis."""
+    for one in found:
+        for kind in CURVES:
+            points = [Point(x, y) for x, y in one.curves.get(kind, ()) if isfinite(y)]
+            if points:
+                yield Chart(title=f"{one.name}: {kind}", x="updates", y=kind, series={one.name: points})
+
+
+def weights(features: Sequence[Feature]) -> str:
+    """A row for each weight."""
+    if not features:
+        return ""
+    columns = [Column("feature", "name"), Column("weight", "weight", 4), Column("what it is", "what")]
+    rows = [
+        {
+            "name": one.name if len(one.weights) == 1 else f"{one.name} {number}",
+            "weight": weight,
+            "what": one.what,
+        }
+        for one in features
+        for number, weight in enumerate(one.weights, 1)
+    ]
+    return markup.table("weights", "Weights", columns, rows)
