@@ -35,7 +35,7 @@ def shown(value: object, digits: int) -> str:
 def table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """A table whose columns the script lets readers sort; values are in `data-value`. The caption is for
     those who hear the page."""
-    head = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in columns)
+    head = "".join(column_head(column, rows) for column in columns)
     lines = [
         [cell(column, row, rows, first=not number) for number, column in enumerate(columns)] for row in rows
     ]
@@ -45,6 +45,12 @@ def table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row
         f'<table id="{name}" class="sortable"><caption class="heard">{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def column_head(column: Column, rows: Sequence[Row]) -> str:
+    """The head of a column; it stands where its texts begin or its numbers end."""
+    kind = ' class="text"' if any(isinstance(row.get(column.key), str) for row in rows) else ""
+    return f'<th scope="col"{kind}>{escape(column.title)}</th>'
 
 
 def cell(column: Column, row: Row, rows: Sequence[Row], first: bool) -> str:

@@ -173,7 +173,7 @@ def chosen(facts: Facts) -> str:
         Column("chosen", "chosen"),
         Column("remark", "note"),
     ]
-    rows = [vars(one) | {"chosen": "yes" if one.chosen else None} for one in facts.candidates]
+    rows = [vars(one) | {"chosen": "yes" if one.chosen else ""} for one in facts.candidates]
     notes = [*facts.notes, *([] if facts.test else [NO_TEST])]
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([

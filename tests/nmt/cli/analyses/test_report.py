@@ -1,11 +1,8 @@
 """The HTML report in a real browser: it sorts, filters, reads out its charts, fits a phone, and writes no
 error to the console."""
 
-import os
 import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nmt.metrics import corpus_bleu
+from tests.browser import opened
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -64,23 +62,8 @@ def test_it_is_one_file_without_network(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser(page: Path) -> "Iterator[Chrome]":
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-    driver = shutil.which("chromedriver")
-    if driver is None:
-        pytest.skip("needs Chromium and its driver: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,2400"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with tempfile.TemporaryDirectory(
-        dir="/tmp", ignore_cleanup_errors=True
-    ) as short:  # Chromium makes a socket there, whose path may have 108 bytes at most
-        opened = webdriver.Chrome(
-            options=options, service=webdriver.ChromeService(driver, env={**os.environ, "TMPDIR": short})
-        )
-        opened.get(page.as_uri())
-        yield opened
-        opened.quit()
+    with opened(page) as found:
+        yield found
 
 
 def column(browser: "Chrome", table: str, number: int) -> list[str]:

@@ -1,0 +1,168 @@
+"""The report of a built system."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from nmt.metrics import corpus_bleu
+from smt_bridge.build.report import (
+    Ablation,
+    Candidate,
+    Facts,
+    Feature,
+    Network,
+    Step,
+    Texts,
+    html,
+    write,
+)
+from tests.browser import opened
+
+NASTY = '<b onclick="x">&</script>{{data}}'
+REFERENCES = [f"a{n % 3} b c d{n % 4} e" for n in range(60)]
+SOURCES = [" ".join(["word"] * (n % 7 + 1)) for n in range(60)]
+DEV = Texts(
+    sources=SOURCES,
+    references=[REFERENCES],
+    outputs={
+        "phrase-based": [line if n % 2 else line[:-2] for n, line in enumerate(REFERENCES)],
+        "neural": [line if n % 3 else "a b" for n, line in enumerate(REFERENCES)],
+        "hybrid": [line if n % 5 else "a b c d e" for n, line in enumerate(REFERENCES)],
+    },
+)
+FACTS = Facts(
+    title="English to French",
+    dev=DEV,
+    signature="nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.5.1",
+    bleu=61.5,
+    reason="It has the highest BLEU on dev.",
+    candidates=[Candidate("phrase-based", 58.25), Candidate("hybrid", 61.5, chosen=True, note="three parts")],
+    ablations=[Ablation("joint model", 60.25), Ablation("attention model", 59.0, tuned=False)],
+    sizes={"pairs read": 29_000, "pairs kept": 28_990},
+    steps=[
+        Step("align", planned=90, took=60),
+        Step("train attention", planned=1800, took=2400, note="4 epochs"),
+        Step("train cslm", note="left out: no time"),
+    ],
+    networks=[
+        Network(
+            "attention",
+            "attention model, 256 hidden units",
+            12_345_678,
+            updates=400,
+            epochs=4,
+            curves={
+                "train cost": [(10, 9.0)],
+                "dev cost": [(200, 30.5), (400, 25.25)],
+                "dev BLEU": [(200, 20.0), (400, 35.0)],
+            },
+        ),
+        Network("joint", "joint model", 1_000, curves={"dev cost": [(100, float("nan")), (200, 3.0)]}),
+    ],
+    features=[Feature("TranslationModel0", [0.2, 0.1], "phrase table"), Feature("LM0", [0.5])],
+    notes=["No monolingual text was given."],
+    command="smt-build --source train.en",
+)
+
+
+def text_of(page: str, title: str) -> str:
+    """What a section says."""
+    (found,) = re.findall(rf"<section[^>]*>\s*<h2>{title}</h2>(.*?)</section>", page, re.DOTALL)
+    return " ".join(re.sub("<[^>]*>", " ", found).split())
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return html(FACTS, samples=20)
+
+
+def test_the_page_says_all_facts(page: str) -> None:
+    system = text_of(page, "The system")
+    assert "hybrid 61.50 yes three parts" in system and "phrase-based 58.25" in system
+    assert FACTS.reason in system and FACTS.notes[0] in system and FACTS.command in system
+    assert f"dev BLEU: {FACTS.signature}" in system and "No test set was given" in system
+    parts = text_of(page, "What each part adds")
+    assert "joint model 60.25 1.25 found again" in parts and "attention model 59.00 2.50 unchanged" in parts
+    assert "pairs read 29,000 pairs kept 28,990" in text_of(page, "Sizes")
+    steps = text_of(page, "Steps")
+    assert "took 41.0 minutes; 31.5 were planned" in steps
+    assert "align 1.5 1.0" in steps and "train cslm \u2013 \u2013 left out: no time" in steps
+    networks = text_of(page, "Networks")
+    assert "attention 12,345,678 400 4.0 attention model" in networks and "train cost" not in networks
+    weights = text_of(page, "Weights of the tuned system")
+    assert "TranslationModel0 1 0.2000 phrase table TranslationModel0 2 0.1000" in weights
+    assert "LM0 0.5000" in weights
+
+
+def test_dev_is_said_to_be_tuned_on(page: str) -> None:
+    dev = text_of(page, "Development set")
+    score = corpus_bleu(DEV.outputs["hybrid"], DEV.references)
+    assert "The weights were tuned" in dev and f"hybrid {score.score:.2f}" in dev and "tok:13a|" in dev
+
+
+def test_each_chart_shows_its_own_numbers() -> None:
+    """Charts of the test set and learning curves come before those of dev."""
+    page = html(replace(FACTS, test=DEV), samples=5)
+    charts = json.loads(page.split('id="data">')[1].split("</script>")[0])["charts"]
+    captions = re.findall(r'<figcaption>(.*?)</figcaption>.*?data-chart="(\d+)"', page)
+    assert len(captions) == len(charts) and [int(number) for _, number in captions] == list(
+        range(len(charts))
+    )
+    assert [caption for caption, _ in captions] == [chart["title"] for chart in charts]
+    titles = [chart["title"] for chart in charts]
+    assert titles[3:6] == ["attention: dev cost", "attention: dev BLEU", "joint: dev cost"]
+    assert charts[5]["series"][0]["points"] == [[200, 3.0, None, None, None, ""]]  # without nan
+    test = text_of(page, "Test set")
+    assert "Nothing was tuned" in test and "hybrid" in test and "No test set" not in page
+
+
+def test_names_and_texts_are_escaped() -> None:
+    facts = Facts(
+        title=NASTY,
+        dev=Texts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
+        signature=NASTY,
+        bleu=1.0,
+        reason=NASTY,
+        candidates=[Candidate(NASTY, 1.0, note=NASTY)],
+        ablations=[Ablation(NASTY, 1.0)],
+        sizes={NASTY: 1},
+        steps=[Step(NASTY, note=NASTY)],
+        networks=[Network(NASTY, NASTY, 1, curves={"dev cost": [(1, 2.0)]})],
+        features=[Feature(NASTY, [1.0], NASTY)],
+        notes=[NASTY],
+        command=NASTY,
+        test=Texts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
+    )
+    page = html(facts, samples=2)
+    assert "<b " not in page and page.count("</script>") == 2
+    assert page.count('<script type="application/json"') == 1  # what looks like a mark stays as it is
+
+
+def test_what_is_not_known_has_no_section() -> None:
+    page = html(Facts("it", Texts(SOURCES, [REFERENCES], {"it": REFERENCES}), "none", 1.0), samples=2)
+    titles = re.findall("<h2>(.*?)</h2>", page)
+    assert titles[0] == "The system" and titles[1] == "Development set"
+
+
+def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / name / "report.html", FACTS, samples=20)
+    assert (tmp_path / "one/report.html").read_bytes() == (tmp_path / "two/report.html").read_bytes()
+    kept = {**asdict(FACTS), "networks": []}  # but nan
+    assert json.loads(json.dumps(kept)) == kept
+
+
+@pytest.mark.ci
+def test_it_opens_without_an_error_and_fits_a_phone(tmp_path: Path) -> None:
+    write(tmp_path / "report.html", replace(FACTS, test=DEV, command="smt-build " + "x" * 200), samples=20)
+    with opened(tmp_path / "report.html") as browser:
+        drawn = browser.find_elements("css selector", ".plot canvas")
+        assert len(drawn) == len(browser.find_elements("css selector", ".plot")) > 10
+        metrics = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        browser.execute_script("document.querySelectorAll('details').forEach((one) => one.open = true);")
+        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+        assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
