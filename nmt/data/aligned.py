@@ -8,6 +8,9 @@ belonging to a and y to c, and windows of three words (`.` end symbol, `_` beyon
     word      x       y       .
     before    _ _     _ x     x y
     window    _ a b   b c .   c . _
+
+From right to left it is the same of the mirrored pair, `c b a` - `y x`; the end symbols then stand at the
+left end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,6 +44,7 @@ class Shape(NamedTuple):
 
     order: int  # words of an n-gram of the target, the predicted one included
     window: int  # source words, an odd number
+    backward: bool = False  # reads both sentences from right to left
 
 
 @dataclass
@@ -83,8 +87,16 @@ def target_contexts(target: Ids, order: int) -> Ints:
     return np.lib.stride_tricks.sliding_window_view(line, order - 1)
 
 
+def mirrored(pair: AlignedPair) -> AlignedPair:
+    """The pair from right to left. What belongs to the source's end symbol still does."""
+    last = len(pair.source) - 1
+    places = [place if place > last else last - place for place in pair.affiliation]
+    return AlignedPair(pair.source[::-1], pair.target[::-1], places[::-1])
+
+
 def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBatch:
     """The windows of one pair or more. The end symbol belongs to the source's end symbol."""
+    pairs = list(map(mirrored, pairs)) if shape.backward else pairs
     windows = [
         source_windows(pair.source, shape.window)[[*pair.affiliation, len(pair.source)]] for pair in pairs
     ]

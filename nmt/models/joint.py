@@ -1,6 +1,6 @@
 """The neural network joint model: p(target | source, alignment), word by word, by a feed-forward network that
 sees the n - 1 target words before and the source words around the one that the word belongs to (Devlin et
-al. 2014).
+al. 2014). From right to left, it sees the n - 1 target words that follow.
 
 n order, w source words of a window, E size of a word vector, H units of the first layer, K features, V
 target words; N words, P source places, G questions, U distinct ones.
@@ -29,6 +29,7 @@ from nmt.settings import choice, number, setting
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right", "right-to-left"
 
 
 @dataclass
@@ -47,6 +48,11 @@ class JointConfig(ModelConfig):
         PHRASE,
         help="where a target word without links looks for the nearest one that has: in the sentence, or, as "
         "the search does, in its phrase",
+    )
+    direction: str = choice(
+        LEFT_TO_RIGHT,
+        RIGHT_TO_LEFT,
+        help="right-to-left: the history is the words that follow; for n-best lists, not for the search",
     )
     embedding: int = number(192, least=1, most=WIDEST, help="size of a word's vector")
     layers: list[int] = number([512, 512], least=1, most=WIDEST, help="sizes of the hidden layers")
@@ -85,6 +91,7 @@ class JointModel(nn.Module, AlignedModel):
         config.check()
         self.order, self.window, self.dropout = config.order, config.window, config.dropout
         self.within, self.normalizer = config.affiliation, config.normalizer
+        self.backward = config.direction == RIGHT_TO_LEFT
         self.source_embedding = nn.Embedding(source_vocab_size, config.embedding)
         self.target_embedding = nn.Embedding(target_vocab_size, config.embedding)
         sizes = config.layers
@@ -99,7 +106,7 @@ class JointModel(nn.Module, AlignedModel):
 
     @property
     def shape(self) -> Shape:
-        return Shape(self.order, self.window)
+        return Shape(self.order, self.window, self.backward)
 
     def features(self, contexts: Tensor, windows: Tensor) -> Tensor:
         """Target words before (N, n - 1), source words around (N, w) -> what the output layer reads (N, K)"""

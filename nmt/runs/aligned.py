@@ -52,8 +52,8 @@ def word_scores(
     first: int = 0,
 ) -> list[list[float]]:
     """Natural log p of each word of the target and of its end symbol, for each (source, target, alignment) of
-    lines. DataError for an alignment that does not fit, with `name` and line number; `first`: number of the
-    lines before."""
+    lines; in this order also where the model reads from right to left. DataError for an alignment that does
+    not fit, with `name` and line number; `first`: number of the lines before."""
     pairs = []
     for number, (line, other, points) in enumerate(rows, first + 1):
         source, target = run.source.units(line, tokenized), run.target.units(other, tokenized)
@@ -67,5 +67,6 @@ def word_scores(
     for start in range(0, len(pairs), BATCH):
         batch = make_aligned_batch(pairs[start : start + BATCH], run.model.shape)
         scores = run.model.token_log_probs(batch.to(run.model.device)).double().cpu().numpy()
-        found += [part.tolist() for part in np.split(scores, np.cumsum(batch.lengths)[:-1])]
+        lines = [part.tolist() for part in np.split(scores, np.cumsum(batch.lengths)[:-1])]
+        found += [[*line[-2::-1], line[-1]] for line in lines] if run.model.shape.backward else lines
     return found

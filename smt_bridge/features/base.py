@@ -20,7 +20,8 @@ class WordPairs:
     """Target i belongs to sources[source_of[i]]. Words are as Moses has them, its escapes in place.
 
     `whole`: these are sentences, with a beginning and an end, not phrases from inside a sentence.
-    `affiliations`, for features that ask for them: the source word that each word of a target belongs to.
+    `affiliations`, for features that ask for them: the source word that each word of a target belongs to, or,
+    for those of the other direction, the target word that each word of its source belongs to.
     """
 
     sources: list[list[str]]
@@ -121,6 +122,13 @@ class WordAligned(Protocol):
     it; rows of a table lack the sentence around them."""
 
     word_aligned: bool
+
+
+@runtime_checkable
+class InverseAligned(Protocol):
+    """A word-aligned feature that may be of the other direction, see WordPairs.affiliations."""
+
+    inverse_aligned: bool
 
 
 # ---- identities --------------------------------------------------------------------------------------------

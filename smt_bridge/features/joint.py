@@ -1,26 +1,33 @@
-"""log p(target | source, alignment) by a joint model (Devlin et al. 2014), for the hypotheses of n-best
-lists."""
+"""log p(target | source, alignment) by a joint model (Devlin et al. 2014), or log p(source | target,
+alignment) by one of the other direction, for the hypotheses of n-best lists."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from nmt.data.aligned import source_windows, target_contexts
+from nmt.data.aligned import AlignedPair, Ints, mirrored, source_windows, target_contexts
 from nmt.errors import ConfigError
+from nmt.layers.distinct import distinct
 from nmt.runs import aligned
 from nmt.runs.aligned import SavedAligned
 from nmt.text.escapes import unescape
-from nmt.text.vocab import EOS
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import EOS, Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, run_files
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 
 class Joint:
-    """A run as a feature. Moses' escapes are undone. settings.assume_normalized takes log Z as 0."""
+    """A run as a feature. Moses' escapes are undone. settings.assume_normalized takes log Z as 0.
+
+    `inverse`: the run is of the other direction.
+    """
 
     word_aligned = True
 
-    def __init__(self, run: SavedAligned, settings: FeatureSettings) -> None:
+    def __init__(self, run: SavedAligned, settings: FeatureSettings, inverse: bool = False) -> None:
         """ConfigError where log Z is taken as 0, but the model was not trained for that."""
-        self.run, self.settings = run, settings
+        self.run, self.settings, self.inverse_aligned = run, settings, inverse
         if settings.assume_normalized and not run.model.normalizer:
             raise ConfigError(f"--assume-normalized: {run.directory} was not trained with model.normalizer")
         self.scores = run.model.window_scores(settings.assume_normalized, keep_tables=True)
@@ -28,19 +35,21 @@ class Joint:
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Joint":
         """From a joint model's run directory."""
-        return cls(aligned.load(spec.path, settings.checkpoint, settings.device), settings)
+        run = aligned.load(spec.path, settings.checkpoint, settings.device)
+        return cls(run, settings, spec.kind == "inverse-joint")
 
     def identity(self) -> str:
         """See Feature."""
-        return digest("joint", run_files(self.run.directory, self.run.step), self.settings.arithmetic())
+        kind = "inverse-joint" if self.inverse_aligned else "joint"
+        return digest(kind, run_files(self.run.directory, self.run.step), self.settings.arithmetic())
 
     def readers(self) -> dict[str, Reader]:
         """Both sides."""
-        run = self.run
-        return {
-            "source": Reader(cut=run.source.cut, known=run.source_words.ids),
-            "target": Reader(cut=run.target.cut, known=run.target_words.ids),
-        }
+        first = Reader(cut=self.run.source.cut, known=self.run.source_words.ids)
+        second = Reader(cut=self.run.target.cut, known=self.run.target_words.ids)
+        if self.inverse_aligned:
+            first, second = second, first
+        return {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target, the end symbol included. ConfigError for pairs without alignment."""
@@ -49,22 +58,48 @@ class Joint:
                 "joint: scores whole sentences with their word alignment, which only n-best lists have; use "
                 "it in smt-rescore, or in the search (NNJM in the moses.ini)"
             )
-        run, shape = self.run, self.scores.shape
-        sources = [
-            run.source_words.encode(run.source.cut(list(map(unescape, words)))) for words in pairs.sources
-        ]
-        targets = [
-            run.target_words.encode(run.target.cut(list(map(unescape, words)))) for words in pairs.targets
-        ]
-        parts = self.scores.source_part(
-            np.concatenate([source_windows(ids, shape.window) for ids in sources])
-        )
-        starts = np.cumsum([0, *(len(ids) + 1 for ids in sources)])
-        places = [
-            starts[source] + np.array([*affiliation, len(sources[source])], np.int64)
-            for source, affiliation in zip(pairs.source_of, pairs.affiliations, strict=True)
-        ]
-        contexts = np.concatenate([target_contexts(ids, shape.order) for ids in targets])
-        words = np.array([word for ids in targets for word in (*ids, EOS)], np.int64)
-        found = self.scores.score(parts, np.concatenate(places), contexts, words)
-        return np.add.reduceat(found, np.cumsum([0, *(len(ids) + 1 for ids in targets[:-1])]))
+        aligned_pairs = self.aligned_pairs(pairs, pairs.affiliations)
+        shape = self.scores.shape
+        windows, places = windows_of(aligned_pairs, shape.window)
+        distinct_windows, index = distinct(windows)
+        contexts = np.concatenate([target_contexts(pair.target, shape.order) for pair in aligned_pairs])
+        words = np.array([word for pair in aligned_pairs for word in (*pair.target, EOS)], np.int64)
+        parts = self.scores.source_part(distinct_windows)
+        found = self.scores.score(parts, index[places], contexts, words)
+        return np.add.reduceat(found, np.cumsum([0, *(len(pair.target) + 1 for pair in aligned_pairs[:-1])]))
+
+    def aligned_pairs(self, pairs: WordPairs, affiliations: Sequence[Sequence[int]]) -> list[AlignedPair]:
+        """The pairs as the model reads them."""
+        run = self.run
+        of_sources, of_targets = (run.source, run.source_words), (run.target, run.target_words)
+        if self.inverse_aligned:
+            of_sources, of_targets = of_targets, of_sources
+        sources = [ids_of(words, *of_sources) for words in pairs.sources]
+        targets = [ids_of(words, *of_targets) for words in pairs.targets]
+        rows = zip(pairs.source_of, targets, affiliations, strict=True)
+        if self.inverse_aligned:
+            found = [AlignedPair(target, sources[row], places) for row, target, places in rows]
+        else:
+            found = [AlignedPair(sources[row], target, places) for row, target, places in rows]
+        return list(map(mirrored, found)) if self.scores.shape.backward else found
+
+
+def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
+    """Words of Moses as ids."""
+    return vocab.encode(pipeline.cut(list(map(unescape, words))))
+
+
+def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
+    """The windows of all distinct sentences that are read, (P, w), and for each word of the others, end
+    symbols included, its place in them, (N,)"""
+    starts: dict[tuple[int, ...], int] = {}
+    windows: list[Ints] = []
+    places: list[int] = []
+    count = 0
+    for source, _, affiliation in pairs:
+        start = starts.setdefault(tuple(source), count)
+        if start == count:
+            windows.append(source_windows(source, window))
+            count += len(source) + 1
+        places += [start + place for place in (*affiliation, len(source))]
+    return np.concatenate(windows), np.array(places, np.int64)

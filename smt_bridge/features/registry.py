@@ -90,6 +90,11 @@ FEATURES: dict[str, Kind] = {
         "segmentation and alignment",
         place="smt_bridge.features.joint:Joint",
     ),
+    "inverse-joint": Lazy(
+        column="InverseNNJM",
+        help="log p(source | target, alignment) by a joint model of the other direction; likewise",
+        place="smt_bridge.features.joint:Joint",
+    ),
     "unknown-words": Lazy(
         column="UnknownWords",
         help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",

@@ -33,7 +33,8 @@ class FeatureSettings:
     )
     side: str = choice("target", "source", help="whose words unknown-words counts")
     assume_normalized: bool = setting(
-        False, help="neural-lm, joint: take log Z as 0; only for a model trained with a normalizer"
+        False,
+        help="neural-lm, joint, inverse-joint: take log Z as 0; only for a model trained with a normalizer",
     )
     backoff: str = ""  # neural-lm: an ARPA file for the words outside its short-list
 

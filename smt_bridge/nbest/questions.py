@@ -9,11 +9,12 @@ from functools import partial
 
 import numpy as np
 
-from nmt.data.affiliation import within_phrases
+from nmt.data.affiliation import Phrase, within_phrases
 from nmt.errors import DataError
 from nmt.formats import nbest, pharaoh
 from nmt.formats.nbest import Hypothesis
-from smt_bridge.features.base import Feature, PhraseLocal, Values, WordAligned, WordPairs
+from nmt.formats.pharaoh import Links
+from smt_bridge.features.base import Feature, InverseAligned, PhraseLocal, Values, WordAligned, WordPairs
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 
@@ -24,12 +25,14 @@ class Way(Enum):
     SENTENCE = auto()  # its text
     PHRASES = auto()  # the phrases of its segmentation, to be summed
     ALIGNED = auto()  # its text, with the source word of each word
+    INVERSE_ALIGNED = auto()  # its text, with the word of each source word
 
 
 def way_of(feature: Feature, by_phrase: bool) -> Way:
     """`by_phrase`: features are summed over phrases where they can."""
     if isinstance(feature, WordAligned) and feature.word_aligned:
-        return Way.ALIGNED
+        inverse = isinstance(feature, InverseAligned) and feature.inverse_aligned
+        return Way.INVERSE_ALIGNED if inverse else Way.ALIGNED
     local = by_phrase and isinstance(feature, PhraseLocal) and feature.by_phrase
     return Way.PHRASES if local else Way.SENTENCE
 
@@ -42,7 +45,10 @@ class Asked:
     rows: list[list[int]]
 
 
-def sentences(chunk: Sequence[NbestSentence], name: str, aligned: bool = False) -> Asked:
+Affiliation = Callable[[Hypothesis, int, str], list[int]]
+
+
+def sentences(chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None) -> Asked:
     """Each hypothesis with its source sentence. `aligned`: and with its affiliations; DataError, with the
     `name` of the list, for one without segmentation and alignment, or whose do not fit."""
     targets: list[list[str]] = []
@@ -55,7 +61,7 @@ def sentences(chunk: Sequence[NbestSentence], name: str, aligned: bool = False) 
             words, places = tuple(hypothesis.text), tuple[int, ...]()
             if aligned:
                 where = f"{name}: sentence {sentence.number}"
-                places = tuple(affiliation(hypothesis, len(sentence.source), where))
+                places = tuple(aligned(hypothesis, len(sentence.source), where))
             if (words, places) not in distinct:
                 distinct[words, places] = len(targets)
                 targets.append(list(words))
@@ -70,6 +76,22 @@ def sentences(chunk: Sequence[NbestSentence], name: str, aligned: bool = False) 
 def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
     """The source word, of `source` ones, that each word of a hypothesis belongs to; looked for within
     phrases, as in the search. DataError for a segmentation or an alignment that does not fit."""
+    links, phrases = phrases_of(hypothesis, source, where)
+    return within_phrases(links, phrases, len(hypothesis.text))
+
+
+def inverse_affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
+    """The word of a hypothesis that each of `source` words of its source belongs to; likewise."""
+    links, phrases = phrases_of(hypothesis, source, where)
+    read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
+    if read != list(range(source)):
+        raise DataError(f"{where}: the segmentation does not cover each of {source} source words once")
+    return within_phrases(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
+
+
+def phrases_of(hypothesis: Hypothesis, source: int, where: str) -> tuple[Links, list[Phrase]]:
+    """The alignment points and the phrases, in the order of the target, of a hypothesis. DataError for those
+    that do not fit."""
     target = len(hypothesis.text)
     links = nbest.alignment(hypothesis, where)
     pharaoh.check_points(links, source, target, where)
@@ -88,7 +110,7 @@ def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
         covered = end + 1
     if covered != target:
         raise DataError(f"{where}: the segmentation covers {covered} of {target} words")
-    return within_phrases(links, phrases, target)
+    return links, phrases
 
 
 def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
@@ -121,7 +143,8 @@ def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
 ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], Asked]] = {
     Way.SENTENCE: sentences,
     Way.PHRASES: phrases,
-    Way.ALIGNED: partial(sentences, aligned=True),
+    Way.ALIGNED: partial(sentences, aligned=affiliation),
+    Way.INVERSE_ALIGNED: partial(sentences, aligned=inverse_affiliation),
 }
 
 

@@ -34,6 +34,7 @@ def write_text(folder: Path, name: str, lines: int, seed: int) -> None:
 def joint_config(folder: Path, run: str, *more: str) -> list[str]:
     """Arguments of nmt-train for a joint model over the text of `folder`, which is made where it is not."""
     if not (folder / "train.s").exists():
+        folder.mkdir(exist_ok=True)
         write_text(folder, "train", 200, 1)
         write_text(folder, "dev", 30, 2)
     files = [

@@ -57,12 +57,17 @@ def load_translator(name: str, path: str, restricted: bool) -> "neural_translati
 
 def load_joint(path: str, normalized: bool) -> "JointNetwork":
     """The joint model of a run directory with its text pipelines. CheckpointError for a run of another kind,
-    ConfigError for `normalized` where the model was not trained for it."""
+    ConfigError for one from right to left, and for `normalized` where it was not trained for that."""
     from nmt.runs import aligned
     from smt_bridge.decoder.features.nnjm import JointNetwork
 
     run = aligned.load(path, "best", "cpu")
     if normalized and not run.model.normalizer:
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with model.normalizer")
+    if run.model.shape.backward:
+        raise ConfigError(
+            f"{path}: reads from right to left, and the search does not know the words that follow; use it "
+            "to rescore n-best lists (smt-rescore --feature joint)"
+        )
     scores = run.model.window_scores(normalized, keep_tables=True)
     return JointNetwork(scores, (run.source, run.source_words), (run.target, run.target_words))

@@ -11,6 +11,7 @@ from nmt.data.aligned import (
     AlignedStream,
     Shape,
     make_aligned_batch,
+    mirrored,
     source_windows,
     target_contexts,
 )
@@ -49,6 +50,22 @@ def test_windows_are_those_of_each_word(order: int, window: int) -> None:
             assert batch.words[row] == word
             row += 1
     assert row == batch.target_tokens == sum(batch.lengths)
+
+
+def test_from_right_to_left() -> None:
+    """The end symbols stand at the left end; what belongs to the source's end symbol still does."""
+    pairs = [AlignedPair([A, B, C], [X, Y], [0, 1]), AlignedPair([A], [X, Y], [1, 0])]
+    batch = make_aligned_batch(pairs, Shape(3, 3, backward=True))
+    assert batch.words.tolist() == [Y, X, EOS, Y, X, EOS] and batch.lengths == [3, 3]
+    assert batch.contexts[:3].tolist() == [[BEYOND, BEYOND], [BEYOND, Y], [Y, X]]
+    end = [A, EOS, BEYOND]
+    assert batch.windows[:3].tolist() == [[C, B, A], [B, A, EOS], end]
+    assert batch.windows[3:].tolist() == [[BEYOND, A, EOS], end, end]
+    empty = mirrored(AlignedPair([], [X], [0]))
+    assert list(empty.affiliation) == [0]
+    assert all(
+        list(a) == list(b) for pair in pairs for a, b in zip(pair, mirrored(mirrored(pair)), strict=True)
+    )
 
 
 def test_an_empty_side() -> None:

@@ -54,6 +54,22 @@ def test_log_probabilities_are_those_of_the_equations() -> None:
     assert model.token_log_probs(every).exp().sum().item() == pytest.approx(1)
 
 
+def test_from_right_to_left_it_is_the_model_of_reversed_sentences() -> None:
+    """Its scores are those of the equations on both sentences reversed, with the alignment reversed."""
+    model = joint(direction="right-to-left")
+    expected = []
+    for pair in PAIRS:
+        last = len(pair.source) - 1
+        places = [max(last - place, 0) for place in reversed(list(pair.affiliation))]
+        expected += by_hand(model, AlignedPair(pair.source[::-1], pair.target[::-1], places))
+    found = model.token_log_probs(make_aligned_batch(PAIRS, model.shape))
+    assert found.tolist() == pytest.approx(expected, abs=1e-12)
+    one_by_one = [model.token_log_probs(make_aligned_batch([pair], model.shape)) for pair in PAIRS]
+    assert torch.cat(one_by_one).tolist() == pytest.approx(expected, abs=1e-12)
+    forward = joint().token_log_probs(make_aligned_batch(PAIRS, joint().shape))
+    assert not torch.allclose(found, forward)
+
+
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize("keep_tables", [False, True])
 def test_many_words_at_a_time(normalized: bool, keep_tables: bool) -> None:
@@ -79,7 +95,9 @@ def test_many_words_at_a_time(normalized: bool, keep_tables: bool) -> None:
     assert found.tolist() == pytest.approx(expected * 2, abs=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"layers": [4]}, {"activation": "relu", "order": 2}, {}])
+@pytest.mark.parametrize(
+    "options", [{"layers": [4]}, {"activation": "relu", "order": 2}, {"direction": "right-to-left"}, {}]
+)
 def test_gradients(options: dict[str, object]) -> None:
     """With the normalizer, which training alone has."""
     model = joint(0, **{"embedding": 2, "layers": [3, 3], "window": 3, **options}).train()
@@ -118,6 +136,7 @@ def test_configurations_that_make_no_model() -> None:
         ({"layers": [0]}, r"^model\.layers"),
         ({"output": "none"}, r"^model\.output: 'none' is unknown"),
         ({"affiliation": "word"}, r"^model\.affiliation"),
+        ({"direction": "backwards"}, r"^model\.direction"),
     ):
         with pytest.raises(ConfigError, match=message):
             JointConfig(**options).check()

@@ -6,7 +6,9 @@ import pytest
 
 import smt_bridge
 from nmt.errors import ConfigError
+from nmt.formats import nbest
 from nmt.runs import aligned
+from smt_bridge.cli import rescore
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.joint import Joint
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
@@ -26,8 +28,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return joint_run(tmp_path_factory.mktemp("joint"), "training.max_steps=20")
 
 
-def feature(run: Path, **settings: object) -> Joint:
-    spec = FeatureSpec(kind="joint", name="NNJM0", path=str(run))
+def feature(run: Path, kind: str = "joint", **settings: object) -> Joint:
+    spec = FeatureSpec(kind=kind, name="NNJM0", path=str(run))
     return Joint.load(spec, FeatureSettings(**settings))  # type: ignore[arg-type]
 
 
@@ -43,6 +45,56 @@ def test_one_by_one_through_the_run(run: Path) -> None:
     assert feature(run).score(PAIRS).tolist() == pytest.approx(expected, abs=1e-5)
     part = feature(run).score(PAIRS.take([5, 3])).tolist()
     assert part == pytest.approx([expected[5], expected[3]], abs=1e-5)
+
+
+def test_the_other_direction_scores_the_exchanged_pair(run: Path) -> None:
+    """Affiliations are then those of the source's words, of which words of the target are read."""
+    exchanged = WordPairs(
+        sources=[["p", "t&apos;"], ["q"], []],
+        targets=[["a", "b", "e"], ["a", "b", "e"], ["zz"], []],
+        source_of=[0, 1, 0, 2],
+        whole=True,
+        affiliations=[[0, 1, 1], [0, 0, 0], [1], []],
+    )
+    pairs = WordPairs(
+        sources=[["a", "b", "e"], ["zz"], []],
+        targets=[["p", "t&apos;"], ["q"], ["p", "t&apos;"], []],
+        source_of=[0, 0, 1, 2],
+        whole=True,
+        affiliations=exchanged.affiliations,
+    )
+    inverse, forward = feature(run, "inverse-joint"), feature(run)
+    assert inverse.score(pairs).tolist() == pytest.approx(forward.score(exchanged).tolist(), abs=1e-5)
+    assert inverse.identity() != forward.identity()
+    assert inverse.readers()["source"].known == forward.readers()["target"].known
+
+
+def test_from_right_to_left(tmp_path: Path) -> None:
+    """One by one through the run, whose word scores are in the order of the line."""
+    run = joint_run(tmp_path, "model.direction=right-to-left", "training.max_steps=20")
+    saved = aligned.load(run)
+    rows = [("a b e", "p t'", "0-0 2-1"), ("c", "r u u", "0-0"), ("a b", "p q", "0-0 1-1")]
+    pairs = WordPairs(
+        [row[0].split() for row in rows], [row[1].split() for row in rows], [0, 1, 2], True,
+        [[0, 2], [0, 0, 0], [0, 1]],
+    )  # fmt: skip
+    found = aligned.word_scores(saved, rows, True, "l")
+    assert feature(run).score(pairs).tolist() == pytest.approx([sum(line) for line in found], abs=1e-5)
+    (changed,) = aligned.word_scores(saved, [("a b", "r q", "0-0 1-1")], True, "l")
+    assert changed[1] == pytest.approx(found[2][1], abs=1e-5), "the last word does not see the first"
+    assert abs(changed[0] - found[2][0]) > 1e-4 and abs(changed[2] - found[2][2]) > 1e-4
+
+
+def test_both_directions_of_a_list(run: Path, tmp_path: Path) -> None:
+    """smt-rescore takes segmentation and alignment from the list."""
+    (tmp_path / "n").write_text("0 ||| p q r ||| F0= 1 ||| 1 ||| 1-2=0-1 0=2 ||| 1-0 1-1 0-2\n")
+    (tmp_path / "s").write_text("a b e\n")
+    given = [str(tmp_path / "n"), "-s", str(tmp_path / "s"), "-o", str(tmp_path / "o"), "-q"]
+    assert rescore.main([*given, "-f", f"joint={run}", "-f", f"inverse-joint={run}"]) == 0
+    (found,) = nbest.read(tmp_path / "o")
+    for kind, name, places in (("joint", "NNJM0", [1, 1, 0]), ("inverse-joint", "InverseNNJM0", [2, 0, 0])):
+        pairs = WordPairs([["a", "b", "e"]], [["p", "q", "r"]], [0], True, [places])
+        assert found.features[name] == pytest.approx(feature(run, kind).score(pairs).tolist(), abs=1e-4)
 
 
 def test_log_z_taken_as_0(run: Path, tmp_path: Path) -> None:

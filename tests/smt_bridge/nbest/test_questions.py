@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from nmt.data.affiliation import PHRASE, fewest_phrases, of_pair
+from nmt.data.affiliation import PHRASE, fewest_phrases, of_pair, within_phrases
 from nmt.errors import DataError
 from nmt.formats import nbest
 from smt_bridge.features.base import Values, WordPairs
-from smt_bridge.nbest.questions import Way, affiliation, ask, sums, way_of
+from smt_bridge.nbest.questions import Way, affiliation, ask, inverse_affiliation, sums, way_of
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
@@ -29,6 +29,10 @@ class Local(Plain):
 
 class Aligned(Plain):
     word_aligned = True
+
+
+class Inverse(Aligned):
+    inverse_aligned = True
 
 
 def hypothesis(words: str, segments: str, points: str | None) -> nbest.Hypothesis:
@@ -53,6 +57,7 @@ def test_what_each_kind_of_feature_is_asked() -> None:
         (Local(), True, Way.PHRASES),
         (Local(), False, Way.SENTENCE),
         (Aligned(), True, Way.ALIGNED),
+        (Inverse(), True, Way.INVERSE_ALIGNED),
     ):
         assert way_of(feature, by_phrase) is way
 
@@ -85,6 +90,28 @@ def test_affiliations_are_those_of_the_search() -> None:
     segments = " ".join(f"{a}-{b}={c}-{d}" for (a, b), (c, d) in fewest_phrases(links, 3, 4))
     points = " ".join(f"{a}-{b}" for a, b in links)
     assert affiliation(hypothesis("w x y z", segments, points), 3, "l") == of_pair(links, 3, 4, PHRASE)
+
+
+def test_affiliations_of_source_words_are_those_of_the_exchanged_pair() -> None:
+    """Phrase by phrase; source words whose phrase has no words belong where the next phrase begins."""
+    for words, segments, points, source, expected in (
+        ("x y z", "0-1=0-1 2=2", "1-0 2-2", 3, [0, 0, 2]),
+        ("x y", "2=0 0-1=1", "", 3, [1, 1, 0]),
+        ("x y", "2=0 1=1 0=1", "2-0 0-1", 3, [1, 1, 0]),
+        ("x", "0=0 1=1", "0-0", 2, [0, 1]),
+        ("", "0=0", "", 1, [0]),
+        ("", "", "", 0, []),
+    ):
+        assert inverse_affiliation(hypothesis(words, segments, points), source, "l") == expected
+    links = frozenset([(0, 0), (2, 1), (1, 3)])
+    found = fewest_phrases(links, 3, 4)
+    segments = " ".join(f"{a}-{b}={c}-{d}" for (a, b), (c, d) in found)
+    points = " ".join(f"{a}-{b}" for a, b in links)
+    exchanged = within_phrases([(b, a) for a, b in links], [(t, s) for s, t in found], 3)
+    assert inverse_affiliation(hypothesis("w x y z", segments, points), 3, "l") == exchanged
+    for words, segments in (("x", "0-1=0"), ("x y", "0=0 0-1=1"), ("x y", "1=0 2=1")):
+        with pytest.raises(DataError, match=r"^l: .*does not cover each of 3 source words once"):
+            inverse_affiliation(hypothesis(words, segments, ""), 3, "l")
 
 
 @pytest.mark.parametrize(

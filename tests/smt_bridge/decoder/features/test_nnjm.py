@@ -160,3 +160,6 @@ def test_runs_that_the_search_cannot_use(joint: Path, tmp_path: Path) -> None:
     plain = joint_run(tmp_path, "model.normalizer=0", "training.max_steps=1")
     with pytest.raises(ConfigError, match=r"was not trained with model\.normalizer"):
         load_joint(str(plain), True)
+    backward = joint_run(tmp_path / "other", "model.direction=right-to-left", "training.max_steps=1")
+    with pytest.raises(ConfigError, match=r"reads from right to left, .*smt-rescore --feature joint"):
+        load_joint(str(backward), False)
