@@ -4,13 +4,12 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from nmt import files
 from nmt.cli import options
 from nmt.errors import DataError
 from smt_bridge.cli.tables import add_outputs, add_table, add_unsorted, check_reordering
-from smt_bridge.tables.filter import Occurring, filtered, read_texts, same_rows
+from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 
 log = logging.getLogger(__name__)
 
@@ -63,24 +62,12 @@ def check_texts(name: str, wanted: Occurring) -> None:
 
 def write(args: argparse.Namespace, wanted: Occurring) -> int:
     """Write the filtered tables; returns the number of pairs."""
-    kept = 0
-    with ExitStack() as stack:
-        out = stack.enter_context(files.Writing(args.output))
-        progress = stack.enter_context(options.line_progress(args, args.table, unit="pairs"))
-        pairs = filtered(args.table, wanted, args.unsorted, progress.over)
-        if not args.reordering:
-            for pair in pairs:
-                out.write(pair.raw + b"\n")
-                kept += 1
-            return kept
-        other_out = stack.enter_context(files.Writing(args.reordering_output))
-        for pair, other in same_rows(
-            pairs, filtered(args.reordering, wanted, args.unsorted), args.reordering
-        ):
-            out.write(pair.raw + b"\n")
-            other_out.write(other.raw + b"\n")
-            kept += 1
-    return kept
+    with options.line_progress(args, args.table, unit="pairs") as progress:
+        return filter_tables(
+            Filtering(args.table, args.output, args.reordering, args.reordering_output, args.unsorted),
+            wanted,
+            progress.over,
+        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from smt_bridge.moses.weights import Weights
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.decoder.system import System
     from smt_bridge.decoder.translation import PhraseTranslation
     from smt_bridge.tuning.loop import Tuning
     from smt_bridge.tuning.pool import Floats
@@ -137,6 +136,7 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     """Run the loop; write the best weights, and what other seeds make of the lists."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning import pool as pools
+    from smt_bridge.tuning.decoding import whole_weights
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
@@ -212,22 +212,13 @@ def translations(
     args: argparse.Namespace, decoder: "Decoder", sources: Sequence[str], weights: Weights
 ) -> "Generator[PhraseTranslation]":
     """The development text decoded with other weights."""
-    from smt_bridge.decoder.decoder import Decoder
+    from smt_bridge.tuning.decoding import decoded
 
-    new = Decoder(decoder.system, decoder.config, weights, decoder.features)
-    found = new.translate_all(iter(sources), args.workers, args.source)
+    found = decoded(decoder, weights, sources, args.workers, args.source)
     with options.progress(args, "sentences", len(sources)) as progress, closing(found):
         for translation in found:
             yield translation
             progress.add(1)
-
-
-def whole_weights(system: "System", names: Sequence[str], values: "Floats") -> Weights:
-    """The weights of the tuned features by name, with those of their scores that are not tuneable."""
-    from smt_bridge.tuning.pool import to_weights
-
-    made = system.with_weights(to_weights(names, values))
-    return {name: made[name] for name in system.sizes}
 
 
 def write(

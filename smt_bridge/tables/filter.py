@@ -2,6 +2,8 @@
 of everything that follows."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -91,3 +93,39 @@ def missing(name: str, pair: PhrasePair | None, other: PhrasePair | None) -> Dat
         "same pairs, and Moses gives a pair without a row here probability 1, a bonus; make both from the "
         "same extraction"
     )
+
+
+@dataclass
+class Filtering:
+    """Tables and their filtered copies."""
+
+    table: str | Path
+    output: str | Path
+    reordering: str | Path = ""
+    reordering_output: str | Path = ""
+    unsorted: bool = False
+
+
+def filter_tables(
+    paths: Filtering,
+    wanted: Occurring,
+    over: Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]] = lambda rows: rows,
+) -> int:
+    """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
+    returns their number. DataError as from `filtered` and `same_rows`."""
+    kept = 0
+    with ExitStack() as stack:
+        out = stack.enter_context(files.Writing(paths.output))
+        pairs = filtered(paths.table, wanted, paths.unsorted, over)
+        if not paths.reordering:
+            for pair in pairs:
+                out.write(pair.raw + b"\n")
+                kept += 1
+            return kept
+        other_out = stack.enter_context(files.Writing(paths.reordering_output))
+        others = filtered(paths.reordering, wanted, paths.unsorted)
+        for pair, other in same_rows(pairs, others, str(paths.reordering)):
+            out.write(pair.raw + b"\n")
+            other_out.write(other.raw + b"\n")
+            kept += 1
+    return kept
