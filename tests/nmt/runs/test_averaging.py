@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs.averaging import choose
 from nmt.errors import CheckpointError
+from nmt.runs.averaging import choose
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.decoding import decoded, whole_weights
 from tests.conftest import ROOT
 
-
 GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
 
 

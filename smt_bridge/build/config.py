@@ -1,0 +1,54 @@
+"""The settings of a build, and the folder that it works in."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from nmt.settings import number, setting
+from smt_bridge.build.plan import Plan
+
+WORK = "build"  # below the system's folder: all that decoding does not need
+
+
+@dataclass
+class BuildConfig:
+    """What smt-build is asked for."""
+
+    source: str
+    target: str
+    dev_source: str
+    dev_target: str
+    output: str
+    monolingual: str = setting("", help="more text of the target language, for the language models")
+    glossary: str = setting("", help="terms with their translations, for the system to use")
+    source_language: str = setting("", help="language code; default: as the name of --source ends, train.en")
+    target_language: str = setting("", help="language code; default: as the name of --target ends")
+    budget: int = number(5400, least=60, help="seconds that the build may take")
+    workers: int = number(
+        2, least=1, help="networks trained and sentences decoded at a time; the result does not depend on it"
+    )
+    seed: int = number(1, least=0, help="seed of the networks and of the tuning")
+    plan: str = setting("", help="build by this plan.json, of another build, instead of making one")
+
+    def texts(self) -> list[str]:
+        """All files that are read."""
+        given = [self.source, self.target, self.dev_source, self.dev_target]
+        return given + [path for path in (self.monolingual, self.glossary, self.plan) if path]
+
+
+@dataclass
+class Build:
+    """A build in progress: where it works, and by which plan."""
+
+    config: BuildConfig
+    plan: Plan
+
+    @cached_property
+    def folder(self) -> Path:
+        """The hybrid folder."""
+        return Path(self.config.output)
+
+    @cached_property
+    def work(self) -> Path:
+        """The folder of all that decoding does not need."""
+        return self.folder / WORK

@@ -1,0 +1,120 @@
+"""The development set translated by each system, and what each part of the hybrid is worth: weights found
+again without it, on the lists of the tuning (as smt-tune-nbest --drop does)."""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+
+from nmt import files
+from nmt.compute import device as devices
+from nmt.runs.run import Run
+from nmt.search.config import BeamConfig
+from smt_bridge.build import tuning
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import Texts
+from smt_bridge.build.networks import FEATURES, WORDS
+from smt_bridge.build.tables import DEV
+from smt_bridge.build.training import NETWORKS
+from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
+from smt_bridge.tuning import loop, runs
+from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.loop import Tuning
+from smt_bridge.tuning.registry import TUNERS
+
+FILE = "evaluation.json"
+OUTPUTS = "outputs"  # below the folder of the development set
+NEURAL = "neural"  # the attention model alone
+BEAM = BeamConfig(beam_size=5)
+PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
+
+
+@dataclass
+class Evaluation:
+    """BLEU of the development set, 0 to 1: cased, of the words of the tables."""
+
+    chosen: str
+    whole: dict[str, float]  # each system on all lines
+    lists: float  # the chosen system on the lists of its tuning
+    without: dict[str, float] = field(default_factory=dict)  # each part, on the same lists
+
+
+def evaluate(build: Build) -> None:
+    """Translate, and find the weights again without each part."""
+    chosen = choose(build)
+    found = {name: decoded(build, name) for name in systems(build)}
+    if build.plan.has("attention"):
+        found[NEURAL] = translated(build)
+    texts = Texts(build.work)
+    references = loop.references_of([texts.lines("dev.target")])
+    whole = {}
+    for name, lines in found.items():
+        files.write_text(build.work / DEV / OUTPUTS / name, lines)
+        rows = [one.statistics(line.split()) for one, line in zip(references, lines, strict=True)]
+        whole[name] = float(bleu(np.array(rows, np.float64).sum(0)))
+    lists, without = ablation(build, chosen)
+    made = Evaluation(chosen, whole, lists, without)
+    files.write_text(build.work / FILE, [json.dumps(asdict(made))])
+
+
+def read(build: Build) -> Evaluation:
+    """What was found."""
+    return Evaluation(**json.loads((build.work / FILE).read_text(encoding="utf-8")))
+
+
+def systems(build: Build) -> list[str]:
+    """Those that were tuned."""
+    return [PHRASE_BASED, *([HYBRID] if build.plan.networks else [])]
+
+
+def choose(build: Build) -> str:
+    """The system that decodes the development set best; of equals the one with networks."""
+    return max(reversed(systems(build)), key=lambda name: tuning.tuned(build, name).bleu)
+
+
+def decoded(build: Build, name: str) -> list[str]:
+    """The development set by a tuned system."""
+    decoder = tuning.load(build, tuning.ini_path(build, name))
+    return decoder.translate(Texts(build.work).lines("dev.source"), build.config.workers)
+
+
+def translated(build: Build) -> list[str]:
+    """The development set by the attention model alone."""
+    devices.set_up("cpu", 1, "mkl")
+    run = Run.of(build.work / NETWORKS / "attention")
+    lines = Texts(build.work).lines("dev.source")
+    return run.translate(lines, BEAM, tokenized=True)
+
+
+def ablation(build: Build, name: str) -> tuple[float, dict[str, float]]:
+    """BLEU of a system on the lists of its tuning, and without each part."""
+    work, plan = build.work / DEV / f"{name}.tuning", build.plan.tuning
+    found = tuning.tuned(build, name)
+    config = TuneConfig(method=plan.method, seed=build.config.seed)
+    tuner, threads = TUNERS[plan.method](), build.config.workers
+    held = Tuning(work, found.names, found.lines, config, tuner, threads)
+    held.load()
+    pool, start = held.pool(), held.iterations[held.best()].weights
+
+    def best(*parts: str) -> float:
+        without = replace(pool, features=pool.features.copy())
+        pools.drop(without, parts)
+        seeds = [build.config.seed]
+        points = runs.run_all(without, tuner, start, seeds, threads, lambda done, total: None)
+        return points[0].bleu
+
+    heads = pools.to_weights(found.names, start)
+    return best(), {part: best(part) for part in parts(build) if part in heads}
+
+
+def parts(build: Build) -> dict[str, str]:
+    """The features whose worth is measured, and what they are."""
+    networks = {feature_name(FEATURES[one.name]): WORDS[one.name] for one in build.plan.networks}
+    return networks | PARTS
+
+
+def feature_name(line: str) -> str:
+    """`CSLM name=CSLM0 ...` -> CSLM0"""
+    return next(word.removeprefix("name=") for word in line.split() if word.startswith("name="))

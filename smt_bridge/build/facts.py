@@ -1,0 +1,126 @@
+"""What the report of a build says, from the files that its steps left."""
+
+import json
+from collections.abc import Mapping
+
+from nmt import files
+from nmt.analysis.curves import read_curves
+from nmt.metrics import tokenizer_for
+from nmt.runs import directory as run_directory
+from nmt.runs.weights import load_tensors
+from smt_bridge.build import evaluation, report, tuning
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import COUNTS, Texts, sides
+from smt_bridge.build.evaluation import OUTPUTS, Evaluation
+from smt_bridge.build.networks import WORDS
+from smt_bridge.build.plan import NetworkPlan
+from smt_bridge.build.report import Ablation, Candidate, Facts, Feature, Network, Step
+from smt_bridge.build.tables import DEV
+from smt_bridge.build.training import NETWORKS, RUNS
+from smt_bridge.moses import ini as moses_ini
+
+TIMES = "times.json"  # seconds of each step
+SIGNATURE = (
+    "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
+)
+KINDS = {
+    "PhraseDictionaryMemory": "phrase table", "LexicalReordering": "lexical reordering",
+    "KENLM": "count language model", "NeuralTranslation": WORDS["attention"], "NNJM": WORDS["joint"],
+    "CSLM": WORDS["cslm"],
+}  # fmt: skip
+
+
+def gather(build: Build) -> Facts:
+    """All of it."""
+    found, texts = evaluation.read(build), Texts(build.work)
+    _, target = texts.sides(build.config)
+    language = sides(build.config)[1].language
+    outputs = {
+        name: [
+            target.text(line.split(" ")) if line else ""
+            for line in files.read_lines(build.work / DEV / OUTPUTS / name)
+        ]
+        for name in found.whole
+    }
+    return Facts(
+        title=f"{build.folder.resolve().name}: a hybrid system",
+        dev=report.Texts(
+            texts.lines("raw.source"), [texts.lines("raw.target")], outputs, tokenizer_for(language)
+        ),
+        signature=SIGNATURE,
+        bleu=100 * found.lists,
+        reason=reason(build, found),
+        candidates=candidates(build, found),
+        ablations=[
+            Ablation(evaluation.parts(build)[part], 100 * score) for part, score in found.without.items()
+        ],
+        sizes=sizes(build),
+        steps=steps(build),
+        networks=[network(build, one) for one in build.plan.networks],
+        features=features(build, found.chosen),
+        notes=[
+            "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
+            "without it; a search without it would find other translations."
+        ],
+    )
+
+
+def reason(build: Build, found: Evaluation) -> str:
+    """Why this system."""
+    if not build.plan.networks:
+        return "The phrase-based system alone: the corpus or the budget is too small for networks."
+    return f"The {found.chosen} system: of those that were tuned, it decodes the development set best."
+
+
+def candidates(build: Build, found: Evaluation) -> list[Candidate]:
+    """The systems, with their scores on the whole development set."""
+    notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
+    return [
+        Candidate(name, 100 * score, name == found.chosen, notes.get(name, ""))
+        for name, score in found.whole.items()
+    ]
+
+
+def sizes(build: Build) -> dict[str, int]:
+    """Pairs, words, lines, weights."""
+    counts: dict[str, int] = json.loads(Texts(build.work).path(COUNTS).read_text(encoding="utf-8"))
+    plan = build.plan
+    more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}
+    return counts | more | {"lines used for tuning": tuning.tuned(build, tuning.PHRASE_BASED).lines}
+
+
+def steps(build: Build) -> list[Step]:
+    """Each step, as planned and as it was; the last one is still at work."""
+    took = times(build)
+    return [Step(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
+
+
+def times(build: Build) -> dict[str, float]:
+    """Seconds of the steps that are finished, the last start of each."""
+    place = build.work / TIMES
+    found: dict[str, float] = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+    return found
+
+
+def note_time(build: Build, name: str, seconds: float) -> None:
+    """Keep how long a step took."""
+    files.write_text(build.work / TIMES, [json.dumps(times(build) | {name: round(seconds, 1)})])
+
+
+def network(build: Build, plan: NetworkPlan) -> Network:
+    """A network and its curves."""
+    curves: Mapping[str, list[tuple[float, float]]] = read_curves(build.work / RUNS / plan.name)
+    folder = build.work / NETWORKS / plan.name
+    weights = load_tensors(run_directory.weights_path(folder, run_directory.find_step(folder, "best")))
+    parameters = sum(tensor.numel() for tensor in weights.values())
+    return Network(plan.name, plan.what, parameters, plan.updates, plan.epochs, curves)
+
+
+def features(build: Build, chosen: str) -> list[Feature]:
+    """The weights of the system."""
+    ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
+    return [
+        Feature(one.name, ini.weights[one.name], KINDS.get(one.kind, ""))
+        for one in ini.features
+        if one.name in ini.weights
+    ]

@@ -1,0 +1,158 @@
+"""The networks of a hybrid system: their settings, by the size of the corpus, and what they cost.
+
+This is the only place that has them. A plan has a recipe and a number of updates; training.py makes of both
+what nmt-train reads.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Name = Literal["attention", "joint", "cslm"]
+Section = Mapping[str, object]
+
+ORDER: tuple[Name, ...] = ("attention", "joint", "cslm")  # trained in this order: the longest first
+# The weight that tuning starts from, where Σ |w| of the others is 1.
+START = 0.1
+FEATURES: dict[Name, str] = {  # their lines in [feature] of the ini; neural-beam: docs/smt.md
+    "attention": "NeuralTranslation name=NMT0 path={path} neural-beam=50",
+    "joint": "NNJM name=NNJM0 factor=0 path={path} normalized=true",
+    "cslm": "CSLM name=CSLM0 factor=0 path={path} normalized=true",
+}
+WORDS = {
+    "attention": "attention model",
+    "joint": "joint model (NNJM)",
+    "cslm": "neural language model (CSLM)",
+}
+AVERAGED = 5  # last checkpoints of the attention model
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a network for corpora of a size."""
+
+    network: Name
+    pairs: int  # for corpora of so many pairs or more
+    what: str
+    sections: Mapping[str, Section]  # of the configuration, besides data
+    batch: int  # sentences
+    most: float  # epochs: more do not help
+    least: int  # updates: with fewer it is not worth having
+    rate: float  # target words a second in training, one core of the reference machine
+    search: float  # seconds a source word in the search, there too
+    preset: str = ""
+
+
+DECAYING = {"optimizer": "adam", "learning_rate": 0.001, "cost": "word", "decay": 0.5, "patience": 3}
+TO_ZERO = {
+    "schedule": "linear",
+    "decay": 1.0,
+    "patience": 0,
+    "keep": AVERAGED,
+    "dev_beam": 1,
+    "metric": "cost",
+}
+
+# The table: the first recipe of a network whose `pairs` a corpus has. Networks without one are left out.
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        "attention",
+        pairs=10_000,
+        what="attention model, embeddings of 256, 512 hidden units (--preset small)",
+        preset="small",
+        sections={"model": {"type": "rnn"}, "training": TO_ZERO},
+        batch=64,
+        most=16,
+        least=1800,
+        rate=3000,
+        search=0.0099,  # 6.5 sentences a second instead of 39
+    ),
+    Recipe(
+        "attention",
+        pairs=2000,
+        what="attention model, embeddings of 128, 256 hidden units",
+        preset="small",
+        sections={
+            "model": {
+                "type": "rnn", "embedding": 128, "hidden": 256, "encoder_hidden": 128, "attention": 256,
+                "maxout": 128,
+            },
+            "training": TO_ZERO,
+        },
+        batch=64,
+        most=24,
+        least=400,
+        rate=9000,
+        search=0.006,
+    ),
+    Recipe(
+        "joint",
+        pairs=10_000,
+        what="joint model, layers of 512 and 512",
+        sections={
+            "model": {"type": "joint", "affiliation": "phrase", "dropout": 0.3, "layers": [512, 512]},
+            "training": DECAYING,
+        },
+        batch=64,
+        most=12,
+        least=900,
+        rate=4450,
+        search=0.0019,  # 20 sentences a second instead of 39
+    ),
+    Recipe(
+        "joint",
+        pairs=500,
+        what="joint model, layers of 256 and 256",
+        sections={
+            "model": {
+                "type": "joint", "affiliation": "phrase", "dropout": 0.3, "embedding": 96,
+                "layers": [256, 256],
+            },
+            "training": DECAYING,
+        },
+        batch=32,
+        most=15,
+        least=100,
+        rate=10_000,
+        search=0.0015,
+    ),
+    Recipe(
+        "cslm",
+        pairs=10_000,
+        what="CSLM of 7-grams, layers of 384 and 256",
+        sections={
+            "lm": {
+                "type": "cslm", "order": 7, "embedding": 128, "layers": [384, 256], "dropout": 0.3,
+                "normalizer": 0.1, "init": "glorot",
+            },
+            "training": DECAYING,
+        },
+        batch=32,
+        most=12,
+        least=1800,
+        rate=8000,
+        search=0.0019,
+    ),
+    Recipe(
+        "cslm",
+        pairs=500,
+        what="CSLM of 5-grams, layers of 192 and 128",
+        sections={
+            "lm": {
+                "type": "cslm", "order": 5, "embedding": 64, "layers": [192, 128], "dropout": 0.3,
+                "normalizer": 0.1, "init": "glorot",
+            },
+            "training": DECAYING,
+        },
+        batch=32,
+        most=15,
+        least=100,
+        rate=16_000,
+        search=0.0015,
+    ),
+)  # fmt: skip
+
+
+def recipe(network: Name, pairs: int) -> Recipe | None:
+    """The settings of a network for a corpus; None where it is too small for it."""
+    return next((one for one in RECIPES if one.network == network and pairs >= one.pairs), None)

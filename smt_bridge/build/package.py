@@ -1,0 +1,71 @@
+"""The hybrid folder: what decoding needs, copied out of the build, with paths that stay inside it. The tables
+in it are the full ones, not those of the development set."""
+
+import shutil
+from pathlib import Path
+
+from nmt import files
+from smt_bridge import train_system
+from smt_bridge.build import evaluation, facts, report, tuning
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import Texts, sides
+from smt_bridge.build.networks import ORDER
+from smt_bridge.build.tables import MODEL
+from smt_bridge.build.training import NETWORKS
+from smt_bridge.hybrid import folder as hybrid
+from smt_bridge.hybrid.folder import SIDES, HybridConfig, truecase_file
+from smt_bridge.moses import ini as moses_ini
+
+INI, REPORT, GLOSSARY = "moses.ini", "report.html", "glossary.tsv"
+TABLES = (train_system.TABLE, train_system.REORDERING, train_system.LM)
+FILES = (  # all that a build writes into the system's folder
+    *TABLES, *map(truecase_file, SIDES), INI, REPORT, GLOSSARY, hybrid.FILE,
+    *(f"{NETWORKS}/{name}" for name in ORDER),
+)  # fmt: skip
+
+
+def package(build: Build) -> None:
+    """Copy, then write system.json, with which the folder is complete."""
+    chosen = evaluation.read(build).chosen
+    folder, source, target = build.folder, *sides(build.config)
+    for name in TABLES:
+        copy(build.work / MODEL / name, folder / name)
+    for name, one in zip(SIDES, (source, target), strict=True):
+        if one.case == "truecase":
+            copy(Texts(build.work).path(truecase_file(name)), folder / truecase_file(name))
+    if build.config.glossary:
+        copy(Path(build.config.glossary), folder / GLOSSARY)
+    names = [one.name for one in build.plan.networks] if chosen == tuning.HYBRID else []
+    for network in names:
+        copy_folder(build.work / NETWORKS / network, folder / NETWORKS / network)
+    write_ini(build, chosen)
+    report.write(folder / REPORT, facts.gather(build))
+    glossary = GLOSSARY if build.config.glossary else ""
+    hybrid.write(folder, HybridConfig(source, target, INI, glossary, search=tuning.search(build.plan.tuning)))
+
+
+def write_ini(build: Build, chosen: str) -> None:
+    """The tuned ini, whose paths are relative to the folder."""
+    ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
+    for feature in ini.features:
+        if "path" in feature.options:
+            path = feature.options["path"].removeprefix("../").removeprefix(f"{MODEL}/")
+            ini = moses_ini.set_path(ini, feature.name, path)
+    tuning.write_ini(build.folder / INI, ini)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file, whole or not at all."""
+    with files.Writing(target.with_name(f"{target.name}.part")) as out, open(source, "rb") as read:
+        while block := read.read(1 << 20):
+            out.write(block)
+    target.with_name(f"{target.name}.part").replace(target)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a run directory, whole or not at all."""
+    part = target.with_name(f"{target.name}.part")
+    for path in (part, target):
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(source, part)
+    part.replace(target)

@@ -1,0 +1,267 @@
+"""The plan of a build: which networks, how many updates, how long each step takes.
+
+It is decided once, before anything runs, and kept as `plan.json`: a resumed build reads it, so that what is
+built depends on no clock. All sizes are in updates, iterations and lines, none in minutes.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nmt import files
+from nmt.errors import DataError
+from nmt.progress import duration
+from smt_bridge.build.networks import ORDER, Name, recipe
+from smt_bridge.build.rates import Rates
+
+FORMAT = "smt-build plan 1"
+FILE = "plan.json"
+SIDE_BY_SIDE = (
+    2  # trainings that a plan counts with, whatever --workers is: the result may not depend on that
+)
+SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of the most updates
+ITERATIONS = ((10, 5), (6, 4), (4, 3), (3, 2))  # of the tuning: phrase-based, hybrid
+LINES = (2000, 1000, 500, 250)  # of the development set, for tuning
+SENSIBLE = (
+    4  # times the words of the target side: more monolingual text than that is for the count model alone
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the texts hold after cleaning; words are estimated from raw text."""
+
+    pairs: int
+    source_words: int
+    target_words: int
+    dev_pairs: int
+    dev_words: int  # of the source side
+    monolingual_lines: int = 0
+    monolingual_words: int = 0
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """A network, as it will be trained."""
+
+    name: Name
+    what: str
+    preset: str
+    sections: Mapping[str, Mapping[str, object]]  # of the configuration, without data
+    batch: int  # sentences
+    updates: int
+    every: int  # updates from one validation, and save, to the next
+    epochs: float
+    seconds: float
+    search: float  # seconds a source word
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """How the weights are found."""
+
+    lines: int  # of the development set, evenly chosen
+    iterations: int = 10  # at most, of the phrase-based system
+    hybrid_iterations: int = 5
+    n_best: int = 100
+    neural_beam: int = 200
+    method: str = "mert"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and how long each step takes."""
+
+    sizes: Sizes
+    speed: float  # of this machine, as a multiple of the reference machine's
+    matmul: str  # back end of matrix products in training
+    networks: list[NetworkPlan]
+    tuning: TuningPlan
+    monolingual_network: bool  # does the CSLM learn the monolingual text, too?
+    seconds: dict[str, float] = field(default_factory=dict)  # of each step
+
+    def total(self) -> float:
+        """Seconds of all steps."""
+        return sum(self.seconds.values())
+
+    def has(self, name: str) -> bool:
+        """Will there be this network?"""
+        return any(one.name == name for one in self.networks)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One way to spend the time; the first that fits into the budget is taken."""
+
+    names: tuple[Name, ...]
+    share: float  # of the most updates
+    iterations: tuple[int, int]
+    lines: int
+
+
+# ---- deciding ----------------------------------------------------------------------------------------------
+
+
+def decide(sizes: Sizes, budget: float, speed: float, matmul: str) -> Plan:
+    """The first plan that fits into the budget, in seconds; else the smallest."""
+    plan = None
+    for trial in trials(sizes):
+        plan = planned(sizes, trial, speed, matmul)
+        if plan and plan.total() <= budget:
+            return plan
+    assert plan  # the last trial has no networks
+    return plan
+
+
+def trials(sizes: Sizes) -> Iterator[Trial]:
+    """From the most to the least: shorter tunings and fewer lines first, then fewer updates; then networks
+    are left out, the one that costs most first."""
+    known = tuple(name for name in ORDER if recipe(name, sizes.pairs))
+    for first in range(len(known)):
+        for share in SHARES:
+            # a tuning that was cut short loses less than a network with half the updates
+            for iterations in ITERATIONS[: 2 if share > 0.3 else 4]:
+                for lines in LINES[: 3 if share > 0.3 else 4]:
+                    yield Trial(known[first:], share, iterations, lines)
+    for iterations in ITERATIONS:
+        for lines in LINES:
+            yield Trial((), 0, iterations, lines)
+
+
+def planned(sizes: Sizes, trial: Trial, speed: float, matmul: str) -> Plan | None:
+    """The plan of a trial; None where a network would get fewer updates than it is worth."""
+    sensible = 0 < sizes.monolingual_words <= SENSIBLE * sizes.target_words
+    networks = [network_plan(name, sizes, trial.share, speed, sensible) for name in trial.names]
+    if None in networks:
+        return None
+    found = [one for one in networks if one]
+    lines = min(sizes.dev_pairs, trial.lines)
+    tuning = TuningPlan(lines, *trial.iterations)
+    times = seconds(sizes, found, tuning, speed)
+    return Plan(sizes, speed, matmul, found, tuning, sensible and bool(found), times)
+
+
+def network_plan(
+    name: Name, sizes: Sizes, share: float, speed: float, monolingual: bool
+) -> NetworkPlan | None:
+    """A network with this share of the most updates; None where that is too few."""
+    made = recipe(name, sizes.pairs)
+    assert made
+    lines, words = sizes.pairs, sizes.target_words
+    if monolingual and name == "cslm":
+        lines, words = lines + sizes.monolingual_lines, words + sizes.monolingual_words
+    epoch = max(1, -(-lines // made.batch))
+    updates = max(1, round(share * made.most * epoch))
+    if updates < min(made.least, made.most * epoch):
+        return None
+    epochs = updates / epoch
+    every = max(1, updates // 20 if name == "attention" else epoch if epochs >= 5 else updates // 10)
+    training = made.batch * updates * (words / max(1, lines) + 1) / (made.rate * speed)
+    validating = updates / every * sizes.dev_words / (4 * made.rate * speed)
+    return NetworkPlan(
+        name=name, what=made.what, preset=made.preset, sections=made.sections, batch=made.batch,
+        updates=updates, every=every,
+        epochs=round(epochs, 1), seconds=round(training + validating + Rates.starting),
+        search=made.search,
+    )  # fmt: skip
+
+
+def seconds(sizes: Sizes, networks: list[NetworkPlan], tuning: TuningPlan, speed: float) -> dict[str, float]:
+    """The estimate for each step."""
+    rates = Rates()
+    words = sizes.target_words
+    dev = sizes.dev_words * tuning.lines / max(1, sizes.dev_pairs)  # words of the lines that are tuned on
+    plain, start = rates.searching, rates.starting
+    neural = plain + sum(one.search for one in networks)
+    mert = rates.tuning * tuning.lines
+    found = {
+        "corpus": sizes.pairs / rates.preparing + sizes.monolingual_lines / rates.preparing / 2,
+        "alignment": words / rates.aligning,
+        "model": words / rates.extracting + (words + sizes.monolingual_words) / rates.counting,
+        "filter": start + words / rates.filtering,
+        "tune": 3 * start + tuning.iterations * (dev * plain / rates.two_threads + mert),
+    }
+    if networks:
+        found["networks"] = speed * side_by_side([one.seconds for one in networks])
+        found["tune-hybrid"] = 2 * start + tuning.hybrid_iterations * (
+            dev * neural / rates.two_threads + mert
+        )
+    found["evaluate"] = (
+        2 * start + sizes.dev_words * (plain + neural) / rates.two_threads + (len(networks) + 2) * mert
+    )
+    found["package"] = start + words / rates.packing
+    return {name: round(value / speed) for name, value in found.items()}
+
+
+def side_by_side(times: list[float], workers: int = SIDE_BY_SIDE) -> float:
+    """The time of tasks that are begun in their order by so many workers."""
+    busy = [0.0] * workers
+    for one in times:
+        busy[busy.index(min(busy))] += one
+    return max(busy)
+
+
+def with_workers(plan: Plan, workers: int) -> dict[str, float]:
+    """The estimate for each step with another number of workers than a plan counts with."""
+    if "networks" not in plan.seconds:
+        return plan.seconds
+    return plan.seconds | {"networks": side_by_side([one.seconds for one in plan.networks], workers)}
+
+
+# ---- showing and keeping -----------------------------------------------------------------------------------
+
+
+def shown(plan: Plan, seconds: Mapping[str, float], budget: float) -> Iterator[str]:
+    """The plan as lines for people."""
+    sizes, tuning = plan.sizes, plan.tuning
+    yield (
+        f"{sizes.pairs:,} pairs, {sizes.source_words:,} and {sizes.target_words:,} words; development set "
+        + (f"{sizes.dev_pairs:,} pairs, {tuning.lines:,} of them for the tuning")
+    )
+    if sizes.monolingual_lines:
+        users = "count model and CSLM" if plan.monolingual_network and plan.has("cslm") else "count model"
+        yield f"{sizes.monolingual_lines:,} more lines of the target language, for the {users}"
+    yield f"this machine: {plan.speed:g} times the speed of the reference machine"
+    for one in plan.networks:
+        trained = f"{one.updates:,} updates, {one.epochs:g} epochs, {duration(one.seconds)}"
+        yield f"{one.name}: {one.what}; {trained}"
+    for name in ORDER:
+        if not plan.has(name):
+            yield f"{name}: left out, {missing(name, sizes)}"
+    yield ""
+    for step, value in seconds.items():
+        yield f"{step:12} {duration(value)}"
+    total = sum(seconds.values())
+    over = "; more than the budget, and nothing is left to leave out" if total > budget else ""
+    yield f"{'all steps':12} {duration(total)} of {duration(budget)}{over}"
+
+
+def missing(name: Name, sizes: Sizes) -> str:
+    """Why a network is left out."""
+    return "the budget is too small" if recipe(name, sizes.pairs) else f"{sizes.pairs:,} pairs are too few"
+
+
+def write(path: Path, plan: Plan) -> None:
+    """Keep a plan."""
+    text = json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)
+    files.write_text(path, text.split("\n"))
+
+
+def read(path: str | Path) -> Plan:
+    """A kept plan. DataError for anything else."""
+    try:
+        held: dict[str, Any] = json.loads("\n".join(files.read_lines(path)))
+        if held.pop("format") != FORMAT:
+            raise ValueError(f"expected format {FORMAT!r}")
+        return Plan(
+            **held
+            | {
+                "sizes": Sizes(**held["sizes"]),
+                "networks": [NetworkPlan(**one) for one in held["networks"]],
+                "tuning": TuningPlan(**held["tuning"]),
+            }
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"{path}: is no plan of smt-build, or damaged ({error})") from error

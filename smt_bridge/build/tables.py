@@ -1,0 +1,62 @@
+"""Alignment, tables, count model, and the tables of the development set: what smt-align, smt-train and
+smt-filter-table do."""
+
+from nmt import files
+from nmt.formats.pharaoh import Links
+from smt_bridge import train_system
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import FOLDER, Texts
+from smt_bridge.config import TrainConfig
+from smt_bridge.extraction import alignment
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
+
+ALIGNMENT, DEV_ALIGNMENT = "alignment.gz", "dev.alignment.gz"
+MODEL, DEV = (
+    "model",
+    "dev",
+)  # folders: the whole model; the tables of the development set, and its translations
+BASE = "moses.ini"
+
+
+def align(build: Build) -> None:
+    """Align training text and development set together: so the latter has the links that a joint model would
+    meet, of words that it alone is too small for."""
+    texts, config = Texts(build.work), train_config(build)
+    sources, targets = alignment.read_texts(texts.path("train.source"), texts.path("train.target"))
+    dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
+    directions = alignment.both(sources + dev_sources, targets + dev_targets, config.method)
+    links: list[Links] = alignment.symmetrized(*directions, config.symmetrization)
+    files.write_text(build.work / DEV_ALIGNMENT, map(alignment.line_of, links[len(sources) :]))
+    files.write_text(build.work / ALIGNMENT, map(alignment.line_of, links[: len(sources)]))
+
+
+def train_config(build: Build) -> TrainConfig:
+    """What smt-train is given."""
+    texts = Texts(build.work)
+    return TrainConfig(
+        source=str(texts.path("train.source")),
+        target=str(texts.path("train.target")),
+        alignment=str(build.work / ALIGNMENT),
+        lm_text=str(build.work / texts.lm()),
+    )
+
+
+def train(build: Build) -> None:
+    """Tables and count model."""
+    train_system.train(build.work / MODEL, train_config(build))
+
+
+def filter_to_dev(build: Build) -> None:
+    """The tables with the rows that the development set can use, and an ini for them."""
+    model, dev = build.work / MODEL, build.work / DEV
+    wanted = Occurring(read_texts([str(build.work / FOLDER / "dev.source")]))
+    names = train_system.TABLE, train_system.REORDERING
+    table, filtered, reordering, reordering_filtered = (
+        folder / name for name in names for folder in (model, dev)
+    )
+    filter_tables(Filtering(table, filtered, reordering, reordering_filtered), wanted)
+    ini = moses_ini.read(str(model / train_system.INI))
+    ini = moses_ini.set_path(ini, "LM0", f"../{MODEL}/{train_system.LM}")
+    with files.Writing(dev / BASE) as out:
+        out.write("\n".join(ini.lines))

@@ -1,0 +1,155 @@
+"""Weights by decoding the development set again and again, as smt-tune finds them: of the phrase-based
+system, and of the system with its networks in the search."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nmt import files, locks, manifest
+from nmt.compute import device as devices
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import Texts
+from smt_bridge.build.networks import FEATURES, START
+from smt_bridge.build.plan import TuningPlan
+from smt_bridge.build.tables import BASE, DEV
+from smt_bridge.build.training import NETWORKS
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.hybrid.folder import Value
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini_paths
+from smt_bridge.moses.ini import Ini
+from smt_bridge.moses.weights import Weights
+from smt_bridge.tuning import loop
+from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.decoding import decoded, whole_weights
+from smt_bridge.tuning.loop import Tuning
+from smt_bridge.tuning.registry import TUNERS
+
+log = logging.getLogger(__name__)
+
+PHRASE_BASED, HYBRID = "phrase-based", "hybrid"
+STACK = 100
+
+
+@dataclass
+class Tuned:
+    """What a tuning found."""
+
+    bleu: float  # of the best decoding, 0 to 1
+    iterations: list[float]  # BLEU of each
+    lines: int
+    names: list[str]  # of the single weights
+
+
+def search(plan: TuningPlan) -> dict[str, Value]:
+    """How the system searches, in tuning and afterwards."""
+    return {"stack": STACK, "neural_beam": plan.neural_beam}
+
+
+def tune_phrase_based(build: Build) -> None:
+    """The weights of the system without networks."""
+    start = moses_ini.read(str(build.work / DEV / BASE))
+    tune(build, PHRASE_BASED, start, build.plan.tuning.iterations)
+
+
+def tune_hybrid(build: Build) -> None:
+    """The weights of the system with all networks, from those that it has without."""
+    ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
+    for one in build.plan.networks:
+        ini = moses_ini.add_feature(ini, FEATURES[one.name].format(path=f"../{NETWORKS}/{one.name}"), [START])
+    tune(build, HYBRID, ini, build.plan.tuning.hybrid_iterations)
+
+
+def ini_path(build: Build, name: str) -> Path:
+    """The tuned ini of a system."""
+    return build.work / DEV / f"{name}.ini"
+
+
+def tuned(build: Build, name: str) -> Tuned:
+    """What the tuning of a system found."""
+    return Tuned(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def tune(build: Build, name: str, start: Ini, iterations: int) -> None:
+    """Tune an ini, whose paths are relative to the folder DEV, and write it with its weights."""
+    work, plan = build.work / DEV / f"{name}.tuning", build.plan.tuning
+    write_ini(build.work / DEV / f"{name}.start.ini", start)
+    with locks.locked(work, "smt-build"):
+        decoder = load(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
+        source, target = (
+            chosen(Texts(build.work).lines(f"dev.{side}"), plan.lines) for side in ("source", "target")
+        )
+        tuning = opened(build, work, decoder, source, target, iterations)
+        values = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
+        reason = loop.run(
+            tuning,
+            values,
+            lambda weights: decoded(decoder, weights, source, build.config.workers, "dev.source"),
+            loop.references_of([target]),
+        )
+    best = tuning.iterations[tuning.best()]
+    log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
+    found = Tuned(best.bleu, [one.bleu for one in tuning.iterations], len(source), tuning.names)
+    write(build, name, start, whole_weights(decoder.system, tuning.names, best.weights), found)
+
+
+def write(build: Build, name: str, ini: Ini, weights: Weights, found: Tuned) -> None:
+    """The tuned ini, last, and what was found."""
+    files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(found))])
+    header = f"# BLEU {100 * found.bleu:.2f} on {found.lines} lines of the development set"
+    write_ini(ini_path(build, name), moses_ini.set_weights(ini, weights), header)
+
+
+def write_ini(path: Path, ini: Ini, *header: str) -> None:
+    """Write an ini as a file, whole or not at all."""
+    with files.Writing(path) as out:
+        out.write("\n".join([*header, *ini.lines]))
+
+
+def chosen(lines: Sequence[str], count: int) -> list[str]:
+    """So many lines, evenly from all of a text."""
+    count = min(count, len(lines))
+    return [lines[number * len(lines) // count] for number in range(count)]
+
+
+def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
+    """The decoder of an ini of the build, whose paths are relative to its folder. `n_best`: the length of
+    lists of different texts."""
+    ini = ini_paths.whole(moses_ini.read(str(path)), [path.parent])
+    system = systems.load_ini(ini, False)
+    if system.feature_lines:
+        devices.set_up("cpu", 1, "mkl")
+    config = DecoderConfig(
+        stack=STACK, neural_beam=build.plan.tuning.neural_beam, nbest=n_best, distinct=n_best > 0
+    )
+    return Decoder(system, config)
+
+
+def opened(
+    build: Build, work: Path, decoder: Decoder, source: list[str], target: list[str], iterations: int
+) -> Tuning:
+    """The folder of a tuning, new or resumed."""
+    plan = build.plan.tuning
+    config = TuneConfig(method=plan.method, iterations=iterations, seed=build.config.seed)
+    tuner = TUNERS[plan.method]()
+    settings = {
+        "model": manifest.digest(decoder.system.ini.path),
+        "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),
+        "n_best": plan.n_best,
+        **search(plan),
+    }
+    loop.open_folder(work, settings, config, tuner)
+    return Tuning(
+        folder=work,
+        names=pools.columns(decoder.system.sizes),
+        sentences=len(source),
+        config=config,
+        tuner=tuner,
+        threads=build.config.workers,
+    )

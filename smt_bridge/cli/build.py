@@ -1,0 +1,111 @@
+"""smt-build: a hybrid system from two text files."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt import files
+from nmt.cli import options
+from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.errors import ConfigError
+from smt_bridge.extraction.alignment import ALIGNERS
+
+if TYPE_CHECKING:
+    from smt_bridge.build.config import BuildConfig
+
+UNITS = {"h": 3600, "m": 60, "s": 1}
+BUDGET = re.compile(r"(?:\d+(?:\.\d+)?[hms])+")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit status."""
+    return options.run(command, argv)
+
+
+def parser() -> options.Parser:
+    """The options."""
+    from smt_bridge.build.config import BuildConfig
+
+    made = options.Parser(
+        "smt-build",
+        "Build a hybrid system from raw text: a phrase-based model with neural models inside its search, "
+        "tuned, in one folder that smt-decode reads. An interrupted build resumes when it is started again.",
+    )
+
+    def add(name: str, what: str, *flags: str) -> None:
+        made.add_argument(name, *flags, type=Input, required=True, metavar="FILE", help=what)
+
+    add("--source", "raw text, a sentence a line", "-s")
+    add("--target", "its translation", "-t")
+    add("--dev-source", "development set: raw text that is not in --source")
+    add("--dev-target", "its translation")
+    made.add_argument(
+        "--output", "-o", type=Output, required=True, metavar="DIR", help="the folder of the system"
+    )
+    for name in ("monolingual", "glossary", "plan"):
+        add_setting(made, BuildConfig, name, type=Input, metavar="FILE")
+    for name in ("source_language", "target_language"):
+        add_setting(made, BuildConfig, name, metavar="CODE")
+    made.add_argument(
+        "--budget",
+        type=seconds,
+        default=BuildConfig.budget,
+        metavar="TIME",
+        help="about how long it may take, 90m or 1h30m; the networks and their training are chosen by it",
+    )
+    add_setting(made, BuildConfig, "workers")
+    add_setting(made, BuildConfig, "seed")
+    made.add_argument("--dry-run", action="store_true", help="print the plan, and stop")
+    options.add_quiet(made)
+    return made
+
+
+def seconds(text: str) -> int:
+    """An argument type: 90m, 1h30m, 1.5h or 300s."""
+    if not BUDGET.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, expected e.g. 90m, 1h30m or 300s")
+    found = sum(float(part[:-1]) * UNITS[part[-1]] for part in re.findall(r"[\d.]+[hms]", text))
+    if not 60 <= found <= 1e8:
+        raise argparse.ArgumentTypeError(f"{text} is out of range, expected a minute or more")
+    return round(found)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse, check, plan, build."""
+    args = parser().parse_args(argv)
+    options.start_log("smt-build", args, times=True)
+    from smt_bridge.build import corpus, pipeline, plan
+    from smt_bridge.build.config import BuildConfig
+
+    config = settings_of(BuildConfig, args)
+    check(config)
+    corpus.sides(config)
+    pipeline.check_place(Path(config.output))
+    if args.dry_run:
+        made = pipeline.plan_of(config)
+        shown = plan.shown(made, plan.with_workers(made, config.workers), config.budget)
+        print("\n".join(shown))
+        return
+    ALIGNERS[next(iter(ALIGNERS))].check()
+    pipeline.build(config, print, options.shows_bar(args))
+
+
+def check(config: "BuildConfig") -> None:
+    """ConfigError or DataError for texts that are not there, unequal, or inside the output."""
+    texts = config.texts()
+    if "-" in texts:
+        raise ConfigError("the texts are read more than once; give files, not -")
+    files.existing(texts)
+    folder = Path(config.output).resolve()
+    for path in texts:
+        if folder in Path(path).resolve().parents:
+            raise ConfigError(f"{path}: lies in the output folder {config.output}; name another folder")
+    files.check_parallel(config.source, config.target)
+    files.check_parallel(config.dev_source, config.dev_target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""The order of a build's steps, what is begun and what is refused; the steps are fakes."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nmt import files, locks
+from nmt.errors import ConfigError, UserError
+from smt_bridge.build import pipeline, rates
+from smt_bridge.build.config import Build, BuildConfig
+from smt_bridge.build.pipeline import Step
+from tests.smt_bridge.build.builds import config, write_plan
+
+NAMES = ("corpus", "tune", "package")
+
+
+@pytest.fixture
+def given(tmp_path: Path, grammar: ModuleType) -> BuildConfig:
+    return config(tmp_path, grammar, 30, plan=write_plan(tmp_path / "plan.json"))
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The steps that were taken; each writes its name."""
+    found: list[str] = []
+
+    def step(name: str) -> Step:
+        def work(build: Build) -> None:
+            found.append(name)
+            files.write_text(build.work / name, [name])
+
+        return Step(name, name, work)
+
+    monkeypatch.setattr(pipeline, "STEPS", tuple(map(step, NAMES)))
+    return found
+
+
+def build(given: BuildConfig) -> list[str]:
+    shown: list[str] = []
+    pipeline.build(given, shown.append)
+    return shown
+
+
+def test_finished_steps_are_not_taken_again(given: BuildConfig, taken: list[str]) -> None:
+    shown = build(given)
+    assert taken == list(NAMES) and any(line.startswith("all steps") for line in shown)
+    (Path(given.output) / "build" / "tune").unlink()
+    assert build(given) == shown
+    assert taken == [*NAMES, "tune"]
+
+
+def test_a_resumed_build_keeps_its_plan(
+    given: BuildConfig, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever this machine is like now."""
+    given.plan = ""
+    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    before = build(given)
+    monkeypatch.setattr(rates, "measured", lambda: pytest.fail("measured again"))
+    assert build(given) == before
+
+
+@pytest.mark.parametrize("name", ["seed", "budget", "source", "languages", "monolingual"])
+def test_other_settings_are_refused(given: BuildConfig, name: str, taken: list[str]) -> None:
+    build(given)
+    other = replace(given, seed=5) if name == "seed" else replace(given, budget=600)
+    if name == "source":
+        with open(given.source, "a") as out:
+            out.write("One more.\n")
+        other = given
+    other = replace(given, target_language="de") if name == "languages" else other
+    other = replace(given, monolingual=given.target) if name == "monolingual" else other
+    with pytest.raises(ConfigError, match=f"system: was begun with another {name}; name another folder"):
+        build(other)
+    assert taken == list(NAMES)
+
+
+def test_workers_may_differ(given: BuildConfig, taken: list[str]) -> None:
+    build(given)
+    build(replace(given, workers=1))
+    assert taken == list(NAMES)
+
+
+def test_one_process_at_a_time(given: BuildConfig, taken: list[str]) -> None:
+    with locks.locked(given.output, "smt-build"), pytest.raises(UserError, match="in use by smt-build"):
+        build(given)
+    assert not taken
+
+
+def test_nobody_elses_folder_is_touched(given: BuildConfig, taken: list[str]) -> None:
+    mine = Path(given.output)
+    (mine / "build").mkdir(parents=True)
+    (mine / "build" / "thesis.part1").write_text("x")
+    with pytest.raises(ConfigError, match="is not empty, and not begun by smt-build"):
+        build(given)
+    assert os.listdir(mine) == ["build"] and os.listdir(mine / "build") == ["thesis.part1"]
+
+
+def test_a_build_killed_at_its_very_beginning_goes_on(given: BuildConfig, taken: list[str]) -> None:
+    work = Path(given.output) / "build"
+    work.mkdir(parents=True)
+    (work / "build.json.part77-0").write_text("{")
+    (Path(given.output) / ".lock").touch()
+    build(given)
+    assert taken == list(NAMES) and not (work / "build.json.part77-0").exists()
+
+
+def test_only_our_own_parts_are_swept(given: BuildConfig, taken: list[str]) -> None:
+    build(given)
+    folder = Path(given.output)
+    (folder / "networks" / "joint.part").mkdir(parents=True)
+    for name in ("notes.part1", "moses.ini.part7-1", "build/corpus.part8-0"):
+        (folder / name).write_text("x")
+    build(given)
+    assert {path.name for path in folder.rglob("*.part*")} == {"notes.part1"}
+
+
+def test_a_text_that_cannot_be_used_leaves_no_folder(given: BuildConfig, taken: list[str]) -> None:
+    given.plan = ""
+    Path(given.source).write_text("\n" * 30)
+    with pytest.raises(UserError, match="no pair is left after cleaning"):
+        build(given)
+    assert not Path(given.output).exists()
+
+
+def test_a_blank_in_the_path_is_refused(given: BuildConfig) -> None:
+    with pytest.raises(ConfigError, match="its path contains a blank"):
+        build(replace(given, output=f"{given.output} two"))

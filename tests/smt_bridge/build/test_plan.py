@@ -1,0 +1,101 @@
+"""What a build decides to do, and how long it says that takes."""
+
+import dataclasses
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import DataError
+from smt_bridge.build import plan
+from smt_bridge.build.plan import Plan, Sizes, decide, side_by_side, trials
+
+MULTI30K = Sizes(29_000, 377_000, 400_000, 1014, 13_300)
+GRAMMAR = Sizes(3000, 33_000, 36_000, 500, 5500)
+
+
+def made(sizes: Sizes, minutes: float, speed: float = 1.0) -> Plan:
+    return decide(sizes, 60 * minutes, speed, "mkl")
+
+
+def names(found: Plan) -> list[str]:
+    return [one.name for one in found.networks]
+
+
+def test_multi30k_fits_the_default_budget_with_all_networks_in_full() -> None:
+    """40 minutes of attention beside NNJM and CSLM, as they were measured."""
+    found = made(MULTI30K, 90)
+    assert names(found) == ["attention", "joint", "cslm"]
+    assert found.total() <= 90 * 60 and found.tuning.lines == 1014
+    assert found.networks[0].updates == 16 * 454 and 38 * 60 < found.networks[0].seconds < 48 * 60
+
+
+def test_a_few_thousand_pairs_fit_five_minutes() -> None:
+    found = made(GRAMMAR, 5)
+    assert found.networks and found.total() <= 300
+
+
+@pytest.mark.parametrize("sizes", [MULTI30K, GRAMMAR, dataclasses.replace(MULTI30K, pairs=400_000)])
+def test_more_time_is_never_used_for_less(sizes: Sizes) -> None:
+    found = [made(sizes, minutes) for minutes in (1, 3, 5, 10, 20, 45, 90, 180, 2000)]
+    updates = [{one.name: one.updates for one in each.networks} for each in found]
+    assert all(len(a) <= len(b) for a, b in pairwise(updates))
+    same = [(a, b) for a, b in pairwise(updates) if a.keys() == b.keys()]
+    assert all(a[name] <= b[name] for a, b in same for name in a)
+
+
+def test_epochs_shrink_before_networks_are_left_out() -> None:
+    full, less = made(MULTI30K, 90), made(MULTI30K, 30)
+    assert names(less) == names(full)
+    assert all(a.updates > b.updates for a, b in zip(full.networks, less.networks, strict=True))
+
+
+def test_the_budget_holds_unless_nothing_is_left() -> None:
+    for minutes in (2, 4, 8, 15, 30, 60):
+        for sizes in (MULTI30K, GRAMMAR):
+            found = made(sizes, minutes)
+            smallest = list(trials(sizes))[-1]
+            assert found.total() <= 60 * minutes or found.tuning.lines == min(smallest.lines, sizes.dev_pairs)
+
+
+def test_a_tiny_corpus_has_no_attention_model() -> None:
+    assert names(made(dataclasses.replace(GRAMMAR, pairs=1999), 90)) == ["joint", "cslm"]
+    assert names(made(dataclasses.replace(GRAMMAR, pairs=499), 90)) == []
+    shown = "\n".join(plan.shown(made(dataclasses.replace(GRAMMAR, pairs=499), 90), {}, 5400))
+    assert "attention: left out, 499 pairs are too few" in shown
+
+
+def test_a_slower_machine_gets_the_same_work_in_more_time_or_less_work() -> None:
+    fast, slow = made(MULTI30K, 1000, 2.0), made(MULTI30K, 1000, 0.5)
+    assert [one.updates for one in fast.networks] == [one.updates for one in slow.networks]
+    assert 3.9 < slow.total() / fast.total() < 4.1
+    assert made(MULTI30K, 60, 0.5).networks != made(MULTI30K, 60, 2.0).networks
+
+
+def test_monolingual_text_goes_to_the_cslm_unless_there_is_too_much() -> None:
+    some = dataclasses.replace(MULTI30K, monolingual_lines=50_000, monolingual_words=700_000)
+    much = dataclasses.replace(MULTI30K, monolingual_lines=500_000, monolingual_words=7_000_000)
+    without = made(MULTI30K, 500).networks[2].updates
+    assert made(some, 500).networks[2].updates > without and made(some, 500).monolingual_network
+    assert made(much, 500).networks[2].updates == without and not made(much, 500).monolingual_network
+
+
+def test_tasks_side_by_side() -> None:
+    assert side_by_side([5, 3, 3]) == 6  # the third waits for the second
+    assert side_by_side([5, 3, 3], 1) == 11
+    found = made(MULTI30K, 90)
+    assert plan.with_workers(found, 2) == pytest.approx(found.seconds, abs=1)
+    assert plan.with_workers(found, 1)["networks"] == sum(one.seconds for one in found.networks)
+
+
+def test_a_kept_plan_is_the_same(tmp_path: Path) -> None:
+    found = made(MULTI30K, 90)
+    plan.write(tmp_path / "plan.json", found)
+    assert plan.read(tmp_path / "plan.json") == found
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": "smt-build plan 1"}', '{"format": "other"}'])
+def test_another_file_is_no_plan(text: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(DataError, match=r"plan\.json: is no plan of smt-build, or damaged"):
+        plan.read(tmp_path / "plan.json")

@@ -1,0 +1,49 @@
+"""Alignment and tables of a build."""
+
+import gzip
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from smt_bridge.build import corpus, tables
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import Texts
+from smt_bridge.moses import ini as moses_ini
+from tests.smt_bridge.build.builds import config, small_plan
+
+
+@pytest.fixture
+def build(tmp_path: Path, grammar: ModuleType) -> Build:
+    made = Build(config(tmp_path, grammar), small_plan())
+    corpus.prepare(made)
+    tables.align(made)
+    return made
+
+
+def lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode().split("\n")[:-1]
+
+
+def test_both_texts_are_aligned_together(build: Build) -> None:
+    """dev.en are the first lines of train.en, and get their links."""
+    texts = Texts(build.work)
+    train, dev = lines(build.work / tables.ALIGNMENT), lines(build.work / tables.DEV_ALIGNMENT)
+    assert len(train) == len(texts.lines("train.source")) and len(dev) == 20
+    place = texts.lines("train.source").index(texts.lines("dev.source")[0])
+    assert dev[0] == train[place] and "0-0" in dev[0]
+
+
+@pytest.mark.ci  # compiles the extraction
+def test_the_tables_of_the_development_set(build: Build) -> None:
+    """All rows whose source occurs in it, with the count model of the whole."""
+    tables.train(build)
+    tables.filter_to_dev(build)
+    dev = build.work / tables.DEV
+    text = "".join(f" {line} \n" for line in Texts(build.work).lines("dev.source"))
+    whole, kept = lines(build.work / "model" / "phrase-table.gz"), lines(dev / "phrase-table.gz")
+    assert kept == [row for row in whole if f" {row.split(' ||| ')[0]} " in text]
+    assert 0 < len(kept) < len(whole)
+    ini = moses_ini.read(str(dev / tables.BASE))
+    for feature in ini.features:
+        assert "path" not in feature.options or (dev / feature.options["path"]).exists()

@@ -1,0 +1,53 @@
+"""The tuning of a build: what smt-tune does, in the folder of the build."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smt_bridge.build import tuning
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import Texts
+from smt_bridge.build.networks import START
+from smt_bridge.build.tuning import PHRASE_BASED, chosen, tuned
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import Ini
+from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.loop import references_of
+from tests.smt_bridge.build.builds import decodable, small_plan
+
+
+def test_lines_are_chosen_evenly() -> None:
+    lines = list("abcdefghij")
+    assert chosen(lines, 5) == list("acegi") and chosen(lines, 10) == chosen(lines, 99) == lines
+    assert chosen(lines, 3) == list("adg")
+
+
+def test_the_tuned_ini_decodes_as_well_as_the_tuning_says(tmp_path: Path) -> None:
+    build = decodable(tmp_path)
+    tuning.tune_phrase_based(build)
+    found, texts = tuned(build, PHRASE_BASED), Texts(build.work)
+    ini = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED)))
+    assert found.bleu == max(found.iterations) and ini.lines[0].startswith(f"# BLEU {100 * found.bleu:.2f}")
+    output = tuning.load(build, tuning.ini_path(build, PHRASE_BASED)).translate(texts.lines("dev.source"))
+    references = references_of([texts.lines("dev.target")])
+    rows = [one.statistics(line.split()) for one, line in zip(references, output, strict=True)]
+    assert float(bleu(np.array(rows, np.float64).sum(0))) == pytest.approx(found.bleu, abs=0.02)
+    assert found.names[0].endswith("_0") and len(found.names) == sum(map(len, ini.weights.values()))
+
+
+def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = decodable(tmp_path)
+    tuning.tune_phrase_based(build)
+    hybrid = Build(build.config, replace(small_plan("joint", "cslm")))
+    given: list[tuple[str, Ini, int]] = []
+    monkeypatch.setattr(
+        tuning, "tune", lambda build, name, ini, iterations: given.append((name, ini, iterations))
+    )
+    tuning.tune_hybrid(hybrid)
+    ((name, ini, iterations),) = given
+    before = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED))).weights
+    assert name == "hybrid" and iterations == 2
+    assert ini.weights == before | {"NNJM0": [START], "CSLM0": [START]}
+    assert ini.feature("NNJM0").options["path"] == "../networks/joint"

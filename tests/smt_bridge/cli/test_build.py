@@ -1,0 +1,63 @@
+"""The options of smt-build, and what it refuses before anything is made."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from smt_bridge.cli.build import main, parser, seconds
+from tests.smt_bridge.build.builds import config
+from tests.smt_bridge.cli.refusals import refusal
+
+
+@pytest.mark.parametrize(("text", "found"), [("90m", 5400), ("1h30m", 5400), ("1.5h", 5400), ("300s", 300)])
+def test_times(text: str, found: int) -> None:
+    assert seconds(text) == found
+
+
+@pytest.fixture
+def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
+    made = config(tmp_path, grammar, 30)
+    options = [f"--source={made.source}", f"--target={made.target}", f"--output={made.output}"]
+    return [*options, f"--dev-source={made.dev_source}", f"--dev-target={made.dev_target}"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("--budget=90", "'90' is no time, expected e.g. 90m, 1h30m or 300s"),
+        ("--budget=5s", "5s is out of range, expected a minute or more"),
+        ("--workers=0", "--workers"),
+        ("--source=none.en", "none.en: cannot read: No such file"),
+        ("--target={dir}/dev.fr", "dev.fr: 20 lines, but"),
+        ("--dev-target={dir}/train.fr", "lines"),
+        ("--output={dir}", "lies in the output folder"),
+        ("--output={dir}/train.en", "is read too"),
+        ("--output={dir}/train.en/new", "train.en"),
+        ("--source-language=xx", "--source-language: 'xx' is unknown"),
+        ("--source=-", "give files, not -"),
+        ("--plan={dir}/train.en", "is no plan of smt-build"),
+        ("--glossary=none.tsv", "none.tsv"),
+    ],
+)
+def test_mistakes(
+    change: str, message: str, given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = change.split("=")[0] + "="
+    words = [word for word in given if not word.startswith(option)] + [change.format(dir=tmp_path)]
+    assert message in refusal(main, capsys, *words)
+    assert not (tmp_path / "system").exists()
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*given, "--dry-run", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "30 pairs" in shown and "attention: left out, 30 pairs are too few" in shown
+    assert "all steps" in shown and " of 1 h 30 min" in shown and not (tmp_path / "system").exists()
+
+
+def test_the_defaults_are_those_of_the_settings(given: list[str]) -> None:
+    args = parser().parse_args(given)
+    assert (args.budget, args.workers, args.seed, args.plan) == (5400, 2, 1, "")
