@@ -15,6 +15,7 @@ from smt_bridge.moses.ini import Ini, find_table
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
+    from smt_bridge.decoder.lines import Lines
     from smt_bridge.moses.weights import Weights
 
 log = logging.getLogger(__name__)
@@ -55,10 +56,10 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]]) -> None:
+def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
     """ConfigError when an output, (option, path), is a moses.ini that is read, or one of its tables and
-    models."""
-    roots = (".", str(Path(ini.path).parent))
+    models. `beside`: only those beside the ini."""
+    roots = [*([] if beside else ["."]), str(Path(ini.path).parent)]
     found = [
         find_table(feature.options["path"], root)
         for feature in ini.features
@@ -78,21 +79,30 @@ def brackets(text: str) -> tuple[str, str]:
 
 
 def load(
-    args: argparse.Namespace, ini: Ini, nbest: int, distinct: bool, weights: "Weights | None" = None
+    args: argparse.Namespace,
+    ini: Ini,
+    nbest: int,
+    distinct: bool,
+    weights: "Weights | None" = None,
+    *,
+    explain: bool = False,
+    lines: "Lines | None" = None,
+    beside: bool = False,
 ) -> "Decoder":
-    """The decoder that the options ask for, of an ini that has been read."""
+    """The decoder that the options ask for, of an ini that has been read. `lines`: of text that is not
+    tokenized, or has a glossary. `beside`: tables and models are those beside the ini."""
     from smt_bridge.decoder import system as systems
     from smt_bridge.decoder.cache import Cache
     from smt_bridge.decoder.compiled import HAVE_NUMBA
     from smt_bridge.decoder.decoder import Decoder
 
-    lines = args.max_line_words or MAX_LINE_WORDS
-    config = settings_of(DecoderConfig, args, max_line_words=lines, nbest=nbest, distinct=distinct)
+    asked = {"max_line_words": longest_line(args), "nbest": nbest, "distinct": distinct, "explain": explain}
+    config = settings_of(DecoderConfig, args, **asked)
     config.check()
-    system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""))
+    system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""), beside)
     if any(getattr(kind, "needs_torch", False) for kind, _ in system.feature_lines):
         options.set_up_torch("cpu", 1, "mkl")
-    decoder = Decoder(system, config, weights)
+    decoder = Decoder(system, config, weights, lines=lines)
     log.info("%s", describe(decoder))
     if not HAVE_NUMBA:
         log.warning(
@@ -104,6 +114,11 @@ def load(
             "a binary language model is read word by word: decoding is many times slower; give the ARPA file"
         )
     return decoder
+
+
+def longest_line(args: argparse.Namespace) -> int:
+    """The most words of a line that is not cut."""
+    return int(args.max_line_words or MAX_LINE_WORDS)
 
 
 def describe(decoder: "Decoder") -> str:

@@ -78,6 +78,7 @@ class DecoderConfig:
     )
     nbest: int = number(0, least=0, help="derivations listed; 0: only the best")
     distinct: bool = setting(False, help="list different texts only")
+    explain: bool = setting(False, help="compute what each phrase of the best derivation adds to the total")
     neural_beam: int = number(
         500, least=0, help="candidates of a stack that neural features of the ini score; 0: all"
     )

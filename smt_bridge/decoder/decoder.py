@@ -15,7 +15,8 @@ from nmt.errors import DataError
 from nmt.lines import check_lines
 from nmt.numbers import shown
 from nmt.text import long_lines
-from smt_bridge.decoder import feature_values, plain, translation, xml_input
+from smt_bridge.decoder import explain, feature_values, plain, translation
+from smt_bridge.decoder import lines as lines_of_text
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
@@ -24,6 +25,7 @@ from smt_bridge.decoder.compiled_search import CompiledSearch, Paths
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.derivations import Listing
 from smt_bridge.decoder.features.protocol import SearchFeature, is_lossy, is_stateful
+from smt_bridge.decoder.lines import Lines, TokenizedLines
 from smt_bridge.decoder.model import SearchModel, Task, Weighted
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import Sentence
@@ -55,13 +57,15 @@ class Decoder:
         config: DecoderConfig | None = None,
         weights: Weights | None = None,
         features: Sequence[SearchFeature] | None = None,
+        lines: Lines | None = None,
     ) -> None:
         """`weights`: instead of the ini's. `features`: those of another decoder of the same system, which
-        need not be loaded again.
+        need not be loaded again. `lines`: how text becomes words, and back; tokenized text by default.
 
         ConfigError for settings out of range, and for weights that do not fit the system.
         """
         self.system, self.config = system, config or DecoderConfig()
+        self.lines: Lines = lines or TokenizedLines()
         self.config.check()
         self.settings = search_settings(self.config, system.search)
         self.listing = self.listing_of(self.config.nbest, self.config.distinct)
@@ -107,13 +111,13 @@ class Decoder:
     # ---- texts ---------------------------------------------------------------------------------------------
 
     def translate(self, lines: Iterable[str], workers: int = 1) -> list[str]:
-        """The best translation of each tokenized line. `workers`: threads; the result does not depend on
+        """The best translation of each line of text. `workers`: threads; the result does not depend on
         them. DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
         check_lines(lines)
-        return [" ".join(found.text) for found in self.translate_all(lines, workers)]
+        return [self.lines.text(found) for found in self.translate_all(lines, workers)]
 
     def nbest(self, lines: Iterable[str], count: int, distinct: bool = False) -> list[list[Derivation]]:
-        """The `count` best derivations of each tokenized line, best first; with `distinct` of different
+        """The `count` best derivations of each line, best first; with `distinct` of different
         texts. Errors as from `translate`, and DataError for a line that is too long for a list."""
         check_lines(lines)
         listing = self.listing_of(count, distinct)
@@ -159,10 +163,10 @@ class Decoder:
         DataError for a mistake in the markup, and for a line that is too long."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
-            found = xml_input.parse(line, self.markup)
+            found = self.lines.marked(line, self.markup)
         except ValueError as error:
             raise DataError(f"{where}: {error}") from error
-        bound = found.forced or found.walls or found.zones
+        bound = found.walls or found.zones or not all(one.exclusive for one in found.forced)
         if len(found.words) > self.config.max_line_words and (nbest or bound):
             tags = "tags, which may not be parted from the words around them"
             what = "an n-best list" if nbest else tags
@@ -170,12 +174,12 @@ class Decoder:
         return found
 
     def translate_line(self, line: str | Marked, stop: threading.Event | None = None) -> PhraseTranslation:
-        """The best derivation of a tokenized line, or with `config.nbest` the n best. An empty line has an
+        """The best derivation of a line, or with `config.nbest` the n best. An empty line has an
         empty translation. Stopped is raised once `stop` is set."""
         marked = self.marked(line) if isinstance(line, str) else line
         if len(marked.words) > self.config.max_line_words:
-            parts = long_lines.parts(marked.words, self.config.max_line_words)
-            return translation.joined([self.translate_part(Marked(part), stop) for part in parts])
+            parts = lines_of_text.parts(marked, self.config.max_line_words)
+            return translation.joined([self.translate_part(part, stop) for part in parts])
         return self.translate_part(marked, stop)
 
     def translate_part(
@@ -208,7 +212,11 @@ class Decoder:
             Derivation(path, translation.output(task.sentence, path, self.settings), row, total)
             for path, row, total in zip(paths, features, totals, strict=True)
         ]
-        return sorted(found, key=lambda one: -one.total) if lossy else found
+        if lossy:
+            found.sort(key=lambda one: -one.total)
+        if self.config.explain:
+            found[0].shares = explain.shares(self.options, task, found[0].options)
+        return found
 
     def task(self, marked: Marked, listing: Listing, stop: threading.Event | None = None) -> Task:
         """A line with at least one word as a task for the search."""

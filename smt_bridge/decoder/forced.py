@@ -5,6 +5,8 @@ exclusive    they are the only options; a span that overlaps with one has no oth
 inclusive    they compete with the options of the table
 constraint   the table's options stay where they contain the first one that they overlap with, or overlap with
 none
+
+A translation may also be exclusive by itself.
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,7 @@ def options(
 ) -> tuple[Rows, list[Extra]]:
     """The rows of a span that remain, and the options that the line gives for exactly this span."""
     overlapping = [option for option in forced if option.begin <= last and begin <= option.last]
-    if overlapping and policy == "exclusive":
+    if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]
     elif overlapping and policy == "constraint":
         rows = rows[
@@ -51,8 +53,9 @@ def extra(option: Forced, table: Table, source: bytes) -> Extra:
     pair = next((row for row in table.of(source) if table.text(row) == option.words), None)
     return Extra(
         option.words,
-        [],
+        list(option.points),
         unknown=False,
         scores=np.full(columns, np.float32(option.log_prob) / np.float32(columns)),
         pair=pair,
+        raw=option.raw,
     )

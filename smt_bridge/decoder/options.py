@@ -58,6 +58,9 @@ class OptionBuilder:
         longest = min(
             max([self.longest, *(option.last - option.begin + 1 for option in line.forced)]), len(line.words)
         )
+        owned = {
+            word for one in line.forced if one.exclusive for word in range(one.begin, one.last + 1)
+        }  # only their own option translates them
         found = Gathered()
         for begin, last, text in spans(line.words, longest):
             rows, extras = self.rows.of(text), list[Extra]()
@@ -65,7 +68,7 @@ class OptionBuilder:
                 rows, extras = forced.options(
                     line.forced, self.settings.xml_input, self.system.table, text, begin, last, rows
                 )
-            if begin == last and not len(rows) and not extras:
+            if begin == last and begin not in owned and not len(rows) and not extras:
                 extras = [self.unknown_word(line.words[begin])]
             found.add(begin, last, rows, extras)
         return self.sentence(line.words, found, longest)

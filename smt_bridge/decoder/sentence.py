@@ -23,6 +23,7 @@ class Extra:
     unknown: bool = True  # pays the unknown word penalty
     scores: Floats | None = None  # in place of a row's scores; None: zeros
     pair: int | None = None  # the row of the same phrases, whose reordering it has
+    raw: str | None = None  # what stands for its words in raw text
 
 
 @dataclass
@@ -87,6 +88,11 @@ class Sentence:
         """The alignment points of an option: (source, target), counted from the beginning of each phrase."""
         extra = self.extra(option)
         return self.table.points(int(self.rows[option])) if extra is None else extra.points
+
+    def sorted_points(self, option: int) -> list[tuple[int, int]]:
+        """As `points`; those of a row of the table sorted."""
+        points = self.points(option)
+        return sorted(points) if self.extra(option) is None else points
 
     def ids(self, number: Callable[[str], int]) -> Int32s:
         """`text` in another vocabulary; `number` is asked once for each distinct word."""

@@ -120,8 +120,8 @@ def load(model: str, use_cache: bool | Cache = True) -> System:
     return load_ini(moses_ini.read(ini_of(model)), use_cache)
 
 
-def load_ini(ini: Ini, use_cache: bool | Cache = True) -> System:
-    """As `load`, from an ini that has been read."""
+def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> System:
+    """As `load`, from an ini that has been read. `beside`: relative paths are tried beside the ini alone."""
     cache = Cache() if use_cache is True else use_cache or None
     search = sections.read(ini)
     by_kind = feature_lines.check(ini)
@@ -130,7 +130,9 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True) -> System:
     if "table-limit" in table_line.options:
         search["table_limit"] = feature_lines.number(ini, table_line, "table-limit")
     reordering_line = by_kind[REORDERING][0] if REORDERING in by_kind else None
-    places = {feature.name: place(ini, feature) for feature in ini.features if "path" in feature.options}
+    places = {
+        feature.name: place(ini, feature, beside) for feature in ini.features if "path" in feature.options
+    }
     lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
     for line in lm_lines:
         check_order(ini, line, places[line.name])
@@ -178,14 +180,19 @@ def load_table(ini: Ini, line: FeatureLine, path: str, reordering: str | None, c
     return loaded
 
 
-def place(ini: Ini, feature: FeatureLine) -> str:
-    """The file of a feature: as given, then beside the ini."""
+def place(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
+    """The file of a feature: as given, unless only what is `beside` the ini counts, then beside it."""
     given = feature.options["path"]
-    for root in (".", str(Path(ini.path).parent)):
+    for root in roots(ini, beside):
         found = find_table(given, root)
         if found:
             return str(found)
     raise DataError(f"{ini.path}:{feature.row + 1}: {given} is there neither from here nor beside the ini")
+
+
+def roots(ini: Ini, beside: bool = False) -> list[str]:
+    """Where relative paths of an ini are tried."""
+    return [*([] if beside else ["."]), str(Path(ini.path).parent)]
 
 
 def check_order(ini: Ini, line: FeatureLine, path: str) -> None:

@@ -1,7 +1,7 @@
 """What became of a sentence, and how n-best lists tell it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -21,6 +21,7 @@ class Derivation:
     text: list[str]
     features: Floats  # (D,) in the order of System.sizes
     total: float
+    shares: Floats | None = None  # with DecoderConfig.explain: see explain.py
 
 
 @dataclass
@@ -29,11 +30,24 @@ class PhraseTranslation:
 
     sentence: Sentence | None
     derivations: list[Derivation]
+    parts: list["PhraseTranslation"] = field(default_factory=list)  # of a line that was too long
 
     @property
     def text(self) -> list[str]:
         """The words of the best derivation."""
         return self.derivations[0].text
+
+    @property
+    def searched(self) -> list[tuple[Sentence, Derivation]]:
+        """The sentence with its best derivation: one for each part of a long line, none for an empty line."""
+        if self.sentence is not None:
+            return [(self.sentence, self.derivations[0])]
+        return [pair for part in self.parts for pair in part.searched]
+
+    @property
+    def source(self) -> list[str]:
+        """The source words."""
+        return [word for sentence, _ in self.searched for word in sentence.words]
 
 
 def empty(features: int) -> PhraseTranslation:
@@ -50,7 +64,7 @@ def joined(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
         features=np.sum([one.features for one in best], 0),
         total=sum(one.total for one in best),
     )
-    return PhraseTranslation(None, [whole])
+    return PhraseTranslation(None, [whole], list(parts))
 
 
 def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSettings) -> list[str]:
@@ -76,10 +90,7 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
         assert sentence
         length, begin = int(sentence.length[option]), int(sentence.begin[option])
         segments.append(f"{span(begin, int(sentence.last[option]))}={span(at, at + max(1, length) - 1)}")
-        found = sentence.points(option)
-        if sentence.extra(option) is None:
-            found = sorted(found)
-        points += [f"{begin + source}-{at + target}" for source, target in found]
+        points += [f"{begin + source}-{at + target}" for source, target in sentence.sorted_points(option)]
         at += length
     return nbest.write(
         Hypothesis(
@@ -90,6 +101,18 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
             [" ".join(segments), " ".join(points)],
         )
     )
+
+
+def alignment(found: PhraseTranslation) -> list[tuple[int, int]]:
+    """The alignment points of the best derivation, sorted: (source word, target word)."""
+    points, sources, targets = list[tuple[int, int]](), 0, 0
+    for sentence, derivation in found.searched:
+        for option in derivation.options:
+            begin = sources + int(sentence.begin[option])
+            points += [(begin + source, targets + target) for source, target in sentence.points(option)]
+            targets += int(sentence.length[option])
+        sources += len(sentence.words)
+    return sorted(points)
 
 
 def span(first: int, last: int) -> str:

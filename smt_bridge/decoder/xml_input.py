@@ -52,6 +52,9 @@ class Forced:
     last: int
     words: list[str]
     log_prob: float
+    exclusive: bool = False  # under every policy
+    points: tuple[tuple[int, int], ...] = ()  # alignment
+    raw: str | None = None  # what stands for the words in raw text
 
 
 @dataclass

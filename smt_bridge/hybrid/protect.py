@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterable, Sequence
 from string import ascii_uppercase
 
+from nmt.text import truecase
+
 END_OF_URL = "\\s<>\"'.,;:!?)\\]}»”…\u3000-\u9fff\uff00-\uffef"  # what a URL does not end with
 IN_URL = '\\s<>"\u3000-\u9fff\uff00-\uffef'  # what it does not contain
 TAG = r"</?[A-Za-z][^<>]*>"
 COPIED = "|".join(
     (
         TAG,
-        rf"(?:(?:https?|ftp)://|www\.)[^{IN_URL}]*[^{END_OF_URL}]",
+        rf"(?i:(?:https?|ftp)://|www\.)[^{IN_URL}]*[^{END_OF_URL}]",
         r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
         r"&(?:[A-Za-z]+|\#[0-9]+|\#x[0-9A-Fa-f]+);",
     )
@@ -96,6 +98,12 @@ def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
             found.append((waiting[depth][1], place))
             del waiting[depth:]
     return found
+
+
+def sentence_starts(words: Sequence[str]) -> list[bool]:
+    """For each word, does a sentence start with it? Tags do not count as words."""
+    starts = truecase.sentence_starts(word for word in words if not is_tag(word))
+    return [not is_tag(word) and next(starts) for word in words]
 
 
 def last_of(name: str, waiting: Sequence[tuple[str, int]]) -> int:

@@ -53,6 +53,12 @@ class Side:
             return [word.lower() for word in words]
         return self.truecaser.apply(words) if self.case == "truecase" and self.truecaser else words
 
+    def phrase(self, text: str) -> list[str]:
+        """The words of a part of a sentence, without escapes: its first word keeps its case where text is
+        truecased."""
+        words = self.split(text)
+        return self.cased(words) if self.case == "lower" else words
+
     def words(self, line: str) -> list[str]:
         """The words of a raw line as tables and networks read them."""
         return escaped(self.cased(self.split(line)))

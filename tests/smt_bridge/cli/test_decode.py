@@ -1,14 +1,19 @@
 """smt-decode: its text, its list and its totals are the decoder's; mistakes are told before anything is
 written."""
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import smt_bridge
+from nmt.formats import nbest
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.hybrid import folder
 from smt_bridge.moses import weights
 from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.decoder.models import sentence, write_model
@@ -88,3 +93,124 @@ def test_refused_before_a_line_is_written(
 
 def test_long_lines_are_refused_for_a_list_only(model: Path) -> None:
     assert run(model, "--max-line-words", 3).count("\n") == len(LINES)
+
+
+# ---- hybrid systems ----------------------------------------------------------------------------------------
+
+RAW = ["The man isn't big. I see <b>the house</b>!", "", "Paris is 3.5 at http://x.org/a_b?c=d."]
+
+
+def raw(place: Path, system: Path, *words: object, lines: Sequence[str] = RAW) -> str:
+    (place / "raw").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    given = [str(system), "-i", f"{place}/raw", "-o", f"{place}/out", "-q", *map(str, words)]
+    assert decode.main(given) == 0
+    return (place / "out").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_system_reads_and_writes_raw_text(workers: int, hybrid_system: Path, tmp_path: Path) -> None:
+    found = raw(tmp_path, hybrid_system, "--workers", workers, "--verify")
+    assert found == "".join(f"{line}\n" for line in smt_bridge.load(str(hybrid_system)).translate(RAW))
+    assert found.split("\n")[0] == "L'homme n'est pas grande. Je vois <b>la maison</b> !"
+
+
+def test_files_beside_a_translation(hybrid_system: Path, tmp_path: Path) -> None:
+    """They agree with each other, and the list with the input that smt-rescore needs."""
+    names = ("alignments", "explain", "source-words", "target-words", "n-best-list")
+    options = [word for name in names for word in (f"--{name}", tmp_path / name)]
+    raw(tmp_path, hybrid_system, *options, "--n-best", 3)
+    read = {name: (tmp_path / name).read_text(encoding="utf-8").split("\n")[:-1] for name in names}
+    hybrid = folder.read(hybrid_system)
+    assert read["source-words"] == [" ".join(hybrid.source_words(line)) for line in RAW]
+    assert [len(read[name]) for name in names[:1]] == [3]
+    entries = [nbest.parse(line, "list") for line in read["n-best-list"]]
+    first = [next(entry for entry in entries if entry.sentence == number) for number in range(3)]
+    table = [line.split("\t") for line in read["explain"]]
+    assert {len(row) for row in table} == {len(table[0])}
+    sums = {row[0]: row for row in table if row[1] == "sum"}
+    for number, (entry, points, words) in enumerate(
+        zip(first, read["alignments"], read["target-words"], strict=True)
+    ):
+        assert " ".join(entry.words) == words and sorted(entry.rest[1].split()) == sorted(points.split())
+        if RAW[number]:
+            assert sums[str(number + 1)][3:5] == [read["source-words"][number], words]
+            assert float(sums[str(number + 1)][5]) == pytest.approx(entry.total, rel=1e-5)
+
+
+def test_files_beside_a_translation_of_a_model(model: Path) -> None:
+    found = run(model, "--target-words", model / "words", "--source-words", model / "source")
+    assert (model / "words").read_text() == found and (model / "source").read_text() == (
+        model / "in"
+    ).read_text()
+
+
+def test_options_of_the_system_are_defaults(
+    hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = shutil.copytree(hybrid_system, tmp_path / "system")
+    config = folder.read(system).config
+    config.search = {"stack": 7, "neural_beam": 9, "max_line_words": 11}
+    folder.write(system, config)
+    seen: list[DecoderConfig] = []
+    monkeypatch.setattr(decode, "translate", lambda decoder, args, sentences: seen.append(decoder.config))
+    (tmp_path / "raw").write_text("")
+    for words in ([], ["--stack", "8", "--neural-beam", "500"]):
+        assert decode.main([str(system), "-i", f"{tmp_path}/raw", "-q", *words]) == 0
+    assert [(one.stack, one.neural_beam, one.max_line_words) for one in seen] == [(7, 9, 11), (8, 500, 11)]
+
+
+def test_a_glossary(hybrid_system: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms").write_text("the house\tChez  MOI\n")
+    found = raw(tmp_path, hybrid_system, "--glossary", tmp_path / "terms", lines=["The house is big."])
+    assert found == "Chez  MOI est grande.\n"
+
+
+def test_a_glossary_of_tokenized_text(model: Path) -> None:
+    (model / "terms").write_text("a b\tX y\n")
+    found, before = run(model, "--glossary", model / "terms").split("\n"), run(model).split("\n")
+    for line, new, old in zip(LINES, found, before, strict=False):
+        assert new.count("X y") == line.count("a b") and (new == old or "a b" in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "message"),
+    [
+        ('a <np translation="x">b', ["--xml-input", "exclusive"], "/raw:2: tag 'np' is never closed"),
+        ("x", ["--glossary", "terms"], "/terms:1: 'no tab'"),
+        ("x", ["--stack", "-2"], "argument --stack"),
+        ("x", ["-o", "system/lm.arpa.gz"], "lm.arpa.gz: is read too"),
+        ("x", ["--explain", "system/system.json"], "system.json: is read too"),
+        ("x", ["--explain", "out"], "is written too"),
+        ("x", ["--n-best-list", "list", "--max-line-words", "1"], "raw:1: 3 words, more than"),
+    ],
+)
+def test_a_system_refuses_before_a_line_is_written(
+    line: str,
+    words: list[str],
+    message: str,
+    hybrid_system: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    system = shutil.copytree(hybrid_system, tmp_path / "system")
+    (tmp_path / "raw").write_text(f"I see Paris\n{line}\n")
+    (tmp_path / "terms").write_text("no tab\n")
+    before = sorted(tmp_path.rglob("*"))
+    given = [system, "-i", tmp_path / "raw", "-o", tmp_path / "out", "-q"]
+    more = [tmp_path / word if word in ("terms", "list", "out") or "/" in word else word for word in words]
+    assert message in refusal(decode.main, capsys, *given, *more)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_system_that_is_not_whole(
+    hybrid_system: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system = shutil.copytree(hybrid_system, tmp_path / "system")
+    (system / "truecase.target").unlink()
+    message = refusal(decode.main, capsys, system, "-i", system / "moses.ini", "-o", tmp_path / "out")
+    assert "truecase.target: No such file or directory, but system.json lists it" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_systems_have_checksums(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--verify: " in refusal(decode.main, capsys, model, "-i", model / "in", "--verify")

@@ -18,6 +18,7 @@ from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.decoder.xml_input import Forced, Marked
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import (
     TARGET,
@@ -172,6 +173,24 @@ def test_walls_and_zones(tmp_path: Path) -> None:
     for path in zoned:
         inside = [place for place, (begin, _) in enumerate(path) if begin <= 1]
         assert inside == list(range(inside[0], inside[-1] + 1))
+
+
+@pytest.mark.parametrize("policy", ["pass-through", "inclusive", "exclusive", "constraint", "ignore"])
+def test_an_exclusive_translation_decides_under_every_policy(policy: str, tmp_path: Path) -> None:
+    """No other option touches its words, not even that of an unknown word."""
+    made = decoder(write_model(tmp_path, 1), nbest=50, xml_input=policy, distortion_limit=-1)
+    for number in range(8):
+        words = ["zz", *sentence(number, 6).split(" "), "yy"]
+        for begin, last in ((0, 1), (3, 5), (7, 7)):
+            term = Forced(begin, last, ["new", "term"], 0.0, True, ((0, 1),), "raw")
+            found = made.translate_part(Marked(words, [term]))
+            assert found.sentence
+            for derivation in found.derivations:
+                touching = [one for one in spans(found, derivation) if one[0] <= last and begin <= one[1]]
+                assert touching == [(begin, last, ["new", "term"])]
+            option = next(one for one in derivation.options if found.sentence.begin[one] == begin)
+            extra = found.sentence.extra(option)
+            assert extra and extra.raw == "raw" and extra.points == [(0, 1)]
 
 
 def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

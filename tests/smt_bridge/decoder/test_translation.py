@@ -77,3 +77,26 @@ def test_only_unknown_words_are_marked(tmp_path: Path) -> None:
     marked = translation.output(found.sentence, path, settings)
     assert [word if word != "zz" else "<zz>" for word in found.text] == marked
     assert translation.output(found.sentence, path, SearchSettings(unknown_prefix="<")) == found.text
+
+
+def test_the_alignment_of_a_line_is_that_of_its_list(tmp_path: Path) -> None:
+    made = decoder(write_model(tmp_path, 1), distortion_limit=-1)
+    for number in range(6):
+        found = made.translate_line(sentence(number, 6) + " zz")
+        points = nbest.parse(made.entry(0, found, found.derivations[0]), "list").rest[1].split()
+        assert sorted(points) == sorted(f"{one}-{other}" for one, other in translation.alignment(found))
+        assert translation.alignment(found) == sorted(translation.alignment(found))
+
+
+def test_a_line_in_parts_is_aligned_as_a_whole(tmp_path: Path) -> None:
+    made = decoder(write_model(tmp_path, 1))
+    lines = [sentence(number, 4) for number in range(3)]
+    parts = [made.translate_line(line) for line in lines]
+    found = translation.joined(parts)
+    assert found.source == " ".join(lines).split(" ")
+    expected, target = [], 0
+    for place, part in enumerate(parts):
+        expected += [(4 * place + one, target + other) for one, other in translation.alignment(part)]
+        target += len(part.text)
+    assert translation.alignment(found) == expected
+    assert translation.alignment(translation.empty(3)) == []

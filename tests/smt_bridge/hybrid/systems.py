@@ -24,6 +24,7 @@ PAIRS = [
     ("I see Paris in the house.", "Je vois Paris dans la maison."),
     ("The man is in the house.", "L'homme est dans la maison."),
     ("I see the big house in Paris!", "Je vois la grande maison à Paris !"),
+    ("I see www.house.org!", "Je vois www.maison.org !"),
 ] * 3
 
 

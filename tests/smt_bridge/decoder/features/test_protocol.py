@@ -11,7 +11,7 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.formats import nbest
-from smt_bridge.decoder import compiled_search, system
+from smt_bridge.decoder import compiled_search, explain, system
 from smt_bridge.decoder.arrays import Floats, Int64s, State
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
@@ -270,3 +270,17 @@ def test_other_weights_need_no_loading(tmp_path: Path) -> None:
     assert other.features is made.features
     lines = [sentence(number, 6) for number in range(10)]
     assert made.translate(lines) != other.translate(lines)
+
+
+def test_what_each_phrase_gains_adds_up(tmp_path: Path) -> None:
+    """Static scores are those of the phrase, a stateful feature goes on where the phrase before ended."""
+    made = decoder(model(tmp_path, 1, *BOTH), explain=True, distortion_limit=-1)
+    for number in range(6):
+        line = sentence(number, 6)
+        best = made.translate_line(line).derivations[0]
+        assert best.shares is not None and math.isclose(best.shares.sum(), best.total, abs_tol=1e-9)
+        task = made.task(made.marked(line), made.listing)
+        found = explain.values(made.options, task, best.options)
+        for option, row in zip(best.options, found["Letters0"], strict=False):
+            assert row.tolist() == [task.sentence.target(option).count(word) for word in "pq"]
+        assert found["Aligned0"][-1, 0] >= ord("a") / 100  # the end of the sentence

@@ -1,0 +1,41 @@
+"""A hybrid system ready to translate raw text."""
+
+from pathlib import Path
+
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.hybrid import folder, lines
+from smt_bridge.hybrid.folder import Hybrid
+from smt_bridge.hybrid.glossary import NOTHING
+from smt_bridge.hybrid.lines import RawLines
+from smt_bridge.moses import ini as moses_ini
+
+
+def load(
+    path: str, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
+) -> Decoder:
+    """The decoder of the folder of a hybrid system: raw text in, raw text out.
+
+    >>> import smt_bridge
+    >>> system = smt_bridge.load("system")
+    >>> system.translate(["The nurses hear her."])
+    ['Les infirmières l\\'entendent.']
+
+    `config`: how to search, instead of the system's way. `glossary`: a file of terms, instead of the
+    system's. `cache`: as in `Decoder.load`. ConfigError or DataError, in one line, for a folder that is not
+    whole, and for a mistake in the glossary.
+    """
+    hybrid = folder.read(Path(path))
+    config = config or hybrid.decoder_config()
+    system = systems.load_ini(moses_ini.read(hybrid.ini), cache, beside=True)
+    return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
+
+
+def lines_of(hybrid: Hybrid, longest: int, glossary: str = "") -> RawLines:
+    """How the decoder of a system reads and writes lines. `longest`: words of one that is not cut.
+    `glossary`: instead of the system's. DataError with the line for a mistake in it."""
+    path = glossary or hybrid.glossary
+    terms = lines.of_folder(path, hybrid.source, hybrid.target) if path else NOTHING
+    return RawLines(hybrid.source, hybrid.target, longest, terms)

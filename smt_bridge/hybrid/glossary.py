@@ -1,0 +1,120 @@
+"""A user's terms and their translations, which a system has to use.
+
+# source TAB target; lines that begin with # and empty lines are skipped
+heat pump	pompe à chaleur
+Acme Inc.	Acme Inc.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nmt import files
+from nmt.errors import DataError
+from nmt.numbers import shown
+from nmt.text import truecase
+from smt_bridge.decoder.xml_input import Forced
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Term:
+    """The translation of a term."""
+
+    words: list[str]  # as the decoder writes them
+    raw: str  # as the user wrote it
+
+
+@dataclass(frozen=True)
+class Match:
+    """A term in a sentence, from its first word to the one before `end`."""
+
+    begin: int
+    end: int
+    term: Term
+
+    def forced(self) -> Forced:
+        """The translation as the only one of its words. Every word is aligned to every word."""
+        source, target = range(self.end - self.begin), range(len(self.term.words))
+        points = tuple((one, other) for one in source for other in target)
+        return Forced(self.begin, self.end - 1, self.term.words, 0.0, True, points, self.term.raw)
+
+
+class Glossary:
+    """Terms by their source words."""
+
+    def __init__(self, terms: dict[Words, Term]) -> None:
+        self.terms = terms
+        self.longest = max(map(len, terms), default=0)
+
+    def find(self, words: Sequence[str], starts: Sequence[bool]) -> list[Match]:
+        """The terms of a sentence, which do not overlap: the longest first, of equally long ones the first.
+        `starts`: where sentences begin; there a capital letter matches a small one."""
+        found = [
+            Match(begin, begin + size, term)
+            for size in range(min(self.longest, len(words)), 0, -1)
+            for begin in range(len(words) - size + 1)
+            if (term := self.term(words[begin : begin + size], starts[begin]))
+        ]
+        free, chosen = [True] * len(words), list[Match]()
+        for match in found:
+            if all(free[match.begin : match.end]):
+                free[match.begin : match.end] = [False] * (match.end - match.begin)
+                chosen.append(match)
+        return sorted(chosen, key=lambda match: match.begin)
+
+    def term(self, words: Sequence[str], start: bool) -> Term | None:
+        """The term that these words are, if they are one."""
+        exact = self.terms.get(tuple(words))
+        if exact or not start:
+            return exact
+        return self.terms.get((words[0][:1].lower() + words[0][1:], *words[1:]))
+
+
+NOTHING = Glossary({})
+
+
+def read(path: str, source: Callable[[str], list[Words]], target: Callable[[str], list[str]]) -> Glossary:
+    """The glossary of a file. `source`: the ways in which a term may stand in a sentence; `target`: a
+    translation as the decoder writes it.
+
+    DataError with the line for one without a term or translation, and for a term with two translations.
+    """
+    terms, rows = dict[Words, Term](), dict[Words, int]()
+    for number, line in enumerate(files.read_lines(path), 1):
+        where = f"{files.name_of(path)}:{number}"
+        if line.startswith("#") or not line.strip():
+            continue
+        one, other = fields(line, where)
+        term, ways = Term(target(other), other), source(one)
+        if not term.words or not any(ways):
+            raise DataError(f"{where}: {shown(line)}: one side has no words")
+        for way in ways:
+            before = terms.setdefault(way, term)
+            if before.raw != term.raw:
+                raise DataError(
+                    f"{where}: {shown(one)} is {shown(term.raw)} here, but {shown(before.raw)} in line "
+                    f"{rows[way]}; leave one of them"
+                )
+            rows.setdefault(way, number)
+    return Glossary(terms)
+
+
+def fields(line: str, where: str) -> tuple[str, str]:
+    """The term of a line and its translation."""
+    found = [field.strip() for field in line.split("\t")]
+    if len(found) != 2 or not all(found):
+        raise DataError(
+            f"{where}: {shown(line)}: expected a term, a tab and its translation; a comment begins with #"
+        )
+    return found[0], found[1]
+
+
+def of_words(path: str) -> Glossary:
+    """A glossary of tokenized text."""
+    return read(path, lambda term: [tuple(files.split_words(term))], files.split_words)
+
+
+def starts_of(words: Sequence[str]) -> list[bool]:
+    """Where sentences begin in tokenized text."""
+    return list(truecase.sentence_starts(words))

@@ -1,0 +1,127 @@
+"""Lines of text for a decoder: raw ones of a hybrid system, and tokenized ones with a glossary."""
+
+from collections.abc import Sequence
+
+from nmt.text.escapes import unescape
+from smt_bridge.decoder import xml_input
+from smt_bridge.decoder.lines import TokenizedLines
+from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.decoder.xml_input import SEPARATOR, Marked, Markup, Tag
+from smt_bridge.hybrid import glossary, protect
+from smt_bridge.hybrid.glossary import NOTHING, Glossary, Match
+from smt_bridge.hybrid.protect import Placeholders
+from smt_bridge.hybrid.side import BLANK, Side, Span, escaped
+
+TEXTS = ("translation", "english")  # attributes of a tag that hold text of the target language
+
+
+class GlossaryLines(TokenizedLines):
+    """Tokenized text whose terms have the translations of a glossary."""
+
+    def __init__(self, terms: Glossary) -> None:
+        self.terms = terms
+
+    def marked(self, line: str, markup: Markup) -> Marked:
+        found = super().marked(line, markup)
+        add(found, self.terms.find(found.words, glossary.starts_of(found.words)))
+        return found
+
+
+class RawLines:
+    """Raw text on both sides."""
+
+    def __init__(self, source: Side, target: Side, longest: int, terms: Glossary = NOTHING) -> None:
+        """`longest`: words of a line that is not cut."""
+        self.source, self.target, self.longest, self.terms = source, target, longest, terms
+
+    def marked(self, line: str, markup: Markup) -> Marked:
+        """The words that the system reads. Terms of the glossary and what is copied have one translation.
+        Words stay between the tags that enclose them, unless the line is too long for that. ValueError for a
+        mistake in the markup, where tags are not words."""
+        if markup.policy == "pass-through":
+            words = self.source.split(line)
+            found = Marked(escaped(self.source.cased(words)))
+            if len(words) <= self.longest:
+                enclose(found, protect.tag_pairs(words))
+        else:
+            words, found = self.without_tags(line, markup)
+        add(found, self.terms.find(words, protect.sentence_starts(words)))
+        add(found, [copy(place, word) for place, word in enumerate(words) if protect.is_copied(word)])
+        return found
+
+    def without_tags(self, line: str, markup: Markup) -> tuple[list[str], Marked]:
+        """The words between the tags of a line in their own case, and the line as the decoder reads it."""
+        places, text = Placeholders(line), list[str]()
+        for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
+            if xml_input.is_tag(token, markup.brackets[0]):
+                text += [" ", places.add(self.tag(token, markup.brackets)), " "]
+            else:
+                text.append(unescape(token))
+        mixed = places.split(self.source.split("".join(text)))
+        words = [word for word in mixed if not places.is_one(word)]
+        made = iter(escaped(self.source.cased(words)))
+        tokens = [places.original(word) if places.is_one(word) else next(made) for word in mixed]
+        return words, xml_input.parse(" ".join(tokens), markup)
+
+    def tag(self, token: str, brackets: tuple[str, str]) -> str:
+        """A tag whose translations are words of the target side."""
+        content = token[len(brackets[0]) : -len(brackets[1])].strip(xml_input.BLANKS)
+        name = content.partition(" ")[0]
+        for key in TEXTS:
+            value = xml_input.attribute(Tag(name, 0, content), key)
+            if value:
+                made = SEPARATOR.join(
+                    " ".join(self.target_words(unescape(part.replace('\\"', '"'))))
+                    for part in value.split(SEPARATOR)
+                )
+                token = token.replace(f'{key}="{value}"', f'{key}="{made}"')
+        return token
+
+    def target_words(self, text: str) -> list[str]:
+        """A part of a sentence as words of the target side."""
+        return escaped(self.target.phrase(text))
+
+    def text(self, found: PhraseTranslation) -> str:
+        """A translation as raw text."""
+        exact, at = dict[Span, str](), 0
+        for sentence, derivation in found.searched:
+            for option in derivation.options:
+                size, extra = int(sentence.length[option]), sentence.extra(option)
+                if extra is not None and extra.raw is not None:
+                    exact[at, at + size] = extra.raw
+                at += size
+        return self.target.text(found.text, exact)
+
+
+def copy(place: int, word: str) -> Match:
+    """A word that is its own translation."""
+    return Match(place, place + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
+
+
+def add(line: Marked, matches: Sequence[Match]) -> None:
+    """Let terms have their translation, unless the line itself gives one for some of their words, or another
+    term was added before."""
+    taken = {word for one in line.forced for word in range(one.begin, one.last + 1)}
+    line.forced += [match.forced() for match in matches if taken.isdisjoint(range(match.begin, match.end))]
+
+
+def enclose(line: Marked, pairs: Sequence[Span]) -> None:
+    """What is between an opening and a closing tag stays between them."""
+    for opening, closing in pairs:
+        line.zones.append((opening, closing))
+        line.walls += [opening, closing - 1]
+    line.walls = sorted(set(line.walls))
+
+
+def of_folder(path: str, source: Side, target: Side) -> Glossary:
+    """A glossary of raw text. DataError with the line for a mistake."""
+
+    def ways(term: str) -> list[tuple[str, ...]]:
+        """Alone, and inside a sentence: the tokenizer looks at the words around it."""
+        inside = source.split(f"x {term} x")
+        found = {tuple(source.split(term))}
+        if inside[:1] == inside[-1:] == ["x"]:
+            found.add(tuple(inside[1:-1]))
+        return sorted(found)
+
+    return glossary.read(path, ways, lambda text: escaped(target.phrase(text)))

@@ -1,0 +1,137 @@
+"""Hybrid systems translate raw text to raw text."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import smt_bridge
+from nmt.errors import DataError
+from nmt.text import truecase
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.hybrid import folder
+
+
+def test_raw_text(hybrid_system: Path) -> None:
+    made = smt_bridge.load(str(hybrid_system))
+    assert made.translate(["The house isn't big. I see the man's house!", "", "  "]) == [
+        "La maison n'est pas grande. Je vois la maison de l'homme !",
+        "",
+        "",
+    ]
+
+
+def test_raw_text_is_the_chain_of_commands(hybrid_system: Path) -> None:
+    """Text of the source language through the text settings, the engine, and back."""
+    made, hybrid = smt_bridge.load(str(hybrid_system)), folder.read(hybrid_system)
+    engine = Decoder.load(str(hybrid_system / "moses.ini"))
+    for line in ["Paris is small.", '"I see," the man isn\'t: Paris']:
+        words = engine.translate([" ".join(hybrid.source_words(line))])[0].split(" ")
+        assert made.translate([line]) == [hybrid.target_text(words)]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "http://Paris.org/the_man?house=big&x=%20",
+        "Mail.Me+the@house.org",
+        "<br/>",
+        "3.5",
+        "1,000",
+        "1,234,567.89",
+        "-5",
+        "2024",
+        "10:30",
+        "31/12/2024",
+        "A4",
+        "&amp;",
+        "&nbsp;",
+    ],
+)
+def test_what_no_table_has_survives(kept: str, hybrid_system: Path) -> None:
+    """Numbers too: the tables have never seen them."""
+    made = smt_bridge.load(str(hybrid_system))
+    (found,) = made.translate([f"The man sees {kept} in the house."])
+    assert found.split(" ").count(kept) == 1 and found.startswith("L'homme ")
+
+
+def test_tags_stay_around_their_words(hybrid_system: Path) -> None:
+    made = smt_bridge.load(str(hybrid_system), DecoderConfig(distortion_limit=-1))
+    assert made.translate(['<b>The <i>big</i> house</b> is <a href="x y">small</a>.']) == [
+        '<b>La <i>grande</i> maison</b> est <a href="x y">petit</a>.'
+    ]
+
+
+def test_a_copied_word_is_not_translated(hybrid_system: Path) -> None:
+    """Although the table has a translation of it."""
+    made = smt_bridge.load(str(hybrid_system))
+    assert len(made.system.table.of(b"www.house.org"))
+    assert made.translate(["I see www.house.org."]) == ["Je vois www.house.org."]
+    made.options.system.table.sources  # noqa: B018
+
+
+def test_terms(hybrid_system: Path, tmp_path: Path) -> None:
+    """They come out exactly as they were written, at the start of a sentence too."""
+    terms = tmp_path / "terms"
+    terms.write_text('the house\tle  "CHÂTEAU" ( n° 1 )\nman\tiPhone\n', encoding="utf-8")
+    made = smt_bridge.load(str(hybrid_system), glossary=str(terms))
+    assert made.translate(["The house is big. I see the house!", "Man, I see Paris"]) == [
+        'le  "CHÂTEAU" ( n° 1 ) est grande. Je vois le  "CHÂTEAU" ( n° 1 ) !',
+        "iPhone, Je vois Paris",
+    ]
+
+
+def test_the_systems_own_terms(hybrid_system: Path, tmp_path: Path) -> None:
+    system = shutil.copytree(hybrid_system, tmp_path / "a system")
+    (system / "terms.tsv").write_text("Paris\tPANAME\n")
+    config = folder.read(system).config
+    config.glossary, config.search = "terms.tsv", {"stack": 7}
+    folder.write(system, config)
+    made = smt_bridge.load(str(system))
+    assert made.settings.stack == 7 and made.translate(["Paris is big."]) == ["PANAME est grande."]
+    (tmp_path / "others").write_text("Paris\tLutèce\n")
+    made = smt_bridge.load(str(system), DecoderConfig(stack=8), glossary=str(tmp_path / "others"))
+    assert made.settings.stack == 8 and made.translate(["Paris is big."]) == ["Lutèce est grande."]
+
+
+def test_markup_in_raw_text(hybrid_system: Path) -> None:
+    made = smt_bridge.load(str(hybrid_system), DecoderConfig(xml_input="exclusive"))
+    line = 'I see <np translation="l\'homme">the house</np> &lt; 3 in "Paris"!'
+    assert made.translate([line]) == ['Je vois l\'homme < 3 dans "Paris" !']
+    with pytest.raises(DataError, match="input:2: tag 'np' is never closed"):
+        made.translate(["x", "<np>a"])
+
+
+def test_long_lines_keep_terms_and_copies(hybrid_system: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms").write_text("the house is\tX\n")
+    config = DecoderConfig(max_line_words=4)
+    made = smt_bridge.load(str(hybrid_system), config, glossary=str(tmp_path / "terms"))
+    line = "I see the man. <b>The house is</b> big in http://x.org, the house is small in Paris!"
+    (found,) = made.translate([line])
+    assert found.count("X") == 2 and "<b>X</b>" in found and "http://x.org" in found
+    assert found.startswith("Je vois l'homme. ") and found.endswith("Paris !")
+
+
+def test_tables_are_those_of_the_folder(
+    hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever lies in the folder from which it is called."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "phrase-table.gz").write_text("no table")
+    moved = shutil.copytree(hybrid_system, tmp_path / "moved and copied")
+    assert smt_bridge.load(str(moved)).translate(["Paris is big."]) == ["Paris est grand."]
+
+
+def test_a_part_is_missing(hybrid_system: Path, tmp_path: Path) -> None:
+    system = shutil.copytree(hybrid_system, tmp_path / "system")
+    (system / "lm.arpa.gz").unlink()
+    with pytest.raises(DataError, match=r"lm.arpa.gz: No such file"):
+        smt_bridge.load(str(system))
+
+
+def test_capitals_at_the_start_only(hybrid_system: Path) -> None:
+    """The truecase models of the folder are used: `the` in the middle of a sentence."""
+    assert isinstance(folder.read(hybrid_system).source.truecaser, truecase.MosesTruecaser)
+    (found,) = smt_bridge.load(str(hybrid_system)).translate(["The man. The house"])
+    assert found == "L'homme. La maison"
