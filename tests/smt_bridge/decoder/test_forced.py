@@ -25,6 +25,7 @@ from tests.smt_bridge.decoder.models import (
     UNLIMITED,
     all_weights,
     decoder,
+    edit,
     same_lists,
     sentence,
     write_model,
@@ -178,7 +179,8 @@ def test_walls_and_zones(tmp_path: Path) -> None:
 @pytest.mark.parametrize("policy", ["pass-through", "inclusive", "exclusive", "constraint", "ignore"])
 def test_an_exclusive_translation_decides_under_every_policy(policy: str, tmp_path: Path) -> None:
     """No other option touches its words, not even that of an unknown word."""
-    made = decoder(write_model(tmp_path, 1), nbest=50, xml_input=policy, distortion_limit=-1)
+    folder = edit(write_model(tmp_path, 1), ("[weight]\n", "[weight]\nUnknownWordPenalty0= -1\n"))
+    made = decoder(folder, nbest=50, xml_input=policy, distortion_limit=-1)  # that would be the best
     for number in range(8):
         words = ["zz", *sentence(number, 6).split(" "), "yy"]
         for begin, last in ((0, 1), (3, 5), (7, 7)):
