@@ -49,6 +49,9 @@ def test_each_phrase_has_its_own(tmp_path: Path) -> None:
     lengths = task.sentence.length[best.options].tolist()
     assert (-found["WordPenalty0"][:-1, 0]).tolist() == lengths and found["WordPenalty0"][-1] == 0
     assert found["PhrasePenalty0"][:, 0].tolist() == [1.0] * len(lengths) + [0.0]
+    table, rows = task.sentence.table, task.sentence.rows[best.options]
+    expected = [table.scores[row] if row >= 0 else np.zeros(4) for row in rows]
+    np.testing.assert_allclose(found["TranslationModel0"][:-1], expected)
     ids, ends = [lm.number(word) for word in best.text], np.cumsum([0, *lengths])
     scores = [lm.sentence(ids[:end], False) for end in ends] + [lm.sentence(ids)]
     np.testing.assert_allclose(found["LM0"][:, 0], [b - a for a, b in pairwise(scores)], atol=1e-9)
