@@ -125,6 +125,9 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
     shutil.copy(tmp_path / "train.en", tmp_path / "text")
     for name, run in (("train", "first"), ("mine", "mine")):
         (tmp_path / f"{name}.yaml").write_text(YAML.format(run=f"runs/{run}"))
+    (tmp_path / "terms.tsv").write_text(
+        "# source TAB target\nthe nurses\tles infirmières\n", encoding="utf-8"
+    )
     (tmp_path / "cslm.yaml").write_text(LM_YAML)
     (tmp_path / "joint.yaml").write_text(JOINT_YAML)
     (tmp_path / "phrases.yaml").write_text(PHRASES_YAML)

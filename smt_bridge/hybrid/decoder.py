@@ -20,8 +20,8 @@ def load(
 
     >>> import smt_bridge
     >>> system = smt_bridge.load("system")
-    >>> system.translate(["The nurses hear her."])
-    ['Les infirmières l\\'entendent.']
+    >>> system.translate(["the nurses hear her."])
+    ["les infirmières l'entendent."]
 
     `config`: how to search, instead of the system's way. `glossary`: a file of terms, instead of the
     system's. `cache`: as in `Decoder.load`. ConfigError or DataError, in one line, for a folder that is not

@@ -18,11 +18,11 @@ COPIED = "|".join(
     (
         TAG,
         rf"(?i:(?:https?|ftp)://|www\.)[^{IN_URL}]*[^{END_OF_URL}]",
-        r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)+",  # not tried anew at each letter of a long word
         r"&(?:[A-Za-z]+|\#[0-9]+|\#x[0-9A-Fa-f]+);",
     )
 )
-WHOLE = r"(?<![\w:/])\d+(?:[:/]\d+)+(?![\w:/])"
+WHOLE = r"(?<![\w:/])\d++(?:[:/]\d++)++(?![\w:/])"
 ELISION = re.compile(r"[^\W\d_]['’]$")  # l'<b>homme</b>: the tokenizer has to see the letter after it
 
 is_tag = re.compile(TAG).fullmatch

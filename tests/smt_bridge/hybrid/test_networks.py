@@ -90,7 +90,7 @@ def test_explanations_add_up_with_networks(system: Path, tmp_path: Path) -> None
     rows = [line.split("\t") for line in found["explain"].split("\n")[:-1]]
     names = rows[0]
     assert {"NNJM0", "NMT0", "CSLM0"} < set(names)
-    best = {}
+    best = dict[int, nbest.Hypothesis]()
     for line in found["n-best-list"].split("\n")[:-1]:
         entry = nbest.parse(line, "list")
         best.setdefault(entry.sentence, entry)
