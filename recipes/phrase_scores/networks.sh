@@ -4,6 +4,7 @@
 #   DATA     folder with train.en, train.fr, dev.fr       TABLE  phrase table      OUT  one run directory a network
 #   MINUTES  of training a network, at most (default 40)  SHORT  words of the short-list (default 1500, 93% of Multi30k as in the paper)
 # PHRASE_EPOCHS (4) and CSLM_EPOCHS (20): at most so many; small numbers and MINUTES 0 make the result independent of the machine's speed.
+# PHRASES=no: the CSLM alone; CONTROLS=no: and the phrase model of one direction with the short-list.
 # One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,6 +27,7 @@ cslm() {
 }
 pair() { "$@" & job=$!; }
 
+[ "${PHRASES:-yes}" = yes ] || { cslm; exit 0; }
 pair phrases short translation en fr; one=$job; pair cslm; two=$job
 wait $one; wait $two
 [ "${CONTROLS:-yes}" = yes ] || exit 0

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The networks of the hybrid systems: two attention models of different seeds (checkpoints averaged), a joint model, a CSLM; with a table also the phrase
+# model of its column. One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
+# usage: networks.sh DATA OUT [TABLE]
+#   DATA     folder with train and dev .en and .fr, tokenized and escaped          OUT  one run directory a network
+# EPOCHS (16) of the attention models; ATTENTION, JOINT: more options of nmt-train; see ../phrase_scores/networks.sh for the others.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+data=$1 out=$2 table=${3:-}
+here=recipes/hybrid
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+mkdir -p "$out"
+texts=(data.train_source="$data/train.en" data.train_target="$data/train.fr" data.dev_source="$data/dev.en" data.dev_target="$data/dev.fr"
+    data.source.language=en data.target.language=fr threads=1)
+batches=$(($(wc -l < "$data/train.en") / 64))
+
+attention() { # SEED
+    [ ! -f "$out/attention-$1-mean/version" ] || return 0
+    # shellcheck disable=SC2086 # options are words
+    nmt-train $here/attention.yaml --preset small run="$out/attention-$1" seed="$1" "${texts[@]}" training.max_steps=$((${EPOCHS:-16} * (batches > 0 ? batches : 1))) ${ATTENTION:-}
+    nmt-average -q "$out/attention-$1" --last 5 --output "$out/attention-$1-mean"
+}
+joint() {
+    if [ ! -s "$out/dev.align" ]; then # aligned together: a development set alone is too small
+        for l in en fr; do cat "$data/train.$l" "$data/dev.$l" > "$out/all.$l"; done
+        smt-align -q -s "$out/all.en" -t "$out/all.fr" -o "$out/all.align"
+        lines=$(wc -l < "$data/train.en")
+        head -n "$lines" "$out/all.align" > "$out/train.align"
+        tail -n +"$((lines + 1))" "$out/all.align" > "$out/dev.align.part" && mv "$out/dev.align.part" "$out/dev.align"
+    fi
+    # shellcheck disable=SC2086
+    nmt-train $here/joint.yaml run="$out/joint" "${texts[@]}" data.alignment="$out/train.align" data.dev_alignment="$out/dev.align" ${JOINT:-}
+}
+attention 1 & one=$!
+attention 2 & two=$!
+wait $one; wait $two
+joint & one=$!
+CONTROLS=no PHRASES=$([ -n "$table" ] && echo yes || echo no) recipes/phrase_scores/networks.sh "$data" "$table" "$out" "${MINUTES:-40}" "${SHORT:-1500}" & two=$!
+wait $one; wait $two

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# Neural models inside the phrase-based search, one line per system: count models alone, + CSLM, + joint model (NNJM), + attention model, two of them, + minimum
+# Bayes risk; beside them the attention models alone, and the same attention model on the lists of the systems without it.
+# usage: run.sh [--data DIR|multi30k|generated] [--networks DIR] [--out DIR] [--column] [--rows "ROW ..."] [--workers N] [--quick]
+#   --data      folder with train, dev and test .en and .fr, tokenized and escaped; multi30k: NMT_DATA's (default where it is); generated: our grammar's corpus
+#   --networks  run directories of networks.sh: attention-1-mean, attention-2-mean, joint, cslm ...; those that are not there are trained there
+#   --column    every system's phrase table has the column of an RNN (../phrase_scores), and a row shows what it adds
+#   --quick     tiny networks, two iterations of tuning, for a dry run
+# Started again after an interruption it goes on; what is finished is not done again. Systems are chosen on dev.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=recipes/hybrid
+data= networks= out= column= rows= workers=2 quick=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --data) data=$2; shift 2 ;;
+        --networks) networks=$2; shift 2 ;;
+        --out) out=$2; shift 2 ;;
+        --rows) rows=$2; shift 2 ;;
+        --workers) workers=$2; shift 2 ;;
+        --column) column=yes; shift ;;
+        --quick) quick=yes; shift ;;
+        *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
+    esac
+done
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+real=${NMT_DATA:-}/moses-multi30k/corpus
+[ -n "$data" ] || data=$([ -d "$real" ] && echo multi30k || echo generated)
+name=$(basename "$data")
+out=${out:-runs/hybrid-$name}
+tuning=(--stack 100 --iterations 10)
+pairs=4000 tuned=300 tested=500
+if [ -n "$quick" ]; then
+    tuning=(--stack 20 --iterations 2 --restarts 3) pairs=600 tuned=60 tested=60
+    export EPOCHS=2 PHRASE_EPOCHS=1 CSLM_EPOCHS=1 MINUTES=0 SHORT=200
+    export ATTENTION="model.embedding=16 model.hidden=32 model.encoder_hidden=16 model.attention=16 model.maxout=16"
+    export JOINT="model.embedding=16 model.layers=[32,16] training.max_epochs=1"
+elif [ "$name" = generated ]; then # no limit of time: the same bytes on any machine, killed or not
+    export EPOCHS=12 PHRASE_EPOCHS=2 CSLM_EPOCHS=8 MINUTES=0 SHORT=400
+    export ATTENTION="model.embedding=128 model.hidden=256 model.encoder_hidden=128 model.attention=128 model.maxout=128"
+    export JOINT="model.embedding=96 model.layers=[256,128] training.max_epochs=6"
+    tuning=(--stack 50 --iterations 6 --restarts 10)
+fi
+mkdir -p "$out"
+case $data in
+    generated)
+        [ -s "$out/corpus/test.fr" ] || python recipes/quickstart/corpus.py "$out/corpus"
+        data=$out/data
+        mkdir -p "$data"
+        for l in en fr; do # minutes, and not all is known
+            head -n $pairs "$out/corpus/train.$l" > "$data/train.$l"
+            head -n $tuned "$out/corpus/dev.$l" > "$data/dev.$l"
+            head -n $tested "$out/corpus/test.$l" > "$data/test.$l"
+        done ;;
+    multi30k)
+        [ -d "$real" ] || { echo "run.sh: set NMT_DATA to the folder that holds moses-multi30k/, or give --data" >&2; exit 2; }
+        data=$out/data
+        mkdir -p "$data"
+        for l in en fr; do
+            ln -sfn "$(realpath "$real/train.tok.$l")" "$data/train.$l"
+            ln -sfn "$(realpath "$real/val.tok.$l")" "$data/dev.$l"
+            ln -sfn "$(realpath "$real/test_2016_flickr.tok.$l")" "$data/test.$l"
+        done ;;
+esac
+for part in train dev test; do for l in en fr; do
+    [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l is not there; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
+done; done
+say() { printf '\n== %s\n' "$*"; }
+
+say "model: alignment, tables, language model"
+smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr" --memory 2
+
+say "networks"
+networks=${networks:-$out/networks}
+$here/networks.sh "$data" "$networks" ${column:+"$out/model/phrase-table.gz"}
+networks=$(cd "$networks" && pwd)
+
+say "tables: the pairs that dev and test can use"
+reordering=reordering-table.wbe-msd-bidirectional-fe.gz
+base=$out/tables/baseline
+mkdir -p "$base" "$out/rows"
+[ -s "$base/phrase-table.gz" ] || smt-filter-table "$out/model/phrase-table.gz" -i "$data/dev.en" "$data/test.en" -o "$base/phrase-table.gz" \
+    --reordering "$out/model/$reordering" --reordering-output "$base/$reordering"
+cp -f "$out/model/moses.ini" "$out/model/lm.arpa.gz" "$base"
+row() { # NAME INI: tune, then translate dev and test with each seed's weights
+    say "row $1"
+    recipes/phrase_scores/row.sh embedded "$1" "$2" "$data" "$out/rows" "$workers" "${tuning[@]}"
+}
+row baseline "$base/moses.ini"
+first=baseline
+if [ -n "$column" ]; then
+    mkdir -p "$out/tables/rnn"
+    [ -s "$out/tables/rnn/phrase-table.gz" ] || smt-score-table "$base/phrase-table.gz" -f "translation=$networks/short-translation" --checkpoint last \
+        -o "$out/tables/rnn/phrase-table.gz" --workers "$workers" --resume
+    cp -f "$base/lm.arpa.gz" "$base/$reordering" "$out/tables/rnn"
+    cp -f "$base/moses.ini" "$out/tables/rnn/before.ini" # from its own folder, so that it names the tables that lie there
+    smt-ini add-feature "$out/tables/rnn/before.ini" --name TranslationModel0 --weight 0.2 -o "$out/tables/rnn/moses.ini"
+    row rnn "$out/tables/rnn/moses.ini"
+    first=rnn
+fi
+
+# Each system starts with the tuned weights of the one without networks. ROW: the names of its networks, joined by +.
+line_of() { # NETWORK -> its line in the ini
+    case $1 in
+        cslm) echo "CSLM name=CSLM0 factor=0 path=$networks/cslm normalized=true" ;;
+        nnjm) echo "NNJM name=NNJM0 factor=0 path=$networks/joint normalized=true" ;;
+        attention) echo "NeuralTranslation name=NMT0 path=$networks/attention-1-mean neural-beam=50" ;;
+        attention2) echo "NeuralTranslation name=NMT1 path=$networks/attention-2-mean neural-beam=50" ;;
+        *) echo "run.sh: $1: no network, expected cslm, nnjm, attention or attention2" >&2; exit 2 ;;
+    esac
+}
+make_ini() { # ROW -> inis/ROW.ini
+    mkdir -p "$out/inis"
+    cp -f "$out/rows/$first.tuned.ini" "$out/inis/$1.part"
+    for network in ${1//+/ }; do
+        line=$(line_of "$network")
+        smt-ini add-feature "$out/inis/$1.part" --line "$line" --weight 0.1 -o "$out/inis/$1.more"
+        mv "$out/inis/$1.more" "$out/inis/$1.part"
+    done
+    mv "$out/inis/$1.part" "$out/inis/$1.ini"
+}
+rows=${rows:-cslm nnjm cslm+nnjm attention cslm+nnjm+attention cslm+nnjm+attention+attention2}
+for one in $rows; do
+    make_ini "$one"
+    row "$one" "$out/inis/$one.ini"
+done
+
+say "the attention models alone, and both as an ensemble"
+neural() { # NAME RUN ...: no weights to tune, so one output stands for three seeds
+    one=$1
+    shift
+    for part in dev test; do
+        [ -s "$out/rows/$one.seed-3.$part" ] || nmt-translate "$@" --escaped --threads "$workers" -i "$data/$part.en" -o "$out/rows/$one.seed-1.$part"
+        for seed in 2 3; do cp -f "$out/rows/$one.seed-1.$part" "$out/rows/$one.seed-$seed.$part"; done
+    done
+}
+neural neural-1 "$networks/attention-1-mean"
+neural neural-2 "$networks/attention-2-mean"
+neural neural-1+2 "$networks/attention-1-mean" "$networks/attention-2-mean"
+
+say "n-best lists: rescored with the attention model; minimum Bayes risk"
+known="baseline ${column:+rnn} $rows" # systems of one pass
+extra="neural-1 neural-2 neural-1+2"
+for one in $first cslm+nnjm; do
+    [ -s "$out/rows/$one.tuned.ini" ] || continue
+    $here/lists.sh rescore "$one" "$out" "$data" "$networks/attention-1-mean" "$workers"
+    extra="$extra $one:rescored"
+done
+best=$(python $here/summary.py best "$out/rows" "$data/dev.fr" $known)
+$here/lists.sh mbr "$best" "$out" "$data" "" "$workers"
+extra="$extra $best:mbr"
+
+say "report"
+systems=()
+for one in $known $extra; do systems+=("$out/rows/$one.seed-1.test"); done
+nmt-analyze report "${systems[@]}" --names $known $extra --source "$data/test.en" --reference "$data/test.fr" --tokenized --bleu-tokenize none \
+    --title "Hybrid systems: $name, seed 1" --output "$out/report.html" --quiet
+python recipes/phrase_scores/table.py "$out/rows" "$data/test.fr" $known $extra > "$out/table.tsv"
+python $here/summary.py show "$out/rows" "$data/dev.fr" "$data/test.fr" $known $extra > "$out/summary.tsv"
+cat "$out/table.tsv" "$out/summary.tsv"

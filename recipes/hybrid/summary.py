@@ -1,0 +1,70 @@
+"""Systems by BLEU on dev, mean of three seeds.
+
+summary.py best ROWS DEV ROW ...: the name of the best.
+summary.py show ROWS DEV TEST ROW ...: all with dev and test, the one that dev chooses, and the paired
+bootstrap of searching with the attention model against rescoring with it.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt import files
+from nmt.analysis.significance import paired_bootstrap
+from nmt.metrics import corpus_bleu
+
+SEEDS = (1, 2, 3)
+PAIRS = (
+    ("baseline:rescored", "attention"),
+    ("rnn:rescored", "attention"),
+    ("cslm+nnjm:rescored", "cslm+nnjm+attention"),
+)
+
+
+def outputs(rows: Path, name: str, part: str) -> list[list[str]]:
+    """The translations of each seed."""
+    return [list(files.read_lines(rows / f"{name}.seed-{seed}.{part}")) for seed in SEEDS]
+
+
+def mean_bleu(rows: Path, name: str, part: str, references: list[list[str]]) -> float:
+    """BLEU on given tokens, mean of the seeds."""
+    scores = [corpus_bleu(lines, references, "none").score for lines in outputs(rows, name, part)]
+    return sum(scores) / len(scores)
+
+
+def best(rows: Path, dev: str, names: Sequence[str]) -> str:
+    """The system with the highest BLEU on dev; the first of equals."""
+    references = [list(files.read_lines(dev))]
+    return max(names, key=lambda name: mean_bleu(rows, name, "dev", references))
+
+
+def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
+    """The table to stdout."""
+    dev_lines, test_lines = [list(files.read_lines(dev))], [list(files.read_lines(test))]
+    chosen = best(rows, dev, names)
+    print("row\tdev\ttest\tchosen")
+    for name in names:
+        scores = mean_bleu(rows, name, "dev", dev_lines), mean_bleu(rows, name, "test", test_lines)
+        print(f"{name}\t{scores[0]:.2f}\t{scores[1]:.2f}\t{'by dev' if name == chosen else ''}")
+    for listed, searched in PAIRS:
+        if {listed, searched} <= set(names):
+            chances = chances_of(rows, listed, searched, test_lines)
+            print(f"# {searched} against {listed} on test, p of each seed: {' '.join(chances)}")
+
+
+def chances_of(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:
+    """p of the paired bootstrap, seed by seed; - where both translate alike."""
+    found = []
+    for base, ours in zip(outputs(rows, first, "test"), outputs(rows, second, "test"), strict=True):
+        if base == ours:
+            found.append("-")
+        else:
+            found.append(f"{paired_bootstrap([first, second], [base, ours], references, 'none')[0][1].p:.3f}")
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "best":
+        print(best(Path(sys.argv[2]), sys.argv[3], sys.argv[4:]))
+    else:
+        show(Path(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5:])

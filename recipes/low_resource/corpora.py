@@ -1,0 +1,64 @@
+"""Training texts of several sizes, each a part of the next larger one, with the same dev and test:
+train-N.en, train-N.fr, dev.*, test.* in a folder.
+
+    python recipes/low_resource/corpora.py multi30k|tatoeba|generated|DIR OUT SIZE ...
+
+DIR holds train, dev and test .en and .fr. Pairs are drawn with a fixed seed, since some corpora are sorted by
+length. A size that the corpus does not have is left out, and stderr says so.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt import files
+from nmt.errors import UserError
+
+SEED = 1
+LANGUAGES = ("en", "fr")
+GRAMMAR = Path(__file__).parents[1] / "quickstart" / "corpus.py"
+
+
+def main(data: str, out: Path, sizes: Sequence[int]) -> None:
+    parts = paths_of(data, out)
+    pairs = list(files.parallel(*parts["train"]))
+    random.Random(SEED).shuffle(pairs)
+    for size in sizes:
+        if size > len(pairs):
+            print(f"corpora.py: {data} has {len(pairs):,} pairs; {size:,} is left out", file=sys.stderr)
+            continue
+        for language, lines in zip(LANGUAGES, zip(*pairs[:size], strict=True), strict=True):
+            files.write_text(out / f"train-{size}.{language}", lines)
+    for part in ("dev", "test"):
+        for language, path in zip(LANGUAGES, parts[part], strict=True):
+            files.write_text(out / f"{part}.{language}", files.read_lines(path))
+
+
+def paths_of(data: str, out: Path) -> dict[str, list[str]]:
+    """The files of each part, raw text, in the order of the languages."""
+    found = Path(os.environ.get("NMT_DATA", ""))
+    names = {"train": "train", "dev": "dev", "test": "test"}
+    folder, ending = Path(data), ""
+    if data == "multi30k":
+        folder, names = found / "multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+    elif data == "tatoeba":
+        folder, ending = found / "tatoeba-enfr", ".gz"  # of the training text
+    elif data == "generated":
+        folder = out / "grammar"
+        if not (folder / "test.fr").exists():
+            subprocess.run([sys.executable, GRAMMAR, folder], check=True)
+    return {
+        part: [f"{folder}/{name}.{language}{ending if part == 'train' else ''}" for language in LANGUAGES]
+        for part, name in names.items()
+    }
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], Path(sys.argv[2]), [int(size) for size in sys.argv[3:]])
+    except UserError as error:
+        print(f"corpora.py: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,108 @@
+"""Learning curves in the size of the corpus: OUT/curve.tsv, OUT/curve.png and OUT/curve.svg from the
+translations OUT/SIZE.seed-N.SYSTEM.
+
+    python recipes/low_resource/curve.py OUT REFERENCE NAME
+
+BLEU of each system is the mean of its seeds. The hybrid is compared with the better of its parts, by paired
+bootstrap seed by seed.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from nmt import files
+from nmt.analysis import plots
+from nmt.analysis.significance import paired_bootstrap
+from nmt.analysis.table import Table
+from nmt.metrics import corpus_bleu
+
+SYSTEMS = ("phrase-based", "neural", "hybrid")
+PARTS = SYSTEMS[:2]
+OUTPUT = re.compile(rf"(\d+)\.seed-(\d+)\.({'|'.join(SYSTEMS)})")
+Scores = dict[int, dict[str, dict[int, float]]]  # size -> system -> seed -> BLEU
+
+
+def main(out: Path, reference: str, name: str) -> None:
+    references = [list(files.read_lines(reference))]
+    lines = {
+        (int(found[1]), found[3], int(found[2])): list(files.read_lines(path))
+        for path in sorted(out.iterdir())
+        if (found := OUTPUT.fullmatch(path.name))
+    }
+    scores: Scores = defaultdict(lambda: defaultdict(dict))
+    for (size, system, seed), texts in lines.items():
+        scores[size][system][seed] = corpus_bleu(texts, references).score
+    rows, signature = [], ""
+    for size in sorted(scores):
+        part, gain = compared(scores[size])
+        chances = []
+        for seed in sorted(scores[size]["hybrid"]):
+            p, signature = chance(lines[size, part, seed], lines[size, "hybrid", seed], references)
+            chances.append(p)
+        means = [mean(scores[size][system]) if scores[size][system] else None for system in SYSTEMS]
+        rows.append([size, len(scores[size]["hybrid"]), *means, part, gain, " ".join(chances)])
+    columns = {
+        "pairs": "",
+        "seeds": "",
+        **dict.fromkeys(SYSTEMS, ".2f"),
+        "better part": "",
+        "gain": "+.2f",
+        "p": "",
+    }
+    table = [
+        *Table(columns, rows).lines(),
+        f"# BLEU on {reference}, mean of the seeds; p: hybrid against the better part, seed by seed",
+        f"# {signature}",
+    ]
+    files.write_text(out / "curve.tsv", table)
+    print("\n".join(table))
+    draw(scores, name, out)
+
+
+def mean(by_seed: Mapping[int, float]) -> float:
+    return sum(by_seed.values()) / len(by_seed)
+
+
+def compared(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
+    """The better part by its mean, and what the hybrid gains over it."""
+    part = max((one for one in PARTS if scores.get(one)), key=lambda one: mean(scores[one]))
+    return part, mean(scores["hybrid"]) - mean(scores[part])
+
+
+def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
+    """p of the difference, - where there is none; and the signature."""
+    if part == hybrid:
+        return "-", corpus_bleu(hybrid, references).signature
+    found, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)
+    return f"{found[1].p:.3f}", signatures[0]
+
+
+def draw(scores: Scores, name: str, out: Path) -> None:
+    """A curve for each system; bars span its seeds."""
+    figure, axes = plots.pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
+    for color, system in zip(plots.CYCLE, SYSTEMS, strict=False):
+        found = {size: list(by[system].values()) for size, by in sorted(scores.items()) if by[system]}
+        means = [sum(values) / len(values) for values in found.values()]
+        spans = [
+            [middle - min(values) for middle, values in zip(means, found.values(), strict=True)],
+            [max(values) - middle for middle, values in zip(means, found.values(), strict=True)],
+        ]
+        axes.errorbar(
+            list(found), means, yerr=spans, color=color, marker="o", markersize=4, capsize=3, label=system
+        )
+    axes.set_xscale("log")
+    axes.set_xticks(sorted(scores), [f"{size:,}" for size in sorted(scores)])
+    axes.minorticks_off()
+    axes.set_xlabel(f"sentence pairs ({plots.plain_text(name)})")
+    axes.set_ylabel("BLEU on test (bars: all seeds)")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    plots.plain(axes)
+    plots.finish(figure, [out / "curve.png", out / "curve.svg"])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

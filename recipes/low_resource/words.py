@@ -1,0 +1,26 @@
+"""Text of a hybrid system's source side as its words, or words of its target side as text, line by line from
+stdin to stdout: what its parts read and write.
+
+    python recipes/low_resource/words.py source|target SYSTEM
+"""
+
+import sys
+from pathlib import Path
+
+from nmt import files
+from smt_bridge.hybrid import folder
+
+
+def main(side: str, path: str) -> None:
+    system = folder.read(Path(path))
+    with files.Writing("-") as out:
+        for line in files.read_lines("-"):
+            words = files.split_words(line)
+            out.write(
+                (" ".join(system.source_words(line)) if side == "source" else system.target_text(words))
+                + "\n"
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
