@@ -28,7 +28,7 @@ real=${NMT_DATA:-}/moses-multi30k/corpus
 [ -n "$data" ] || data=$([ -d "$real" ] && echo multi30k || echo generated)
 name=$(basename "$data")
 out=${out:-runs/hybrid-$name}
-tuning=(--stack 100 --iterations 10)
+tuning=(--stack 100 --iterations 8)
 pairs=4000 tuned=300 tested=500
 if [ -n "$quick" ]; then
     tuning=(--stack 20 --iterations 2 --restarts 3) pairs=600 tuned=60 tested=60
