@@ -11,18 +11,20 @@ from string import ascii_uppercase
 
 from nmt.text import truecase
 
-END_OF_URL = "\\s<>\"'.,;:!?)\\]}»”…\u3000-\u9fff\uff00-\uffef"  # what a URL does not end with
-IN_URL = '\\s<>"\u3000-\u9fff\uff00-\uffef'  # what it does not contain
+# A URL does not contain these, letters of scripts without blanks among them, ...
+NO_URL = '\\s<>"\u0e00-\u109f\u1780-\u17ff\u3000-\u9fff\uff00-\uffef'
+NO_END = f"{NO_URL}'.,;:!?)\\]}}»”…"  # ... and does not end with these
+MAIL = "A-Za-z0-9_.+-"
 TAG = r"</?[A-Za-z][^<>]*>"
 COPIED = "|".join(
     (
         TAG,
-        rf"(?i:(?:https?|ftp)://|www\.)[^{IN_URL}]*[^{END_OF_URL}]",
-        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)+",  # not tried anew at each letter of a long word
+        rf"(?i:(?:https?|ftp)://|www\.)[^{NO_URL}]*[^{NO_END}]",
+        rf"(?<![{MAIL}])[{MAIL}]{{1,64}}@[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)+",
         r"&(?:[A-Za-z]+|\#[0-9]+|\#x[0-9A-Fa-f]+);",
     )
 )
-WHOLE = r"(?<![\w:/])\d++(?:[:/]\d++)++(?![\w:/])"
+WHOLE = r"(?<![A-Za-z0-9:/])\d++(?:[:/]\d++)++(?![A-Za-z:/])"
 ELISION = re.compile(r"[^\W\d_]['’]$")  # l'<b>homme</b>: the tokenizer has to see the letter after it
 
 is_tag = re.compile(TAG).fullmatch
@@ -73,13 +75,14 @@ class Placeholders:
         return self.kept[self.number(word)] if self.is_one(word) else word
 
 
-def hide(line: str, pattern: "re.Pattern[str]" = PROTECTED) -> tuple[str, Placeholders]:
-    """A raw line with placeholders, each between blanks, and what these stand for."""
+def hide(line: str, blank: str = " ") -> tuple[str, Placeholders]:
+    """A raw line with placeholders, and what these stand for. `blank`: around each of them; none where blanks
+    are words."""
     places = Placeholders(line)
     parts, end = list[str](), 0
-    for found in pattern.finditer(line):
+    for found in PROTECTED.finditer(line):
         before = line[end : found.start()]
-        parts += [before, "" if ELISION.search(before) else " ", places.add(found[0]), " "]
+        parts += [before, "" if ELISION.search(before) else blank, places.add(found[0]), blank]
         end = found.end()
     return "".join(parts) + line[end:], places
 

@@ -3,7 +3,7 @@ back."""
 
 from collections.abc import Mapping, Sequence
 
-from nmt.text import truecase
+from nmt.text import truecase, units
 from nmt.text.escapes import escape_raw, unescape
 from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import Tokenizer
@@ -31,13 +31,14 @@ class Side:
         """`truecaser`: learned from what `split` gives; without one truecased text keeps its case.
         ConfigError for a segmentation that the language does not have."""
         self.case, self.truecaser = config.case, truecaser
+        self.blank = "" if units.is_spaceless(config.language) else " "
         self.rules = Tokenizer(
             config.language, config.normalize, config.tokenize, segment=config.segment
         ).rules
 
     def split(self, line: str) -> list[str]:
         """The words of a raw line in its own case, without escapes. Protected ones are whole."""
-        hidden, places = protect.hide(line)
+        hidden, places = protect.hide(line, self.blank)
         words = places.split(self.rules.words(hidden))
         return [places.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
 

@@ -78,3 +78,17 @@ def test_a_text_may_contain_placeholders() -> None:
     one = side(case="keep")
     text = "ZQAAAA zqq ZQQAAAB <b>ZQAAAB</b> http://zq.org"
     assert one.text(one.words(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("zh", "我喜欢<b>你</b>，看http://x.org/a_b或a.b@c.org。"),
+        ("ja", "10:30に<i>私</i>はSony 3.5台を買った。"),
+        ("th", "ฉัน<b>รัก</b> คุณ <u>มาก</u> http://x.org/a_bคุณ"),
+    ],
+)
+def test_scripts_without_blanks(language: str, text: str) -> None:
+    """Around what is protected there is no blank that was not there; in Thai that would be a word."""
+    one = side(language, "keep")
+    assert one.text(one.words(text)) == text
