@@ -1,5 +1,6 @@
 """Hybrid systems translate raw text to raw text."""
 
+import random
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from nmt.errors import DataError
 from nmt.text import truecase
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.hybrid import folder
+from smt_bridge.hybrid import folder, protect
 
 
 def test_raw_text(hybrid_system: Path) -> None:
@@ -63,12 +64,40 @@ def test_tags_stay_around_their_words(hybrid_system: Path) -> None:
     ]
 
 
+def random_text(rng: random.Random, depth: int = 0) -> str:
+    """Words and what is protected, with tags around some of them."""
+    words = (
+        "the house Paris is big . ! man isn't 3.5 1,000 10:30 http://x.org/a a@b.org <br/> &amp; zz".split()
+    )
+    parts = []
+    for _ in range(rng.randint(0, 4)):
+        tag = rng.choice("bi")
+        inside = depth < 3 and rng.random() < 0.3
+        parts.append(f"<{tag}>{random_text(rng, depth + 1)}</{tag}>" if inside else rng.choice(words))
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize("longest", [250, 7])
+def test_nothing_protected_is_lost(longest: int, hybrid_system: Path) -> None:
+    """As often as in the line; tags are nested as they were, except in a line that is translated in parts."""
+    config = DecoderConfig(distortion_limit=-1, stack=20, max_line_words=longest)
+    plain, rng = smt_bridge.load(str(hybrid_system), config), random.Random(1)
+    jumps = {**plain.system.tuneable_weights(), "Distortion0": [-1.0]}  # each is rewarded
+    made = Decoder(plain.system, config, jumps, lines=plain.lines)
+    lines = [random_text(rng) for _ in range(100)]
+    for line, found in zip(lines, made.translate(lines), strict=True):
+        before, after = (protect.PROTECTED.findall(text) for text in (line, found))
+        assert sorted(before) == sorted(after), line
+        assert all(line.split(" ").count(number) <= found.count(number) for number in ("3.5", "1,000"))
+        if longest == 250:
+            assert len(protect.tag_pairs(before)) == len(protect.tag_pairs(after)), line
+
+
 def test_a_copied_word_is_not_translated(hybrid_system: Path) -> None:
     """Although the table has a translation of it."""
     made = smt_bridge.load(str(hybrid_system))
     assert len(made.system.table.of(b"www.house.org"))
     assert made.translate(["I see www.house.org."]) == ["Je vois www.house.org."]
-    made.options.system.table.sources  # noqa: B018
 
 
 def test_terms(hybrid_system: Path, tmp_path: Path) -> None:
