@@ -31,6 +31,7 @@ from smt_bridge.moses.ini import FeatureLine, find_table
 from smt_bridge.moses.ini_paths import KEYS
 
 FILE, FORMAT = "system.json", "nmt-system 1"
+BEGUN = "build/build.json"  # what smt-build leaves first
 SIDES = ("source", "target")
 TEXT = ("language", "normalize", "tokenize", "segment", "case")  # what of a SideConfig is stored
 NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # what system.json does not say of the search
@@ -86,8 +87,15 @@ class Hybrid:
 
 
 def is_hybrid(path: str | Path) -> bool:
-    """Is this the folder of a hybrid system?"""
-    return (Path(path) / FILE).is_file()
+    """Is this the folder of a hybrid system? ConfigError for one whose building is not finished: its
+    moses.ini alone is no system."""
+    if (Path(path) / FILE).is_file():
+        return True
+    if (Path(path) / BEGUN).is_file():
+        raise ConfigError(
+            f"{path}: is not finished, there is no {FILE}; start smt-build again as before, and it goes on"
+        )
+    return False
 
 
 def truecase_file(name: str) -> str:

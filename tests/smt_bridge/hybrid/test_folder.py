@@ -11,6 +11,8 @@ from nmt import manifest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig
+from smt_bridge.build.config import WORK
+from smt_bridge.build.pipeline import SETTINGS
 from smt_bridge.hybrid import folder as folders
 from smt_bridge.hybrid.folder import HybridConfig
 from tests.smt_bridge.decoder.models import edit, write_model
@@ -50,6 +52,16 @@ def test_only_its_own_folders_are_hybrid(system: Path) -> None:
     assert folders.is_hybrid(system) and not folders.is_hybrid(system / "moses.ini")
     (system / folders.FILE).unlink()
     assert not folders.is_hybrid(system)
+
+
+def test_a_system_that_is_not_finished(system: Path) -> None:
+    """Its moses.ini is not taken for a model of tokenized text."""
+    (system / WORK).mkdir()
+    (system / WORK / SETTINGS).touch()
+    assert folders.is_hybrid(system)
+    (system / folders.FILE).unlink()
+    with pytest.raises(ConfigError, match="is not finished"):
+        folders.is_hybrid(system)
 
 
 def test_the_files_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
