@@ -118,10 +118,11 @@ def of_folder(path: str, source: Side, target: Side) -> Glossary:
 
     def ways(term: str) -> list[tuple[str, ...]]:
         """Alone, and inside a sentence: the tokenizer looks at the words around it."""
-        inside = source.split(f"x {term} x")
         found = {tuple(source.split(term))}
-        if inside[:1] == inside[-1:] == ["x"]:
-            found.add(tuple(inside[1:-1]))
+        if not term.replace(" ", "").isalnum():
+            inside = source.split(f"x {term} x")
+            if inside[:1] == inside[-1:] == ["x"]:
+                found.add(tuple(inside[1:-1]))
         return sorted(found)
 
     return glossary.read(path, ways, lambda text: escaped(target.phrase(text)))
