@@ -23,6 +23,7 @@ from nmt.text.units import is_spaceless
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.plan import Sizes
 from smt_bridge.hybrid.folder import SIDES, truecase_file
+from smt_bridge.hybrid.lines import of_folder
 from smt_bridge.hybrid.side import Side, escaped
 
 FOLDER, COUNTS = "corpus", "corpus.json"
@@ -158,6 +159,8 @@ def prepare(build: Build) -> None:
         f"pairs dropped: {reason}": count for reason, count in sorted(dropped.items())
     }
     counts |= {"pairs of the development set": len(dev)}
+    if config.glossary:
+        of_folder(config.glossary, *texts.sides(config))  # refuses what decoding would refuse
     files.write_text(texts.path(COUNTS), [json.dumps(counts)])
 
 

@@ -43,7 +43,6 @@ class Evaluation:
 
 def evaluate(build: Build) -> None:
     """Translate, and find the weights again without each part."""
-    chosen = choose(build)
     found = {name: decoded(build, name) for name in systems(build)}
     if build.plan.has("attention"):
         found[NEURAL] = translated(build)
@@ -54,6 +53,7 @@ def evaluate(build: Build) -> None:
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
         rows = [one.statistics(line.split()) for one, line in zip(references, lines, strict=True)]
         whole[name] = float(bleu(np.array(rows, np.float64).sum(0)))
+    chosen = choose({name: whole[name] for name in systems(build)})
     lists, without = ablation(build, chosen)
     made = Evaluation(chosen, whole, lists, without)
     files.write_text(build.work / FILE, [json.dumps(asdict(made))])
@@ -69,9 +69,9 @@ def systems(build: Build) -> list[str]:
     return [PHRASE_BASED, *([HYBRID] if build.plan.networks else [])]
 
 
-def choose(build: Build) -> str:
-    """The system that decodes the development set best; of equals the one with networks."""
-    return max(reversed(systems(build)), key=lambda name: tuning.tuned(build, name).bleu)
+def choose(scores: dict[str, float]) -> str:
+    """The system that decodes the development set best; of equals the last, which has networks."""
+    return max(reversed(scores), key=lambda name: scores[name])
 
 
 def decoded(build: Build, name: str) -> list[str]:

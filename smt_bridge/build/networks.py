@@ -83,7 +83,7 @@ RECIPES: tuple[Recipe, ...] = (
         most=24,
         least=400,
         rate=9000,
-        search=0.006,
+        search=0.003,
     ),
     Recipe(
         "joint",
@@ -114,7 +114,7 @@ RECIPES: tuple[Recipe, ...] = (
         most=15,
         least=100,
         rate=10_000,
-        search=0.0015,
+        search=0.001,
     ),
     Recipe(
         "cslm",
@@ -148,7 +148,7 @@ RECIPES: tuple[Recipe, ...] = (
         most=15,
         least=100,
         rate=16_000,
-        search=0.0015,
+        search=0.0005,
     ),
 )  # fmt: skip
 

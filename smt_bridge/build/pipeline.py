@@ -77,14 +77,9 @@ def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = Fal
 
 
 def check_place(folder: Path) -> None:
-    """ConfigError for a folder with files in it that no build made, and for a name that no ini can hold."""
+    """ConfigError for a folder with files in it that no build made."""
     if not is_begun(folder) and not is_new(folder):
         raise ConfigError(f"{folder}: is not empty, and not begun by smt-build; name another folder")
-    if len(str(folder.resolve()).split()) > 1:
-        raise ConfigError(
-            f"{folder}: its path contains a blank, which a moses.ini cannot hold; build elsewhere, and move "
-            "the system then"
-        )
 
 
 def is_begun(folder: Path) -> bool:

@@ -21,7 +21,6 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.hybrid.folder import Value
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import ini_paths
 from smt_bridge.moses.ini import Ini
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import loop
@@ -119,10 +118,8 @@ def chosen(lines: Sequence[str], count: int) -> list[str]:
 
 
 def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
-    """The decoder of an ini of the build, whose paths are relative to its folder. `n_best`: the length of
-    lists of different texts."""
-    ini = ini_paths.whole(moses_ini.read(str(path)), [path.parent])
-    system = systems.load_ini(ini, False)
+    """The decoder of an ini of the build. `n_best`: the length of lists of different texts."""
+    system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
     if system.feature_lines:
         devices.set_up("cpu", 1, "mkl")
     config = DecoderConfig(

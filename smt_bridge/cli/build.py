@@ -12,6 +12,7 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from smt_bridge.extraction.alignment import ALIGNERS
+from smt_bridge.hybrid import glossary
 
 if TYPE_CHECKING:
     from smt_bridge.build.config import BuildConfig
@@ -105,6 +106,8 @@ def check(config: "BuildConfig") -> None:
             raise ConfigError(f"{path}: lies in the output folder {config.output}; name another folder")
     files.check_parallel(config.source, config.target)
     files.check_parallel(config.dev_source, config.dev_target)
+    if config.glossary:
+        glossary.of_words(config.glossary)
 
 
 if __name__ == "__main__":

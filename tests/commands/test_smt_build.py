@@ -1,6 +1,7 @@
 """smt-build as installed: from raw text to a hybrid folder; killed at any moment, with any number of workers,
 the same bytes."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from smt_bridge.build import evaluation
 from smt_bridge.build.corpus import Texts
 from smt_bridge.hybrid import folder as hybrid
 from tests.conftest import BIN, HANG, Command, load_recipe
@@ -62,7 +64,9 @@ def test_killed_again_and_again_the_same_system(
     built: Path, tmp_path: Path, grammar: ModuleType, command: Command
 ) -> None:
     """kill -9 as soon as each of these appears, from the first record to the last step."""
-    given, folder = words(tmp_path, grammar), tmp_path / "system"
+    place = tmp_path / "with a blank"
+    place.mkdir()
+    given, folder = words(place, grammar), place / "system"
     for after in (
         "build/build.json*", "build/corpus/train.source*", "build/model/train.json",
         "build/dev/phrase-based.tuning/00.npz",
@@ -84,14 +88,18 @@ def test_killed_again_and_again_the_same_system(
 
 @pytest.mark.ci
 def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command: Command) -> None:
-    shutil.copytree(built, tmp_path / "moved", ignore=shutil.ignore_patterns("build"))
-    lines = "".join(f"{line}\n" for line in Texts(built / "build").lines("dev.source")[:5])
-    outputs = [
-        command("smt-decode", folder / "moses.ini", "-q", input=lines)
-        for folder in (built, tmp_path / "moved")
-    ]
-    assert outputs[0].returncode == 0, outputs[0].stderr
-    assert outputs[0].stdout == outputs[1].stdout and outputs[0].stdout.count("\n") == 5
+    """Raw text to raw text, as the build itself has translated it."""
+    moved = tmp_path / "else where"
+    shutil.copytree(built, moved, ignore=shutil.ignore_patterns("build"))
+    texts = Texts(built / "build")
+    chosen = json.loads((built / "build" / evaluation.FILE).read_text())["chosen"]
+    words = (built / "build" / "dev" / evaluation.OUTPUTS / chosen).read_text().split("\n")[:5]
+    expected = [hybrid.read(built).target_text(line.split(" ")) for line in words]
+    done = command(
+        "smt-decode", moved, "-q", input="".join(f"{line}\n" for line in texts.lines("raw.source")[:5])
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "".join(f"{line}\n" for line in expected)
 
 
 @pytest.mark.slow  # five minutes are what it is about

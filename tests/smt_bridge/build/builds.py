@@ -1,7 +1,7 @@
 """Small builds for tests: the quickstart's grammar as raw text, and a plan with networks of a few units."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +16,7 @@ from smt_bridge.decoder.decoder import Decoder
 from tests.conftest import write_corpus
 from tests.smt_bridge.decoder.models import sentence, write_model
 
+TUNING = TuningPlan(lines=20, iterations=3, hybrid_iterations=2, n_best=20)
 Sections = dict[str, dict[str, object]]
 TINY: dict[str, Sections] = {
     "attention": {"model": {"embedding": 8, "hidden": 12, "encoder_hidden": 6, "attention": 8, "maxout": 8}},
@@ -54,9 +55,8 @@ def small_plan(*names: str) -> Plan:
         for name in ORDER if name in names
     ]  # fmt: skip
     sizes = Sizes(200, 900, 1000, 20, 90)
-    made = TuningPlan(lines=20, iterations=3, hybrid_iterations=2, n_best=20)
-    steps = plan.seconds(sizes, networks, made, 1.0)
-    return Plan(sizes, 1.0, "mkl", networks, made, False, steps)
+    steps = plan.seconds(sizes, networks, TUNING, 1.0)
+    return Plan(sizes, 1.0, "mkl", networks, TUNING, False, steps)
 
 
 def write_plan(path: Path, *names: str) -> str:
@@ -67,7 +67,8 @@ def write_plan(path: Path, *names: str) -> str:
 
 def decodable(folder: Path, lines: int = 12) -> Build:
     """A build whose development set can be decoded: a model of letters, and the texts of the steps before."""
-    made = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(folder / "system")), small_plan())
+    quick = replace(small_plan(), tuning=replace(TUNING, method="kbmira"))
+    made = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(folder / "system")), quick)
     dev = write_model(made.work / "dev", 1)
     decoder = Decoder.load(str(dev), DecoderConfig(stack=5), cache=False)
     sources = [sentence(number, 5) for number in range(lines)]

@@ -110,6 +110,15 @@ def test_languages_come_from_names_or_options(tmp_path: Path) -> None:
         corpus.sides(BuildConfig("train.en", "train.fr", "dev", "dev", "system", source_language="xx"))
 
 
+def test_a_glossary_is_read_as_decoding_will_read_it(tmp_path: Path, grammar: ModuleType) -> None:
+    """Two terms that only normalization makes one."""
+    (tmp_path / "terms").write_text("don’t\tne pas\ndon't\tpas\n", encoding="utf-8")
+    given = config(tmp_path, grammar, glossary=str(tmp_path / "terms"))
+    with pytest.raises(DataError, match="terms:2: "):
+        prepared(given)
+    assert not Texts(tmp_path / "system" / "build").path(COUNTS).exists()
+
+
 def test_nothing_left_is_an_error(tmp_path: Path, grammar: ModuleType) -> None:
     given = config(tmp_path, grammar)
     Path(given.dev_source).write_text("\n" * 20)

@@ -8,6 +8,7 @@ import pytest
 
 from nmt.errors import DataError
 from smt_bridge.build import plan
+from smt_bridge.build.networks import recipe
 from smt_bridge.build.plan import Plan, Sizes, decide, side_by_side, trials
 
 MULTI30K = Sizes(29_000, 377_000, 400_000, 1014, 13_300)
@@ -48,6 +49,15 @@ def test_epochs_shrink_before_networks_are_left_out() -> None:
     full, less = made(MULTI30K, 90), made(MULTI30K, 30)
     assert names(less) == names(full)
     assert all(a.updates > b.updates for a, b in zip(full.networks, less.networks, strict=True))
+
+
+@pytest.mark.parametrize("sizes", [MULTI30K, GRAMMAR, dataclasses.replace(GRAMMAR, pairs=600)])
+def test_no_network_gets_fewer_updates_than_it_is_worth(sizes: Sizes) -> None:
+    """A small corpus has few of them in all the epochs that help."""
+    for minutes in (1, 2, 3, 5, 8, 12, 20, 30, 45):
+        for one in made(sizes, minutes).networks:
+            found = recipe(one.name, sizes.pairs)
+            assert found and one.updates >= min(found.least, found.most * -(-sizes.pairs // found.batch))
 
 
 def test_the_budget_holds_unless_nothing_is_left() -> None:

@@ -39,6 +39,12 @@ LINES = {
         "--n-best <list <more --reference <r <r2 --init <w --output >out",
         "--features <f --scores <s --export-features >f2 --export-scores >s2",
     ],
+    "build": [
+        (
+            "--source <a --target <b --dev-source <c --dev-target <d --monolingual <more --glossary <terms "
+            "--plan <plan --output >out"
+        )
+    ],
     "train": [">model --source <a --target <b --alignment <links --lm-text <text"],
     "decode": ["<ini --input <a --weights <w --output >out --n-best-list >list"],
     "ini": [

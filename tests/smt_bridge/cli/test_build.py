@@ -5,6 +5,8 @@ from types import ModuleType
 
 import pytest
 
+from nmt.compute import matmul
+from smt_bridge.build import rates
 from smt_bridge.cli.build import main, parser, seconds
 from tests.smt_bridge.build.builds import config
 from tests.smt_bridge.cli.refusals import refusal
@@ -38,6 +40,7 @@ def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
         ("--source=-", "give files, not -"),
         ("--plan={dir}/train.en", "is no plan of smt-build"),
         ("--glossary=none.tsv", "none.tsv"),
+        ("--glossary={dir}/train.en", "train.en:1: "),
     ],
 )
 def test_mistakes(
@@ -50,8 +53,10 @@ def test_mistakes(
 
 
 def test_a_dry_run_prints_the_plan_and_makes_nothing(
-    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
     assert main([*given, "--dry-run", "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert "30 pairs" in shown and "attention: left out, 30 pairs are too few" in shown
