@@ -115,10 +115,9 @@ def begin(folder: Path, config: BuildConfig) -> Plan:
 
 def sweep(folder: Path) -> None:
     """Remove what killed steps left unfinished; in the system's own folder of the files of a system only."""
-    ours = [f"{name}.part*" for name in package.FILES]
-    for pattern in (*ours, f"{WORK}/*.part*", f"{WORK}/*/*.part*", f"{WORK}/*/*/*.part*"):
-        for left in folder.glob(pattern):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    ours = [left for name in package.FILES for left in folder.glob(f"{name}.part*")]
+    for left in [*ours, *(folder / WORK).rglob("*.part*")]:
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def settings_of(config: BuildConfig) -> dict[str, object]:

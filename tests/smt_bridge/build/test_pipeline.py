@@ -114,7 +114,9 @@ def test_only_our_own_parts_are_swept(given: BuildConfig, taken: list[str]) -> N
     build(given)
     folder = Path(given.output)
     (folder / "networks" / "joint.part").mkdir(parents=True)
-    for name in ("notes.part1", "moses.ini.part7-1", "build/corpus.part8-0"):
+    (folder / "build" / "runs" / "joint" / "data").mkdir(parents=True)
+    deep = "build/runs/joint/data/manifest.json.part9-1"
+    for name in ("notes.part1", "moses.ini.part7-1", "build/corpus.part8-0", deep):
         (folder / name).write_text("x")
     build(given)
     assert {path.name for path in folder.rglob("*.part*")} == {"notes.part1"}
