@@ -62,6 +62,12 @@ def side(config: BuildConfig, name: str) -> SideConfig:
     return SideConfig(language=language, case="keep" if is_spaceless(language) else "truecase")
 
 
+def check_glossary(config: BuildConfig) -> None:
+    """DataError with the line for a glossary that decoding would refuse."""
+    if config.glossary:
+        of_folder(config.glossary, *map(Side, sides(config)))
+
+
 def survey(config: BuildConfig) -> Sizes:
     """What the texts hold after cleaning. DataError for unequal texts, bad bytes, or none left."""
     source, target = sides(config)
@@ -159,8 +165,6 @@ def prepare(build: Build) -> None:
         f"pairs dropped: {reason}": count for reason, count in sorted(dropped.items())
     }
     counts |= {"pairs of the development set": len(dev)}
-    if config.glossary:
-        of_folder(config.glossary, *texts.sides(config))  # refuses what decoding would refuse
     files.write_text(texts.path(COUNTS), [json.dumps(counts)])
 
 

@@ -12,7 +12,6 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from smt_bridge.extraction.alignment import ALIGNERS
-from smt_bridge.hybrid import glossary
 
 if TYPE_CHECKING:
     from smt_bridge.build.config import BuildConfig
@@ -84,6 +83,7 @@ def command(argv: Sequence[str] | None) -> None:
     config = settings_of(BuildConfig, args)
     check(config)
     corpus.sides(config)
+    corpus.check_glossary(config)
     pipeline.check_place(Path(config.output))
     if args.dry_run:
         made = pipeline.plan_of(config)
@@ -106,8 +106,6 @@ def check(config: "BuildConfig") -> None:
             raise ConfigError(f"{path}: lies in the output folder {config.output}; name another folder")
     files.check_parallel(config.source, config.target)
     files.check_parallel(config.dev_source, config.dev_target)
-    if config.glossary:
-        glossary.of_words(config.glossary)
 
 
 if __name__ == "__main__":

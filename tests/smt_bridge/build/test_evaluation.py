@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from smt_bridge.build import evaluation, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.evaluation import choose, evaluate, parts, read
@@ -18,6 +20,15 @@ def test_the_worth_of_each_part(tmp_path: Path) -> None:
     assert found.without["LM0"] < found.lists  # the references are what the system with it says
     output = (build.work / "dev" / "outputs" / "phrase-based").read_text()
     assert output.count("\n") == 8 and 0 < found.whole["phrase-based"] <= 1
+
+
+def test_each_part_is_left_out_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = decodable(tmp_path, 8)
+    tuning.tune_phrase_based(build)
+    whole, without = evaluation.ablation(build, "phrase-based")
+    for part in reversed(without):
+        monkeypatch.setattr(evaluation, "parts", lambda build, part=part: {part: ""})
+        assert evaluation.ablation(build, "phrase-based") == (whole, {part: without[part]})
 
 
 def test_the_system_that_decodes_best_is_chosen() -> None:
