@@ -43,6 +43,14 @@ phrase_based() { # SYSTEM: its whole tables under the weights that it has withou
     smt-decode "$1/build/model/moses.ini" -w "$1/build/dev/phrase-based.ini" -i "$1.words" --stack 100 --workers "$workers" | python $here/words.py target "$1"
 }
 neural() { nmt-translate "$2" --escaped --beam-size 5 --threads "$workers" -i "$1.words" | python $here/words.py target "$1"; }
+alone() { # SYSTEM SIZE SEED: an attention model, where the system has none
+    corpus=$1/build/corpus run=$1.attention
+    [ -f "$run-mean/version" ] || {
+        nmt-train $here/neural.yaml --preset small run="$run" seed="$3" threads=1 training.max_steps=$((40 * ($2 / 64 + 1))) training.validate_every=$((2 * ($2 / 64 + 1))) \
+            data.train_source="$corpus/train.source" data.train_target="$corpus/train.target" data.dev_source="$corpus/dev.source" data.dev_target="$corpus/dev.target"
+        nmt-average -q "$run" --output "$run-mean"
+    }
+}
 hybrid() { smt-decode "$1" -i "$texts/test.en" --workers "$workers"; }
 
 for size in $sizes; do
@@ -57,9 +65,10 @@ for size in $sizes; do
             --output "$system" --budget "$budget" --seed "$seed" --workers "$workers" "${plan[@]}"
         output "$system.words" words "$system"
         output "$system.phrase-based" phrase_based "$system"
-        for run in "$system/networks/attention" "$system/build/networks/attention"; do # the system may do without it
-            [ ! -d "$run" ] || output "$system.neural" neural "$system" "$run"
-        done
+        run=$system/networks/attention
+        [ -d "$run" ] || run=$system/build/networks/attention # trained, but the system is better without it
+        [ -d "$run" ] || { alone "$system" "$size" "$seed"; run=$system.attention-mean; }
+        output "$system.neural" neural "$system" "$run"
         output "$system.hybrid" hybrid "$system"
     done
 done
