@@ -12,7 +12,7 @@ from nmt.analysis import markup, report
 from nmt.analysis.charts import Chart, Point, length_charts
 from nmt.analysis.curves import LearningCurve
 from nmt.analysis.lengths import WINDOW
-from nmt.analysis.markup import Column
+from nmt.analysis.markup import Column, Row
 from nmt.analysis.report import Lead, ReportConfig, ReportData
 from nmt.analysis.significance import SAMPLES
 from nmt.analysis.systems import System, TestSet
@@ -161,6 +161,12 @@ def section(title: str, note: str, content: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{said}{content}</section>"
 
 
+def table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """A table without the columns that are empty."""
+    used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
+    return markup.table(name, caption, used, rows)
+
+
 def listed(lines: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
@@ -178,7 +184,7 @@ def chosen(facts: Facts) -> str:
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([
         f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
-        markup.table("candidates", "Systems that were tuned", columns, rows) if rows else "",
+        table("candidates", "Systems that were tuned", columns, rows) if rows else "",
         markup.signature_list([f"dev BLEU: {facts.signature}"]),
         listed(notes),
         command if facts.command else "",
@@ -199,9 +205,10 @@ def ablations(facts: Facts) -> str:
         {"part": one.part, "bleu": one.bleu, "adds": facts.bleu - one.bleu, "weights": found_again(one)}
         for one in facts.ablations
     ]
-    table = markup.table("ablation", "BLEU without each part", columns, rows)
+    shown = table("ablation", "BLEU without each part", columns, rows)
     signature = markup.signature_list([f"dev BLEU: {facts.signature}"])
-    return f'<p class="note">The whole system has {facts.bleu:.2f}.</p>{table}{signature}'
+    whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
+    return f"{whole}{shown}{signature}"
 
 
 def found_again(ablation: Ablation) -> str:
@@ -210,9 +217,9 @@ def found_again(ablation: Ablation) -> str:
 
 def scores(data: ReportData, charts: Sequence[Chart]) -> str:
     """The scores of the test set, and its charts, which are the first of the page."""
-    table = markup.systems_table(data.systems, "test")
+    shown = markup.systems_table(data.systems, "test")
     return (
-        f'{table}{markup.signature_list(data.signatures)}<div class="charts">{markup.figures(charts)}</div>'
+        f'{shown}{markup.signature_list(data.signatures)}<div class="charts">{markup.figures(charts)}</div>'
     )
 
 
@@ -220,7 +227,7 @@ def sizes(found: Mapping[str, int]) -> str:
     if not found:
         return ""
     rows = [{"what": what, "number": number} for what, number in found.items()]
-    return markup.table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
+    return table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
 
 
 def steps(found: Sequence[Step]) -> str:
@@ -229,8 +236,8 @@ def steps(found: Sequence[Step]) -> str:
         return ""
     columns = [
         Column("step", "name"),
-        Column("minutes planned", "planned", 1),
-        Column("minutes taken", "took", 1),
+        Column("minutes planned", "planned", 2),
+        Column("minutes taken", "took", 2),
         Column("remark", "note"),
     ]
     rows = [
@@ -240,7 +247,7 @@ def steps(found: Sequence[Step]) -> str:
     planned = sum(one.planned or 0 for one in found) / 60
     took = sum(one.took or 0 for one in found) / 60
     said = f'<p class="note">All steps took {took:,.1f} minutes; {planned:,.1f} were planned.</p>'
-    return said + markup.table("steps", "Steps of the build", columns, rows)
+    return said + table("steps", "Steps of the build", columns, rows)
 
 
 def minutes(seconds: float | None) -> float | None:
@@ -258,8 +265,8 @@ def networks(found: Sequence[Network], learned: Sequence[Chart], first: int) -> 
         Column("epochs", "epochs", 1),
         Column("what it is", "what"),
     ]
-    table = markup.table("networks", "Networks", columns, [vars(one) for one in found])
-    return f'{table}<div class="charts">{markup.figures(learned, first)}</div>'
+    shown = table("networks", "Networks", columns, [vars(one) for one in found])
+    return f'{shown}<div class="charts">{markup.figures(learned, first)}</div>'
 
 
 def learning_charts(found: Sequence[Network]) -> Iterator[Chart]:
@@ -285,4 +292,4 @@ def weights(features: Sequence[Feature]) -> str:
         for one in features
         for number, weight in enumerate(one.weights, 1)
     ]
-    return markup.table("weights", "Weights", columns, rows)
+    return table("weights", "Weights", columns, rows)

@@ -89,7 +89,7 @@ def test_the_page_says_all_facts(page: str) -> None:
     assert "pairs read 29,000 pairs kept 28,990" in text_of(page, "Sizes")
     steps = text_of(page, "Steps")
     assert "took 41.0 minutes; 31.5 were planned" in steps
-    assert "align 1.5 1.0" in steps and "train cslm \u2013 \u2013 left out: no time" in steps
+    assert "align 1.50 1.00" in steps and "train cslm \u2013 \u2013 left out: no time" in steps
     networks = text_of(page, "Networks")
     assert "attention 12,345,678 400 4.0 attention model" in networks and "train cost" not in networks
     weights = text_of(page, "Weights of the tuned system")
@@ -145,6 +145,8 @@ def test_what_is_not_known_has_no_section() -> None:
     page = html(Facts("it", Texts(SOURCES, [REFERENCES], {"it": REFERENCES}), "none", 1.0), samples=2)
     titles = re.findall("<h2>(.*?)</h2>", page)
     assert titles[0] == "The system" and titles[1] == "Development set"
+    steps = text_of(html(replace(FACTS, steps=[Step("align", 60, 60)]), samples=2), "Steps")
+    assert "remark" not in steps and "align 1.00 1.00" in steps, "nor has a column"
 
 
 def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
