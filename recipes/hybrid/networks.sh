@@ -3,6 +3,7 @@
 # model of its column. One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
 # usage: networks.sh DATA OUT [TABLE]
 #   DATA     folder with train and dev .en and .fr, tokenized and escaped          OUT  one run directory a network
+# JOINTS=yes: also a joint model from right to left, and one of the other direction.
 # EPOCHS (16) of the attention models; ATTENTION, JOINT: more options of nmt-train; see ../phrase_scores/networks.sh for the others.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,7 +21,7 @@ attention() { # SEED
     nmt-train $here/attention.yaml --preset small run="$out/attention-$1" seed="$1" "${texts[@]}" training.max_steps=$((${EPOCHS:-16} * (batches > 0 ? batches : 1))) ${ATTENTION:-}
     nmt-average -q "$out/attention-$1" --last 5 --output "$out/attention-$1-mean"
 }
-joint() {
+align() {
     if [ ! -s "$out/dev.align" ]; then # aligned together: a development set alone is too small
         for l in en fr; do cat "$data/train.$l" "$data/dev.$l" > "$out/all.$l"; done
         smt-align -q -s "$out/all.en" -t "$out/all.fr" -o "$out/all.align"
@@ -28,12 +29,26 @@ joint() {
         head -n "$lines" "$out/all.align" > "$out/train.align"
         tail -n +"$((lines + 1))" "$out/all.align" > "$out/dev.align.part" && mv "$out/dev.align.part" "$out/dev.align"
     fi
+}
+joint() { # NAME MORE ...
+    name=$1
+    shift
     # shellcheck disable=SC2086
-    nmt-train $here/joint.yaml run="$out/joint" "${texts[@]}" data.alignment="$out/train.align" data.dev_alignment="$out/dev.align" ${JOINT:-}
+    nmt-train $here/joint.yaml run="$out/$name" "${texts[@]}" data.alignment="$out/train.align" data.dev_alignment="$out/dev.align" ${JOINT:-} "$@"
+}
+inverse() { # both sides exchanged, and the points of the alignment
+    for part in train dev; do sed -E 's/([0-9]+)-([0-9]+)/\2-\1/g' "$out/$part.align" > "$out/$part.inverse.align"; done
+    joint joint-inverse data.train_source="$data/train.fr" data.train_target="$data/train.en" data.dev_source="$data/dev.fr" data.dev_target="$data/dev.en" \
+        data.source.language=fr data.target.language=en data.alignment="$out/train.inverse.align" data.dev_alignment="$out/dev.inverse.align"
 }
 attention 1 & one=$!
 attention 2 & two=$!
 wait $one; wait $two
-joint & one=$!
+align
+joint joint & one=$!
 CONTROLS=no PHRASES=$([ -n "$table" ] && echo yes || echo no) recipes/phrase_scores/networks.sh "$data" "$table" "$out" "${MINUTES:-40}" "${SHORT:-1500}" & two=$!
+wait $one; wait $two
+[ "${JOINTS:-no}" = yes ] || exit 0
+joint joint-backward model.direction=right-to-left & one=$!
+inverse & two=$!
 wait $one; wait $two

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Neural models inside the phrase-based search, one line per system: count models alone, + CSLM, + joint model (NNJM), + attention model, two of them, + minimum
 # Bayes risk; beside them the attention models alone, and the same attention model on the lists of the systems without it.
-# usage: run.sh [--data DIR|multi30k|generated] [--networks DIR] [--out DIR] [--column] [--rows "ROW ..."] [--workers N] [--quick]
+# usage: run.sh [--data DIR|multi30k|generated] [--networks DIR] [--out DIR] [--column] [--joints] [--rows "ROW ..."] [--workers N] [--quick]
 #   --data      folder with train, dev and test .en and .fr, tokenized and escaped; multi30k: NMT_DATA's (default where it is); generated: our grammar's corpus
 #   --networks  run directories of networks.sh: attention-1-mean, attention-2-mean, joint, cslm ...; those that are not there are trained there
 #   --column    every system's phrase table has the column of an RNN (../phrase_scores), and a row shows what it adds
+#   --joints    the list of the best system is also rescored with two more joint models: from right to left, and of the other direction
 #   --quick     tiny networks, two iterations of tuning, for a dry run
 # Started again after an interruption it goes on; what is finished is not done again. Systems are chosen on dev.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/hybrid
-data= networks= out= column= rows= workers=2 quick=
+data= networks= out= column= joints= rows= workers=2 quick=
 while [ $# -gt 0 ]; do
     case $1 in
         --data) data=$2; shift 2 ;;
@@ -19,6 +20,7 @@ while [ $# -gt 0 ]; do
         --rows) rows=$2; shift 2 ;;
         --workers) workers=$2; shift 2 ;;
         --column) column=yes; shift ;;
+        --joints) joints=yes; shift ;;
         --quick) quick=yes; shift ;;
         *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
     esac
@@ -72,7 +74,7 @@ smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr" --memory 2
 
 say "networks"
 networks=${networks:-$out/networks}
-$here/networks.sh "$data" "$networks" ${column:+"$out/model/phrase-table.gz"}
+JOINTS=${joints:-no} $here/networks.sh "$data" "$networks" ${column:+"$out/model/phrase-table.gz"}
 networks=$(cd "$networks" && pwd)
 
 say "tables: the pairs that dev and test can use"
@@ -143,12 +145,16 @@ known="baseline ${column:+rnn} $rows" # systems of one pass
 extra="neural-1 neural-2 neural-1+2"
 for one in $first cslm+nnjm; do
     [ -s "$out/rows/$one.tuned.ini" ] || continue
-    $here/lists.sh rescore "$one" "$out" "$data" "$networks/attention-1-mean" "$workers"
+    $here/lists.sh rescore "$one" rescored "$out" "$data" "$workers" "translation:NMT0=$networks/attention-1-mean"
     extra="$extra $one:rescored"
 done
 best=$(python $here/summary.py best "$out/rows" "$data/dev.fr" $known)
-$here/lists.sh mbr "$best" "$out" "$data" "" "$workers"
+$here/lists.sh mbr "$best" mbr "$out" "$data" "$workers"
 extra="$extra $best:mbr"
+if [ -n "$joints" ]; then
+    $here/lists.sh rescore "$best" joints "$out" "$data" "$workers" "joint:BackwardNNJM0=$networks/joint-backward" "inverse-joint:InverseNNJM0=$networks/joint-inverse"
+    extra="$extra $best:joints"
+fi
 
 say "report"
 systems=()

@@ -57,6 +57,7 @@ def test_the_whole_recipe_cut_short(tmp_path: Path) -> None:
         "--data",
         "generated",
         "--quick",
+        "--joints",
         "--out",
         out,
         "--rows",
@@ -68,7 +69,7 @@ def test_the_whole_recipe_cut_short(tmp_path: Path) -> None:
     rows = ["baseline", "cslm+nnjm", "cslm+nnjm+attention"]
     assert names[:7] == ["row", *rows, "neural-1", "neural-2", "neural-1+2"]
     assert {"baseline:rescored", "cslm+nnjm:rescored"} < set(names) and any(
-        name.endswith(":mbr") for name in names
+        name.endswith(":joints") for name in names
     )
     summed = (tmp_path / "out/summary.tsv").read_text()
     assert summed.count("by dev") == 1 and summed.count("\n# ") == 1
