@@ -46,6 +46,7 @@ class Recipe:
 DECAYING = {"optimizer": "adam", "learning_rate": 0.001, "cost": "word", "decay": 0.5, "patience": 3}
 TO_ZERO = {
     "schedule": "linear",
+    "max_epochs": 0,  # the updates of the plan end it, at the end of its schedule
     "decay": 1.0,
     "patience": 0,
     "keep": AVERAGED,

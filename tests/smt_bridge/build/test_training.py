@@ -27,6 +27,7 @@ def test_every_recipe_is_a_sound_configuration(recipe: Recipe) -> None:
     task = training.task(Build(CONFIG, found), network)
     made = configuration.from_mapping(task.content, task.preset or None)
     assert made.training.max_steps == network.updates and made.training.batch_size == recipe.batch
+    assert not made.training.max_epochs and not made.training.max_minutes  # nothing else ends it early
     assert made.threads == 1 and made.seed == 7 and made.matmul == "mkl"
     if recipe.network == "attention":
         assert made.training.schedule == "linear" and made.training.keep == 5 and not made.training.patience
