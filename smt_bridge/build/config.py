@@ -1,6 +1,7 @@
 """The settings of a build, and the folder that it works in."""
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +35,16 @@ class BuildConfig:
         """All files that are read."""
         given = [self.source, self.target, self.dev_source, self.dev_target]
         return given + [path for path in (self.monolingual, self.glossary, self.plan) if path]
+
+    def command(self) -> str:
+        """The command that asks for this."""
+        words = ["smt-build"]
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.default is MISSING or value != item.default:
+                shown = f"{value}s" if item.name == "budget" else str(value)
+                words += [f"--{item.name.replace('_', '-')}", shown]
+        return shlex.join(words)
 
 
 @dataclass

@@ -58,6 +58,7 @@ def gather(build: Build) -> Facts:
         steps=steps(build),
         networks=[network(build, one) for one in build.plan.networks],
         features=features(build, found.chosen),
+        command=build.config.command(),
         notes=[
             "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
             "without it; a search without it would find other translations."

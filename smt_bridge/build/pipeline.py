@@ -49,10 +49,17 @@ STEPS = (
 )
 
 
+def kept_plan(config: BuildConfig) -> Path:
+    """Where the plan of a build is kept."""
+    return Path(config.output) / WORK / plan.FILE
+
+
 def plan_of(config: BuildConfig) -> Plan:
-    """The plan of a new build: that of another one, or one that suits the texts and this machine."""
-    if config.plan:
-        return plan.read(config.plan)
+    """The plan of a build that was begun; of a new one that of another build, or one that suits the texts and
+    this machine."""
+    kept = kept_plan(config)
+    if kept.exists() or config.plan:
+        return plan.read(kept if kept.exists() else config.plan)
     sizes = corpus.survey(config)
     speed, back_end = rates.graded(rates.measured()), matmul.choose().back_end
     return plan.decide(sizes, config.budget, speed, back_end)
@@ -97,14 +104,14 @@ def is_new(folder: Path) -> bool:
 def begin(folder: Path, config: BuildConfig) -> Plan:
     """Record what is built from what and by which plan, or check that it is the same; remove what a killed
     step left behind."""
-    settings, kept = settings_of(config), folder / WORK / plan.FILE
+    settings, kept = settings_of(config), kept_plan(config)
     before = begun.read(folder / WORK / SETTINGS)
     if before is not None and (changed := begun.changed(before, settings)):
         raise ConfigError(
             f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one "
             "to start anew"
         )
-    made = plan.read(kept) if kept.exists() else plan_of(config)
+    made = plan_of(config)
     if before is None:
         begun.write(folder / WORK / SETTINGS, settings)
     if not kept.exists():

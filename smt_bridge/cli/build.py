@@ -1,6 +1,7 @@
 """smt-build: a hybrid system from two text files."""
 
 import argparse
+import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from smt_bridge.extraction.alignment import ALIGNERS
 
 if TYPE_CHECKING:
     from smt_bridge.build.config import BuildConfig
+
+log = logging.getLogger(__name__)
 
 UNITS = {"h": 3600, "m": 60, "s": 1}
 BUDGET = re.compile(r"(?:\d+(?:\.\d+)?[hms])+")
@@ -77,7 +80,7 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse, check, plan, build."""
     args = parser().parse_args(argv)
     options.start_log("smt-build", args, times=True)
-    from smt_bridge.build import corpus, pipeline, plan
+    from smt_bridge.build import corpus, evaluation, pipeline, plan
     from smt_bridge.build.config import BuildConfig
 
     config = settings_of(BuildConfig, args)
@@ -91,7 +94,12 @@ def command(argv: Sequence[str] | None) -> None:
         print("\n".join(shown))
         return
     ALIGNERS[next(iter(ALIGNERS))].check()
-    pipeline.build(config, print, options.shows_bar(args))
+    built = pipeline.build(config, print, options.shows_bar(args))
+    found = evaluation.read(built)
+    log.info(
+        "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
+        config.output, found.chosen, 100 * found.whole[found.chosen], config.output,
+    )  # fmt: skip
 
 
 def check(config: "BuildConfig") -> None:
