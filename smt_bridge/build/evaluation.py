@@ -12,7 +12,6 @@ from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from smt_bridge.build import tuning
 from smt_bridge.build.config import Build
-from smt_bridge.build.corpus import Texts
 from smt_bridge.build.networks import FEATURES, WORDS
 from smt_bridge.build.tables import DEV
 from smt_bridge.build.training import NETWORKS
@@ -36,7 +35,7 @@ class Evaluation:
     """BLEU of the development set, 0 to 1: cased, of the words of the tables."""
 
     chosen: str
-    whole: dict[str, float]  # each system on all lines
+    whole: dict[str, float]  # each system on the lines of `tuning.compared`
     lists: float  # the chosen system on the lists of its tuning
     without: dict[str, float] = field(default_factory=dict)  # each part, on the same lists
 
@@ -46,8 +45,7 @@ def evaluate(build: Build) -> None:
     found = {name: decoded(build, name) for name in systems(build)}
     if build.plan.has("attention"):
         found[NEURAL] = translated(build)
-    texts = Texts(build.work)
-    references = loop.references_of([texts.lines("dev.target")])
+    references = loop.references_of([tuning.compared(build, "dev.target")])
     whole = {}
     for name, lines in found.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
@@ -77,14 +75,14 @@ def choose(scores: dict[str, float]) -> str:
 def decoded(build: Build, name: str) -> list[str]:
     """The development set by a tuned system."""
     decoder = tuning.load(build, tuning.ini_path(build, name))
-    return decoder.translate(Texts(build.work).lines("dev.source"), build.config.workers)
+    return decoder.translate(tuning.compared(build, "dev.source"), build.config.workers)
 
 
 def translated(build: Build) -> list[str]:
     """The development set by the attention model alone."""
     devices.set_up("cpu", 1, "mkl")
     run = Run.of(build.work / NETWORKS / "attention")
-    lines = Texts(build.work).lines("dev.source")
+    lines = tuning.compared(build, "dev.source")
     return run.translate(lines, BEAM, tokenized=True)
 
 

@@ -42,11 +42,10 @@ def gather(build: Build) -> Facts:
         ]
         for name in found.whole
     }
+    sources, references = (tuning.compared(build, f"raw.{side}") for side in ("source", "target"))
     return Facts(
         title=f"{build.folder.resolve().name}: a hybrid system",
-        dev=report.Texts(
-            texts.lines("raw.source"), [texts.lines("raw.target")], outputs, tokenizer_for(language)
-        ),
+        dev=report.Texts(sources, [references], outputs, tokenizer_for(language)),
         signature=SIGNATURE,
         bleu=100 * found.lists,
         reason=reason(build, found),
@@ -74,7 +73,7 @@ def reason(build: Build, found: Evaluation) -> str:
 
 
 def candidates(build: Build, found: Evaluation) -> list[Candidate]:
-    """The systems, with their scores on the whole development set."""
+    """The systems, with their scores on the development set."""
     notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
     return [
         Candidate(name, 100 * score, name == found.chosen, notes.get(name, ""))

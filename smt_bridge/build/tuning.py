@@ -117,6 +117,11 @@ def chosen(lines: Sequence[str], count: int) -> list[str]:
     return [lines[number * len(lines) // count] for number in range(count)]
 
 
+def compared(build: Build, name: str) -> list[str]:
+    """The lines of a text of the development set on which systems are compared."""
+    return chosen(Texts(build.work).lines(name), build.plan.evaluated)
+
+
 def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
     """The decoder of an ini of the build. `n_best`: the length of lists of different texts."""
     system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)

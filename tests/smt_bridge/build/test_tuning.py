@@ -24,6 +24,16 @@ def test_lines_are_chosen_evenly() -> None:
     assert chosen(lines, 3) == list("adg")
 
 
+def test_systems_are_compared_on_twice_the_lines(tmp_path: Path) -> None:
+    build = decodable(tmp_path, 12)
+    small = replace(
+        build.plan, sizes=replace(build.plan.sizes, dev_pairs=12), tuning=replace(build.plan.tuning, lines=3)
+    )
+    lines = Texts(build.work).lines("dev.source")
+    assert tuning.compared(Build(build.config, small), "dev.source") == lines[::2]
+    assert tuning.compared(build, "dev.source") == lines
+
+
 def test_the_tuned_ini_decodes_as_well_as_the_tuning_says(tmp_path: Path) -> None:
     build = decodable(tmp_path)
     tuning.tune_phrase_based(build)
