@@ -52,7 +52,7 @@ def train(folder: Path, config: TrainConfig) -> None:
 
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that was not made by smt-train."""
-    if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
+    if not begun.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
 
 

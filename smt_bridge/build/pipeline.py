@@ -85,20 +85,10 @@ def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = Fal
 
 def check_place(folder: Path) -> None:
     """ConfigError for a folder with files in it that no build made."""
-    if not is_begun(folder) and not is_new(folder):
+    work = folder / WORK
+    alone = not folder.is_dir() or all(path.name in (WORK, locks.FILE) for path in folder.iterdir())
+    if not (work / SETTINGS).exists() and not (alone and begun.is_ours(work, SETTINGS)):
         raise ConfigError(f"{folder}: is not empty, and not begun by smt-build; name another folder")
-
-
-def is_begun(folder: Path) -> bool:
-    """Was a build begun there?"""
-    return (folder / WORK / SETTINGS).exists()
-
-
-def is_new(folder: Path) -> bool:
-    """Is nothing in a folder but what a build leaves that is killed at its very beginning?"""
-    left = [path for path in folder.glob(f"{WORK}/*") if not path.name.startswith(f"{SETTINGS}.part")]
-    others = [path for path in folder.iterdir() if path.name != WORK] if folder.is_dir() else []
-    return locks.is_empty(folder) or (not left and all(path.name == locks.FILE for path in others))
 
 
 def begin(folder: Path, config: BuildConfig) -> Plan:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt import files
+from nmt import files, locks
 from nmt.errors import DataError
 
 
@@ -21,6 +21,15 @@ def read(place: Path) -> dict[str, object] | None:
     if not isinstance(found, dict):
         raise damaged(place)
     return found
+
+
+def is_ours(folder: Path, name: str) -> bool:
+    """Was work begun in a folder, whose settings are in the file `name`, or can it begin there: is nothing in
+    it but a lock, and what is left of settings whose writing was killed?"""
+    if not folder.is_dir():
+        return not folder.exists()
+    names = [path.name for path in folder.iterdir()]
+    return name in names or all(one == locks.FILE or one.startswith(f"{name}.part") for one in names)
 
 
 def damaged(place: Path) -> DataError:

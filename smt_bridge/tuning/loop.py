@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, locks, manifest
+from nmt import files, manifest
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.jobs import begun
@@ -239,7 +239,7 @@ def collect(
 
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that was not made by smt-tune."""
-    if not locks.is_empty(folder) and not (folder / SETTINGS).exists():
+    if not begun.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not a folder of smt-tune; name another --work folder")
 
 
