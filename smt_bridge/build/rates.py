@@ -8,8 +8,6 @@ words a line. Those of the networks stand beside their settings in networks.py.
 import time
 from dataclasses import dataclass
 
-import torch
-
 REFERENCE = 90e9  # floating-point operations a second
 SHAPE = (64, 512, 1536)  # a layer of a network on a batch
 ROUNDS, SECONDS = 5, 0.2  # of the measurement; the fastest round counts, the others were disturbed
@@ -42,6 +40,8 @@ def graded(flops: float) -> float:
 def measured() -> float:
     """Floating-point operations of one thread in a second of its own time, so that what else the machine does
     matters little; takes a second."""
+    import torch
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     rows, inner, columns = SHAPE

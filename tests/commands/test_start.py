@@ -1,52 +1,22 @@
 """What every command does when it starts."""
 
+import configparser
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+SETUP = configparser.ConfigParser()
+SETUP.read(Path(__file__).parents[2] / "setup.cfg", encoding="utf-8")
 COMMANDS = [
-    f"nmt-{name}"
-    for name in (
-        "train",
-        "translate",
-        "score",
-        "analyze",
-        "vocab",
-        "subword",
-        "tokenize",
-        "clean",
-        "average",
-        "ngram",
-        "perplexity",
-        "sample",
-        "dictionary",
-    )
-]
-
-
-COMMANDS += [
-    f"smt-{name}"
-    for name in (
-        "score-table",
-        "filter-table",
-        "rescore",
-        "tune-nbest",
-        "ini",
-        "moses",
-        "select",
-        "align",
-        "extract",
-        "train",
-        "decode",
-        "tune",
-        "propose",
-    )
+    line.partition("=")[0].strip()
+    for line in SETUP["options.entry_points"]["console_scripts"].strip().splitlines()
 ]
 
 
@@ -56,8 +26,9 @@ def test_help_loads_no_torch(name: str, command: Command) -> None:
     assert done.returncode == 0 and "usage" in done.stdout
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
     heavy = {"torch", "numpy", "sacrebleu", "sacremoses", "omegaconf"}
-    # Options that stand beside what computes: the estimator, dictionaries, analyses, tuners.
-    if name in ("nmt-ngram", "nmt-dictionary", "nmt-analyze", "nmt-subword", "smt-tune", "smt-tune-nbest"):
+    # Options that stand beside what computes: the estimator, dictionaries, analyses, tuners, the cache.
+    with_numpy = ("ngram", "dictionary", "analyze", "subword", "tune", "tune-nbest", "cache")
+    if name.partition("-")[2] in with_numpy:
         heavy -= {"numpy", "sacrebleu"} if name == "nmt-analyze" else {"numpy"}
     assert "argparse" in loaded and not loaded & heavy
 
