@@ -19,9 +19,6 @@ from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
 from smt_bridge.tuning import loop, runs
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import bleu
-from smt_bridge.tuning.config import TuneConfig
-from smt_bridge.tuning.loop import Tuning
-from smt_bridge.tuning.registry import TUNERS
 
 FILE = "evaluation.json"
 OUTPUTS = "outputs"  # below the folder of the development set
@@ -88,11 +85,9 @@ def translated(build: Build) -> list[str]:
 
 def ablation(build: Build, name: str) -> tuple[float, dict[str, float]]:
     """BLEU of a system on the lists of its tuning, and without each part."""
-    work, plan = build.work / DEV / f"{name}.tuning", build.plan.tuning
+    work = build.work / DEV / f"{name}.tuning"
     found = tuning.tuned(build, name)
-    config = TuneConfig(method=plan.method, seed=build.config.seed)
-    tuner, threads = TUNERS[plan.method](), build.config.workers
-    held = Tuning(work, found.names, found.lines, config, tuner, threads)
+    held = tuning.held(build, work, found.names, found.lines, len(found.iterations))
     held.load()
     pool, start = held.pool(), held.iterations[held.best()].weights
 
@@ -100,7 +95,7 @@ def ablation(build: Build, name: str) -> tuple[float, dict[str, float]]:
         without = replace(pool, features=pool.features.copy())
         pools.drop(without, parts)
         seeds = [build.config.seed]
-        points = runs.run_all(without, tuner, start, seeds, threads, lambda done, total: None)
+        points = runs.run_all(without, held.tuner, start, seeds, held.threads, lambda done, total: None)
         return points[0].bleu
 
     heads = pools.to_weights(found.names, start)

@@ -51,7 +51,7 @@ def write_ini(build: Build, chosen: str) -> None:
         if "path" in feature.options:
             path = feature.options["path"].removeprefix("../").removeprefix(f"{MODEL}/")
             ini = moses_ini.set_path(ini, feature.name, path)
-    tuning.write_ini(build.folder / INI, ini)
+    moses_ini.write(build.folder / INI, ini)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -58,5 +58,4 @@ def filter_to_dev(build: Build) -> None:
     filter_tables(Filtering(table, filtered, reordering, reordering_filtered), wanted)
     ini = moses_ini.read(str(model / train_system.INI))
     ini = moses_ini.set_path(ini, "LM0", f"../{MODEL}/{train_system.LM}")
-    with files.Writing(dev / BASE) as out:
-        out.write("\n".join(ini.lines))
+    moses_ini.write(dev / BASE, ini)

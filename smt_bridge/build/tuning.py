@@ -78,7 +78,7 @@ def tuned(build: Build, name: str) -> Tuned:
 def tune(build: Build, name: str, start: Ini, iterations: int) -> None:
     """Tune an ini, whose paths are relative to the folder DEV, and write it with its weights."""
     work, plan = build.work / DEV / f"{name}.tuning", build.plan.tuning
-    write_ini(build.work / DEV / f"{name}.start.ini", start)
+    moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
     with locks.locked(work, "smt-build"):
         decoder = load(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
         source, target = (
@@ -102,13 +102,7 @@ def write(build: Build, name: str, ini: Ini, weights: Weights, found: Tuned) -> 
     """The tuned ini, last, and what was found."""
     files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(found))])
     header = f"# BLEU {100 * found.bleu:.2f} on {found.lines} lines of the development set"
-    write_ini(ini_path(build, name), moses_ini.set_weights(ini, weights), header)
-
-
-def write_ini(path: Path, ini: Ini, *header: str) -> None:
-    """Write an ini as a file, whole or not at all."""
-    with files.Writing(path) as out:
-        out.write("\n".join([*header, *ini.lines]))
+    moses_ini.write(ini_path(build, name), moses_ini.set_weights(ini, weights), header)
 
 
 def chosen(lines: Sequence[str], count: int) -> list[str]:
@@ -138,20 +132,25 @@ def opened(
 ) -> Tuning:
     """The folder of a tuning, new or resumed."""
     plan = build.plan.tuning
-    config = TuneConfig(method=plan.method, iterations=iterations, seed=build.config.seed)
-    tuner = TUNERS[plan.method]()
+    tuning = held(build, work, pools.columns(decoder.system.sizes), len(source), iterations)
     settings = {
         "model": manifest.digest(decoder.system.ini.path),
         "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),
         "n_best": plan.n_best,
         **search(plan),
     }
-    loop.open_folder(work, settings, config, tuner)
+    loop.open_folder(work, settings, tuning.config, tuning.tuner)
+    return tuning
+
+
+def held(build: Build, work: Path, names: list[str], sentences: int, iterations: int) -> Tuning:
+    """The tuning that a folder holds, or will hold."""
+    method = build.plan.tuning.method
     return Tuning(
         folder=work,
-        names=pools.columns(decoder.system.sizes),
-        sentences=len(source),
-        config=config,
-        tuner=tuner,
+        names=names,
+        sentences=sentences,
+        config=TuneConfig(method=method, iterations=iterations, seed=build.config.seed),
+        tuner=TUNERS[method](),
         threads=build.config.workers,
     )

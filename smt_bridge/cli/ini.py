@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, positive
 from nmt.errors import ConfigError, UserError
@@ -38,8 +37,7 @@ def command(argv: Sequence[str] | None) -> None:
         if found:
             raise UserError(f"{args.ini}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
     else:
-        with files.Writing(args.output) as out:
-            out.write("\n".join(placed(changed(args, ini), args.output).lines))
+        moses_ini.write(args.output, placed(changed(args, ini), args.output))
 
 
 def placed(ini: Ini, output: str) -> Ini:

@@ -233,9 +233,7 @@ def write(
         f"{best + 1} of {len(tuning.iterations)}"
     )
     weight_files.write(places.work / "weights", weights, [header])
-    tuned = moses_ini.set_weights(places.start, weights)
-    with files.Writing(str(places.output)) as out:
-        out.write("\n".join([f"# {header}", *tuned.lines]))
+    moses_ini.write(places.output, moses_ini.set_weights(places.start, weights), f"# {header}")
 
 
 def final_seeds(

@@ -224,6 +224,12 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     return parse(ini.path, lines)
 
 
+def write(path: str | Path, ini: Ini, *header: str) -> None:
+    """Write an ini as a file, whole or not at all, with these lines before its own."""
+    with files.Writing(path) as out:
+        out.write("\n".join([*header, *ini.lines]))
+
+
 def remove_feature(ini: Ini, name: str) -> Ini:
     """Remove a feature function and its weights."""
     rows = {ini.feature(name).row, ini.weight_rows.get(name, -1)}

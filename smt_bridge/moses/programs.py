@@ -80,8 +80,7 @@ def whole_ini(ini: str, folder: Path) -> Path:
     """Write a copy of an ini with absolute paths into a folder, for Moses' scripts, which change folders. As
     in Moses, relative paths start at the working directory."""
     made = folder / "smt-moses.ini"
-    with files.Writing(made) as out:
-        out.write("\n".join(ini_paths.whole(moses_ini.read(ini), ["."]).lines))
+    moses_ini.write(made, ini_paths.whole(moses_ini.read(ini), ["."]))
     return made
 
 
