@@ -4,7 +4,7 @@
 # usage: networks.sh DATA OUT [TABLE]
 #   DATA     folder with train and dev .en and .fr, tokenized and escaped          OUT  one run directory a network
 # JOINTS=yes: also a joint model from right to left, and one of the other direction.
-# EPOCHS (16) of the attention models; ATTENTION, JOINT: more options of nmt-train; see ../phrase_scores/networks.sh for the others.
+# EPOCHS (10) of the attention models; ATTENTION, JOINT: more options of nmt-train; see ../phrase_scores/networks.sh for the others.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=$1 out=$2 table=${3:-}
@@ -18,7 +18,7 @@ batches=$(($(wc -l < "$data/train.en") / 64))
 attention() { # SEED
     [ ! -f "$out/attention-$1-mean/version" ] || return 0
     # shellcheck disable=SC2086 # options are words
-    nmt-train $here/attention.yaml --preset small run="$out/attention-$1" seed="$1" "${texts[@]}" training.max_steps=$((${EPOCHS:-16} * (batches > 0 ? batches : 1))) ${ATTENTION:-}
+    nmt-train $here/attention.yaml --preset small run="$out/attention-$1" seed="$1" "${texts[@]}" training.max_steps=$((${EPOCHS:-10} * (batches > 0 ? batches : 1))) ${ATTENTION:-}
     nmt-average -q "$out/attention-$1" --last 5 --output "$out/attention-$1-mean"
 }
 align() {
