@@ -27,6 +27,8 @@ PUBLIC = {
     "_asdict",
     "_fields",
     "_int_mm",  # torch has no other product of int8 matrices
+    # Torch documents these, and has no other operations on lists of tensors.
+    *(f"_foreach_{name}" for name in ("add", "addcmul_", "div_", "mul_", "norm", "sqrt_", "sub_")),
 }
 LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 59
 

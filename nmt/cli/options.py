@@ -17,7 +17,7 @@ from nmt.cli.arguments import Input, Output, checkpoint
 from nmt.cli.arguments import positive as positive
 from nmt.cli.parser import Action as Action
 from nmt.cli.parser import Parser as Parser
-from nmt.errors import UserError, one_line
+from nmt.errors import ConfigError, UserError, one_line
 from nmt.progress import Progress, Total
 from nmt.runs.directory import BACK_ENDS, exists
 from nmt.text.long_lines import MAX_LINE_WORDS
@@ -77,7 +77,7 @@ def add_compute(parser: "Container", threads: str = "torch decides unless given"
         metavar="STEP",
         help="best, last or the number of an update",
     )
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ...")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ..., auto (a GPU if there is one)")
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument(
         "--matmul",
@@ -133,6 +133,7 @@ def add_precision(parser: "Container") -> None:
 def products(precision: str, models: "Sequence[Weights]", device: str) -> ExitStack:
     """A context in which the matrix products of models are computed in a precision. ConfigError where the
     processor lacks it."""
+    from nmt.compute.device import resolve
     from nmt.compute.mixed import check_precision
     from nmt.compute.reduced import Reduced
 
@@ -140,6 +141,8 @@ def products(precision: str, models: "Sequence[Weights]", device: str) -> ExitSt
     if precision != "fp32":
         if precision == "bf16":
             check_precision(precision, device)
+        elif resolve(device) != "cpu":
+            raise ConfigError("--precision int8: computes on the CPU only; use bf16, or --device cpu")
         for model in models:
             stack.enter_context(Reduced(precision, model))
     return stack

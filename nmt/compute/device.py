@@ -13,6 +13,16 @@ from nmt.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
+EXPECTED = "cpu, cuda, cuda:N or auto"
+
+
+def resolve(device: str, cpu_only: bool = False) -> str:
+    """What `auto` means on this machine: the first GPU, or the CPU where torch finds none or the model
+    computes on the CPU only. Other names stay as they are."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() and not cpu_only else "cpu"
+
 
 def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = None) -> str:
     """Check the device, choose threads and matrix back end; returns a line for the log. ConfigError for a
@@ -20,6 +30,7 @@ def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = 
 
     `threads`: None: torch decides. `memory`: the file where a run remembers its back end on each processor.
     """
+    device = resolve(device)
     if threads:
         if (most := bounded(threads)) < threads:
             log.warning("threads: %s", TOO_MANY.format(threads, most))
@@ -27,9 +38,9 @@ def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = 
     try:
         kind = torch.device(device).type
     except RuntimeError as error:
-        raise ConfigError(f"device: {device!r} is unknown, expected cpu, cuda or cuda:N") from error
+        raise ConfigError(f"device: {device!r} is unknown, expected {EXPECTED}") from error
     if kind not in ("cpu", "cuda"):
-        raise ConfigError(f"device: {device!r} is not supported, expected cpu, cuda or cuda:N")
+        raise ConfigError(f"device: {device!r} is not supported, expected {EXPECTED}")
     if kind == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device: {device!r} was asked for, but this torch finds no GPU; use --device cpu")
     if kind == "cuda":

@@ -238,7 +238,7 @@ def load_pair(
     model.eval()
     return SavedPair(
         directory=directory,
-        model=model.to(device),
+        model=model.to(devices.resolve(device)),
         source=source,
         target=target,
         source_words=source_words,
@@ -258,6 +258,7 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
             f"{directory}: is a translator, expected a language model's run directory (lm.type)"
         )
     kind = language_model_class(lm.type)
+    device = devices.resolve(device, kind.cpu_only)
     if kind.cpu_only and device != "cpu":
         raise ConfigError(
             f"{directory}: {config.model.type} models compute on the CPU only; use --device cpu"

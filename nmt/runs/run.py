@@ -67,7 +67,7 @@ class Run:
 
     @staticmethod
     def load(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
-        """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda, cuda:1 ...
+        """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda:N or auto.
         CheckpointError says in one line what is wrong with a directory.
 
         Torch computes as it does in nmt-translate: with the matrix back end of the (first) run.

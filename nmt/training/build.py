@@ -106,8 +106,8 @@ def language_model(
     training = config.training
     sizes = cast(LMConfig, config.lm)
     kind = language_model_class(sizes.type)
-    if kind.cpu_only and config.device != "cpu":
-        raise ConfigError(f"device: {config.device!r}: {sizes.type} models train on the CPU only")
+    if kind.cpu_only and device != "cpu":
+        raise ConfigError(f"device: {device!r}: {sizes.type} models train on the CPU only")
     words = prepare.training_text(config.data, directory, show_bar)
     pipeline, vocab = text_of_lm(config, directory, sizes, kind, words)
     remember_back_end(directory)

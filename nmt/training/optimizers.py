@@ -1,4 +1,5 @@
-"""Adadelta in cache-sized blocks, Adam and SGD by torch, and clipping of the total gradient norm."""
+"""Adadelta (in cache-sized blocks, on a GPU all tensors at once), Adam and SGD by torch, and clipping of the
+total gradient norm."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -27,24 +28,58 @@ class Adadelta(Optimizer):
         """One update; gradients that are None are skipped."""
         for group in self.param_groups:
             lr, rho, eps = group["lr"], group["rho"], group["eps"]
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                state = self.state[parameter]
-                if not state:
-                    state["square_avg"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
-                    state["acc_delta"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
-                flat = (
-                    parameter.view(-1),
-                    parameter.grad.reshape(-1),
-                    state["square_avg"].view(-1),
-                    state["acc_delta"].view(-1),
-                )
-                for p, g, square, delta in zip(*(tensor.split(BLOCK) for tensor in flat), strict=True):
-                    square.mul_(rho).addcmul_(g, g, value=1 - rho)
-                    move = (delta + eps).sqrt_().div_((square + eps).sqrt_()).mul_(g)
-                    delta.mul_(rho).addcmul_(move, move, value=1 - rho)
-                    p.sub_(move, alpha=lr)
+            with_gradients = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if not with_gradients:
+                continue
+            tensors = [self.tensors(parameter) for parameter in with_gradients]
+            params, grads, squares, deltas = map(list, zip(*tensors, strict=True))
+            update = in_blocks if params[0].device.type == "cpu" else all_at_once
+            update(params, grads, squares, deltas, lr, rho, eps)
+
+    def tensors(self, parameter: Parameter) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """A parameter, its gradient, G and D, flat: the first three are changed in place, new ones are 0."""
+        state = self.state[parameter]
+        if not state:
+            state["square_avg"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
+            state["acc_delta"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
+        assert parameter.grad is not None
+        return (
+            parameter.view(-1),
+            parameter.grad.reshape(-1),
+            state["square_avg"].view(-1),
+            state["acc_delta"].view(-1),
+        )
+
+
+Tensors = list[Tensor]
+
+
+def in_blocks(
+    parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
+) -> None:
+    """Adadelta's update, block by block of each tensor: for the caches of a processor."""
+    for flat in zip(parameters, grads, squares, deltas, strict=True):
+        for p, g, square, delta in zip(*(tensor.split(BLOCK) for tensor in flat), strict=True):
+            square.mul_(rho).addcmul_(g, g, value=1 - rho)
+            move = (delta + eps).sqrt_().div_((square + eps).sqrt_()).mul_(g)
+            delta.mul_(rho).addcmul_(move, move, value=1 - rho)
+            p.sub_(move, alpha=lr)
+
+
+def all_at_once(
+    parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
+) -> None:
+    """The same for all tensors by a few kernels of a GPU, with the operations that torch's optimizers use."""
+    torch._foreach_mul_(squares, rho)
+    torch._foreach_addcmul_(squares, grads, grads, value=1 - rho)
+    moves, roots = torch._foreach_add(deltas, eps), torch._foreach_add(squares, eps)
+    torch._foreach_sqrt_(moves)
+    torch._foreach_sqrt_(roots)
+    torch._foreach_div_(moves, roots)
+    torch._foreach_mul_(moves, grads)
+    torch._foreach_mul_(deltas, rho)
+    torch._foreach_addcmul_(deltas, moves, moves, value=1 - rho)
+    torch._foreach_sub_(parameters, moves, alpha=lr)
 
 
 def make_optimizer(
@@ -78,8 +113,13 @@ def clip(parameters: Iterable[Parameter], threshold: float) -> float:
     """Scale all gradients so that their total norm is at most `threshold` (0: leave them); returns the norm
     before. The sum over parameters is in double precision, unlike torch.nn.utils.clip_grad_norm_."""
     grads: list[Tensor] = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = math.sqrt(sum(float(torch.linalg.vector_norm(grad)) ** 2 for grad in grads))
+    norm = total_norm(grads)
     if threshold > 0 and norm > threshold:
-        for grad in grads:
-            grad.mul_(threshold / norm)
+        torch._foreach_mul_(grads, threshold / norm)
     return norm
+
+
+def total_norm(grads: Tensors) -> float:
+    """√Σ g². The host waits for the device once."""
+    norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
+    return math.sqrt(sum(norm**2 for norm in norms))

@@ -11,6 +11,7 @@ decisions.
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from typing import Generic, Protocol, TypeVar, cast
 
 import torch
@@ -19,6 +20,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import ConfigError
+
+PATIENCE = timedelta(days=365)  # torchrun ends the others when a process dies
 
 Item = TypeVar("Item")
 Given = TypeVar("Given", contravariant=True)
@@ -46,10 +49,16 @@ class Costs(nn.Module, Generic[Item]):
 
 
 class Team:
-    """The processes of a training; one alone unless `join` says otherwise."""
+    """The processes of a training; one alone unless `join` says otherwise.
 
-    def __init__(self, rank: int = 0, size: int = 1, seed: int = 0) -> None:
-        self.rank, self.size, self.seed = rank, size, seed
+    `waiting`: the connections on which they wait for one another, while the first process prepares data or
+    validates. They are not those of the gradients, where a wait of ten minutes means that a process is lost.
+    """
+
+    def __init__(
+        self, rank: int = 0, size: int = 1, seed: int = 0, waiting: dist.ProcessGroup | None = None
+    ) -> None:
+        self.rank, self.size, self.seed, self.waiting = rank, size, seed, waiting
         self.costs: DistributedDataParallel | None = None
 
     @property
@@ -97,38 +106,32 @@ class Team:
         """Σ over the processes."""
         if self.size == 1:
             return value
-        tensor = self.tensor([value])
-        dist.all_reduce(tensor)
+        tensor = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(tensor, group=self.waiting)
         return float(tensor[0])
 
     def agree(self, reason: str, decayed: float) -> tuple[str, float]:
         """The first process' reason to stop and its factor of the learning rate, for all."""
         if self.size == 1:
             return reason, decayed
-        tensor = self.tensor([float(bool(reason)), decayed])
-        dist.broadcast(tensor, 0)
+        tensor = torch.tensor([float(bool(reason)), decayed], dtype=torch.float64)
+        dist.broadcast(tensor, 0, group=self.waiting)
         return (reason if self.first else "the first process stops") if tensor[0] else "", float(tensor[1])
-
-    def tensor(self, values: list[float]) -> Tensor:
-        """Values where the processes can exchange them."""
-        return torch.tensor(
-            values, dtype=torch.float64, device="cuda" if dist.get_backend() == "nccl" else "cpu"
-        )
 
     @contextmanager
     def first_then_others(self) -> Iterator[None]:
         """The first process runs the block before the others, which find what it wrote."""
         if self.size > 1 and not self.first:
-            dist.barrier()
+            dist.barrier(self.waiting)
         yield
         if self.size > 1 and self.first:
-            dist.barrier()
+            dist.barrier(self.waiting)
 
     def leave(self) -> None:
         """End all together: a process that ends while another still validates or saves would break its
         connections."""
         if self.size > 1:
-            dist.barrier()
+            dist.barrier(self.waiting)
             self.costs = None  # its hooks on the gradients go before the connections
             dist.destroy_process_group()
 
@@ -150,4 +153,5 @@ def join(device: str, seed: int) -> tuple[Team, str]:
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
     dist.init_process_group("nccl" if on_gpu else "gloo")
-    return Team(dist.get_rank(), size, seed), device
+    waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
+    return Team(dist.get_rank(), size, seed, waiting), device

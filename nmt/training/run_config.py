@@ -16,7 +16,7 @@ class RunConfig:
 
     run: str = setting("", help="the run directory that training makes or resumes")
     seed: int = number(1, least=0, help="seed of the parameters, the order of sentences and dropout")
-    device: str = setting("cpu", help="cpu, cuda, cuda:1 ...")
+    device: str = setting("cpu", help="cpu, cuda, cuda:1 ..., auto (a GPU if there is one)")
     threads: int = number(0, least=0, help="CPU threads; 0: torch decides")
     init_from: str = setting(
         "", help="a run whose weights are the start, as far as they fit; words are matched by their spelling"

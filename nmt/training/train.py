@@ -23,6 +23,7 @@ from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
 from nmt.data.corpus import check_aligned, check_config, check_text
 from nmt.errors import ConfigError
+from nmt.lm.registry import language_model_class
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
@@ -119,7 +120,9 @@ def run_training(
     fresh = overwrite or not run_directory.exists(directory)
     if fresh:
         new_run.check(config, given)
-    check_precision(config.precision, config.device)
+    cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
+    device = devices.resolve(config.device, cpu_only)
+    check_precision(config.precision, device)
     if (config.lm or config.aligned) and config.init_from:
         raise ConfigError("init_from: for translators only")
     if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
@@ -127,7 +130,7 @@ def run_training(
             f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it "
             "empty"
         )
-    team, device = parallel.join(config.device, config.seed)
+    team, device = parallel.join(device, config.seed)
     work = Training(config=config, directory=directory, team=team, device=device)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)

@@ -10,6 +10,7 @@ import pytest
 
 from nmt.cli import messages, options
 from nmt.compute.threads import bounded
+from nmt.errors import ConfigError
 
 
 def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,3 +78,13 @@ def test_threads_of_a_configuration() -> None:
         "x: threads: 1,000,000: more than this machine can use; taking "
     ), done
     assert f" {bounded(10**6)} threads" in done.stdout
+
+
+def test_int8_off_the_processor_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's product of int8 crashes on a GPU for a beam's few rows."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    for device in ("cuda", "cuda:1", "auto"):
+        with pytest.raises(ConfigError) as error:
+            options.products("int8", [], device)
+        assert str(error.value) == "--precision int8: computes on the CPU only; use bf16, or --device cpu"
+    options.products("int8", [], "cpu").close()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.compute import threads
-from nmt.compute.device import set_up, settle_threads
+from nmt.compute.device import resolve, set_up, settle_threads
 from nmt.errors import ConfigError
 from tests.nmt.compute.restored import torch_as_before
 
@@ -16,10 +16,10 @@ as_before = pytest.fixture(autouse=True)(torch_as_before)
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("gpu", "device: 'gpu' is unknown, expected cpu, cuda or cuda:N"),
+        ("gpu", "device: 'gpu' is unknown, expected cpu, cuda, cuda:N or auto"),
         ("cuda:x", "device: 'cuda:x' is unknown"),
         ("", "is unknown"),
-        ("mps", "device: 'mps' is not supported, expected cpu, cuda or cuda:N"),
+        ("mps", "device: 'mps' is not supported, expected cpu, cuda, cuda:N or auto"),
         ("cuda", "this torch finds no GPU; use --device cpu"),
         ("cuda:1", "device: 'cuda:1' was asked for"),
     ],
@@ -82,3 +82,13 @@ def test_one_thread_computes_where_waiting_ones_would_spin(
     settle_threads.cache_clear()
     assert numbers == ([expected] if expected else [])
     assert ("torch was imported before nmt" in caplog.text) == bool(expected)
+
+
+def test_auto_is_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve("auto") == "cuda" and resolve("auto", cpu_only=True) == "cpu"
+    assert set_up("auto", None, "mkl") == "device cuda"
+    assert resolve("cuda:1", cpu_only=True) == "cuda:1"  # what was asked for is refused, not changed
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve("auto") == "cpu"
+    assert set_up("auto", 1, "mkl").startswith("device cpu, 1 threads, ")

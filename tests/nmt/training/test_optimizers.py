@@ -5,7 +5,7 @@ import torch
 
 from nmt.errors import ConfigError
 from nmt.training import optimizers
-from nmt.training.optimizers import Adadelta, clip, make_optimizer
+from nmt.training.optimizers import Adadelta, all_at_once, clip, in_blocks, make_optimizer
 
 
 @pytest.mark.parametrize("size", [3, optimizers.BLOCK + 7])
@@ -19,6 +19,22 @@ def test_adadelta_equals_torchs(size: int) -> None:
         a.step()
         b.step()
     assert torch.allclose(ours, theirs, atol=1e-6, rtol=0)
+
+
+def test_adadelta_for_a_gpu_is_that_for_a_processor() -> None:
+    """The same update of two tensors, block by block and by operations on all tensors."""
+    torch.manual_seed(0)
+    sizes = (3, optimizers.BLOCK + 7)
+    ours, theirs = ([[torch.ones(n), torch.zeros(n), torch.zeros(n)] for n in sizes] for _ in range(2))
+    for _ in range(20):
+        grads = [torch.randn(n) for n in sizes]
+        for update, state in ((in_blocks, ours), (all_at_once, theirs)):
+            parameters, squares, deltas = (list(parts) for parts in zip(*state, strict=True))
+            update(parameters, grads, squares, deltas, 0.5, 0.95, 1e-6)
+    for a, b in zip(ours, theirs, strict=True):
+        for one, other in zip(a, b, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
+    assert not torch.allclose(ours[0][0], torch.ones(3))
 
 
 def test_adadelta_by_hand() -> None:

@@ -84,3 +84,35 @@ def test_carried_state_is_refused() -> None:
 
     with pytest.raises(ConfigError, match=r"lm\.carry: .* trains in one process"):
         Team(0, 2).wrap(Carrying())
+
+
+WAITING = """
+import functools, time
+from datetime import timedelta
+import torch.distributed as dist
+dist.init_process_group = functools.partial(dist.init_process_group, timeout=timedelta(seconds=2))
+from nmt.training.parallel import join
+team, device = join("cpu", 1)
+with team.first_then_others():
+    if team.first:
+        time.sleep(5)
+if team.first:
+    time.sleep(5)
+print(team.agree("done" if team.first else "", 0.5), team.total(1.0))
+team.leave()
+"""
+
+
+@pytest.mark.ci
+def test_others_wait_while_the_first_prepares_data_or_validates(tmp_path: Path) -> None:
+    """Longer than the time after which an exchange of gradients gives up."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    given = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*given, tmp_path / "waiting.py"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split("\n")[:-1]) == [
+        "('done', 0.5) 2.0",
+        "('the first process stops', 0.5) 2.0",
+    ]
