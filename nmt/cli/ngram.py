@@ -1,5 +1,5 @@
-"""nmt-ngram: estimate a modified Kneser-Ney model from text, in ARPA format; with KenLM's lmplz where it is
-installed."""
+"""nmt-ngram: estimate an n-gram model from text, in ARPA format: modified Kneser-Ney, with KenLM's lmplz
+where it is installed, Katz, stupid back-off, add-k."""
 
 import argparse
 import logging
@@ -12,10 +12,12 @@ from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
-from nmt.ngram import arpa, kneser_ney, lmplz
-from nmt.ngram.kneser_ney import KneserNeyConfig
+from nmt.ngram import arpa, kneser_ney, lmplz, smoothing
+from nmt.ngram.smoothing import ESTIMATORS, SmoothingConfig
 
 log = logging.getLogger(__name__)
+
+OF_KNESER_NEY = ("auto", "own", "lmplz")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,8 +28,9 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args)
     fallback = kneser_ney.FALLBACK if args.discount_fallback == [] else tuple(args.discount_fallback)
-    config = settings_of(KneserNeyConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
+    config = settings_of(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
+    check(args)
     limit = (args.memory or 0.6 * memory()) * 1e9
     needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank: 5 bytes or more
     if args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and lmplz.find()):
@@ -45,21 +48,26 @@ def command(argv: Sequence[str] | None) -> None:
 def parser() -> options.Parser:
     found = options.Parser(
         "nmt-ngram",
-        "Estimate an interpolated modified Kneser-Ney model and write it in ARPA format: the same n-grams "
-        "and numbers as KenLM's lmplz, whose options it has. A word <unk> of the text is the unknown word.",
+        "Estimate an n-gram model and write it in ARPA format: interpolated modified Kneser-Ney, the same "
+        "n-grams and numbers as KenLM's lmplz, whose options it has, or one of the older estimators. A word "
+        "<unk> of the text is the unknown word.",
     )
     options.add_input_output(found, "tokenized text, one sentence a line,")
-    add_setting(found, KneserNeyConfig, "order")
-    add_setting(found, KneserNeyConfig, "prune", nargs="+")
-    add_setting(found, KneserNeyConfig, "interpolate_unigrams")
-    add_setting(found, KneserNeyConfig, "discount_fallback", nargs="*", metavar="D")
-    add_setting(found, KneserNeyConfig, "skip_symbols")
+    add_setting(found, SmoothingConfig, "order")
     found.add_argument(
         "--estimator",
-        choices=("auto", "own", "lmplz"),
+        choices=(*OF_KNESER_NEY, *ESTIMATORS),
         default="auto",
-        help="auto: lmplz for texts that need more than --memory, where it is installed",
+        help="auto: modified Kneser-Ney, by lmplz for texts that need more than --memory, where it is "
+        "installed; own, lmplz: modified Kneser-Ney by one of them; katz: Good-Turing's discounts; "
+        "stupid-backoff: relative frequencies, scores that do not sum to 1; add-k: counts plus --add",
     )
+    add_setting(found, SmoothingConfig, "prune", nargs="+")
+    add_setting(found, SmoothingConfig, "interpolate_unigrams")
+    add_setting(found, SmoothingConfig, "discount_fallback", nargs="*", metavar="D")
+    add_setting(found, SmoothingConfig, "skip_symbols")
+    for name in ("katz_cutoff", "backoff_factor", "add"):
+        add_setting(found, SmoothingConfig, name)
     found.add_argument(
         "--memory",
         type=arguments.real(0),
@@ -71,13 +79,24 @@ def parser() -> options.Parser:
     return found
 
 
-def estimate(args: argparse.Namespace, config: KneserNeyConfig) -> None:
+def check(args: argparse.Namespace) -> None:
+    """ConfigError for options of Kneser-Ney models beside another estimator."""
+    if args.estimator not in OF_KNESER_NEY and (tuple(args.prune) != (0,) or not args.interpolate_unigrams):
+        option = "--no-interpolate-unigrams" if tuple(args.prune) == (0,) else "--prune"
+        raise ConfigError(f"{option}: for Kneser-Ney models only, not for --estimator {args.estimator}")
+
+
+def estimate(args: argparse.Namespace, config: SmoothingConfig) -> None:
     """Estimate in memory, and write the ARPA file."""
     clock, output = time.monotonic(), args.output
     try:
         with options.line_progress(args, args.input) as progress:
             lines = progress.over(files.read_lines(args.input))
-            model = kneser_ney.estimate(map(files.split_words, lines), config)
+            sentences = map(files.split_words, lines)
+            if args.estimator in ESTIMATORS:
+                model = smoothing.estimate(sentences, config, args.estimator)
+            else:
+                model = kneser_ney.estimate(sentences, config)
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
@@ -87,6 +106,8 @@ def estimate(args: argparse.Namespace, config: KneserNeyConfig) -> None:
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
     seconds = time.monotonic() - clock
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)
+    if args.estimator == "stupid-backoff":
+        log.warning("%s has scores that do not sum to 1: perplexities by it mean nothing", output)
 
 
 def size(path: str) -> float:

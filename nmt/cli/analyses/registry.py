@@ -6,6 +6,7 @@ from nmt.cli.analyses.differences import ByFrequency, Differences, Ngrams
 from nmt.cli.analyses.outputs import Compare, Samples, Scores, Subsets
 from nmt.cli.analyses.report import Report
 from nmt.cli.analyses.runs import Attention, Curves, Parse, PhraseMap, Phrases, Words
+from nmt.cli.analyses.texts import NgramCounts
 
 ANALYSES: dict[str, type[Analysis]] = {
     "by-length": ByLength,
@@ -17,6 +18,7 @@ ANALYSES: dict[str, type[Analysis]] = {
     "compare": Compare,
     "differences": Differences,
     "ngrams": Ngrams,
+    "ngram-counts": NgramCounts,
     "samples": Samples,
     "scores": Scores,
     "phrases": Phrases,
