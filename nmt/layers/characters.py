@@ -10,20 +10,42 @@ win there, and a vector would depend on the longest word of the vocabulary.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.layers.highway import TRANSFORM_BIAS, Highway, highway
 from nmt.text.vocab import SPECIALS
 
-CHARACTER = 15  # width of a character's vector
-WIDTHS = (1, 2, 3, 4, 5, 6)
-FILTERS = 25  # filters of width w: 25 w, 525 in all (the thesis' small model)
-TRANSFORM_BIAS = -2.0  # b_T at the start: the highway carries y through
 LONGEST = 24  # longer words are cut in their middle
 BLOCK = 2048  # words computed at a time
+OTHERS = 50_000  # words outside the vocabulary whose vectors are kept: 200 MB at 1,000 units
 PAD, BEGIN, END, OTHER = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class SpellingSizes:
+    """The sizes of a character CNN; those of the thesis' small model unless given, 525 filters in all."""
+
+    character: int = 15  # width of a character's vector
+    widths: Sequence[int] = (1, 2, 3, 4, 5, 6)
+    filters: int = 25  # filters of width w: 25 w,
+    most: int = 0  # but at most this many; 0: no limit
+
+    def filters_of(self, width: int) -> int:
+        """The number of filters of a width."""
+        return min(self.filters * width, self.most or self.filters * width)
+
+    @property
+    def total(self) -> int:
+        """The number of filters of all widths."""
+        return sum(map(self.filters_of, self.widths))
+
+
+THESIS = SpellingSizes()
 
 
 def alphabet(vocab: Sequence[str]) -> dict[str, int]:
@@ -45,35 +67,27 @@ def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
     return table
 
 
-class CharacterWords(nn.Module):
+class SpelledWords(nn.Module):
     """Used in place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of a
-    batch are computed; for translation all of them once, until the weights change."""
+    batch are computed; otherwise all of them once, into a table, until the weights change. A subclass says
+    what is above the convolutions."""
 
     spelling: Tensor
 
-    def __init__(self, vocab: Sequence[str], size: int) -> None:
-        """`vocab`: the words by id; `size`: E."""
+    def __init__(self, vocab: Sequence[str], sizes: SpellingSizes = THESIS) -> None:
+        """`vocab`: the words by id."""
         super().__init__()
-        self.symbols = alphabet(vocab)
+        self.symbols, self.widths = alphabet(vocab), tuple(sizes.widths)
         self.register_buffer("spelling", spell(vocab, self.symbols), persistent=False)
-        self.characters = nn.Parameter(torch.empty(len(self.symbols) + OTHER + 1, CHARACTER))  # Q
+        self.characters = nn.Parameter(torch.empty(len(self.symbols) + OTHER + 1, sizes.character))  # Q
+        counts = [(sizes.filters_of(width), width) for width in sizes.widths]
         self.filters = nn.ParameterList(
-            torch.empty(FILTERS * width, CHARACTER * width) for width in WIDTHS
+            torch.empty(count, sizes.character * width) for count, width in counts
         )  # H
-        self.filter_biases = nn.ParameterList(torch.zeros(FILTERS * width) for width in WIDTHS)
-        total = FILTERS * sum(WIDTHS)
-        self.highway = nn.Parameter(torch.empty(total, total))  # W_H
-        self.highway_bias = nn.Parameter(torch.zeros(total))
-        self.transform = nn.Parameter(torch.empty(total, total))  # W_T
-        self.transform_bias = nn.Parameter(torch.full((total,), TRANSFORM_BIAS))
-        self.projection = nn.Parameter(torch.empty(size, total))  # P
+        self.filter_biases = nn.ParameterList(torch.zeros(count) for count, _ in counts)
         self.table: Tensor | None = None  # every word's vector, while not training
 
-    def after_initialize(self) -> None:
-        """Set what `initialize` made 0."""
-        self.transform_bias.fill_(TRANSFORM_BIAS)
-
-    def train(self, mode: bool = True) -> "CharacterWords":
+    def train(self, mode: bool = True) -> Self:
         self.table = None  # weights are about to change, or have changed
         return super().train(mode)
 
@@ -86,23 +100,91 @@ class CharacterWords(nn.Module):
         if self.training or torch.is_grad_enabled():
             distinct, places = ids.unique(return_inverse=True)
             return F.embedding(places, self.vectors(self.spelling[distinct]))
-        if self.table is None or self.table.device != ids.device or self.table.dtype != self.projection.dtype:
-            self.table = torch.cat([self.vectors(block) for block in self.spelling.split(BLOCK)])
-        return F.embedding(ids, self.table)
+        return F.embedding(ids, self.all_vectors())
+
+    def all_vectors(self) -> Tensor:
+        """Every word's vector, computed once: (V, E)"""
+        table = self.table
+        if table is None or table.device != self.characters.device or table.dtype != self.characters.dtype:
+            table = self.characters.new_empty(0, 0)
+        if len(table) < len(self.spelling):
+            blocks = [self.vectors(block) for block in self.spelling[len(table) :].split(BLOCK)]
+            table = self.table = torch.cat([*([table] if len(table) else []), *blocks])
+        return table
 
     def vectors(self, spelling: Tensor) -> Tensor:
         """Characters of W words, (W, L) -> (W, E)"""
+        return self.above(self.maxima(spelling))
+
+    def above(self, maxima: Tensor) -> Tensor:
+        """Vectors of words from the maxima of all filters: (W, filters) -> (W, E)"""
+        raise NotImplementedError
+
+    def maxima(self, spelling: Tensor) -> Tensor:
+        """y, the maximum of each filter over the word: characters (W, L) -> (W, filters)"""
         letters = F.embedding(spelling, self.characters)  # (W, L, Q)
         lengths = (spelling != PAD).sum(1)
         found = []
-        for width, matrix, bias in zip(WIDTHS, self.filters, self.filter_biases, strict=True):
+        for width, matrix, bias in zip(self.widths, self.filters, self.filter_biases, strict=True):
             windows = letters.unfold(1, width, 1).flatten(2)  # (W, L - w + 1, Q w)
             values = F.linear(windows, matrix)
             starts = torch.arange(values.shape[1], device=spelling.device)
             # A word shorter than the filter has one window.
             outside = starts[None] > (lengths - width).clamp(min=0)[:, None]
             found.append(torch.tanh(values.masked_fill(outside[:, :, None], -torch.inf).amax(1) + bias))
-        y = torch.cat(found, 1)
-        t = torch.sigmoid(F.linear(y, self.transform, self.transform_bias))
-        z = t * F.relu(F.linear(y, self.highway, self.highway_bias)) + (1 - t) * y
+        return torch.cat(found, 1)
+
+
+class CharacterWords(SpelledWords):
+    """Words of an encoder: one highway layer and a projection to E."""
+
+    def __init__(self, vocab: Sequence[str], size: int, sizes: SpellingSizes = THESIS) -> None:
+        """`vocab`: the words by id; `size`: E."""
+        super().__init__(vocab, sizes)
+        total = sizes.total
+        self.highway = nn.Parameter(torch.empty(total, total))  # W_H
+        self.highway_bias = nn.Parameter(torch.zeros(total))
+        self.transform = nn.Parameter(torch.empty(total, total))  # W_T
+        self.transform_bias = nn.Parameter(torch.full((total,), TRANSFORM_BIAS))
+        self.projection = nn.Parameter(torch.empty(size, total))  # P
+
+    def after_initialize(self) -> None:
+        """Set what `initialize` made 0."""
+        self.transform_bias.fill_(TRANSFORM_BIAS)
+
+    def above(self, maxima: Tensor) -> Tensor:
+        """e = P z"""
+        z = highway(maxima, self.highway, self.highway_bias, self.transform, self.transform_bias)
         return F.linear(z, self.projection)
+
+
+class OpenWords(SpelledWords):
+    """Words of a language model: any number of highway layers, no projection unless `size` is given. Words
+    outside the vocabulary have vectors too: `numbers` gives them ids above those of the vocabulary."""
+
+    def __init__(self, vocab: Sequence[str], sizes: SpellingSizes, layers: int, size: int = 0) -> None:
+        """`layers`: highway layers; `size`: E, 0: as many as there are filters."""
+        super().__init__(vocab, sizes)
+        self.highways = nn.ModuleList(Highway(sizes.total) for _ in range(layers))
+        self.projection = nn.Parameter(torch.empty(size, sizes.total)) if size else None  # P
+        self.vocab_size = len(vocab)
+        self.others: dict[str, int] = {}  # words outside the vocabulary, and their ids
+
+    def above(self, maxima: Tensor) -> Tensor:
+        for layer in self.highways:
+            maxima = layer(maxima)
+        return maxima if self.projection is None else F.linear(maxima, self.projection)
+
+    def numbers(self, words: Sequence[str]) -> list[int]:
+        """Ids of words outside the vocabulary. They hold until more than OTHERS of such words were seen: then
+        they are forgotten at the next call."""
+        if len(self.others) > OTHERS:
+            self.others = {}
+            self.spelling = self.spelling[: self.vocab_size]
+            self.table = None
+        new = [word for word in dict.fromkeys(words) if word not in self.others]
+        if new:
+            self.others.update((word, len(self.spelling) + row) for row, word in enumerate(new))
+            rows = spell(new, self.symbols).to(self.spelling.device)
+            self.spelling = torch.cat([self.spelling, rows])
+        return [self.others[word] for word in words]

@@ -81,7 +81,7 @@ class FeatureLM(LMBase):
     """A distribution over the vocabulary from features, a row for each unit. A search state is one tensor, a
     row for each hypothesis."""
 
-    embedding: nn.Embedding
+    embedding: nn.Module  # word ids (N,) -> vectors (N, E)
     output: OutputLayer
     normalizer: float = 0.0  # weight of (log Z)² in training
 
@@ -93,14 +93,25 @@ class FeatureLM(LMBase):
         """Σ -log p of the units of sentences on their own; in training with `normalizer` (log Z)²: ()"""
         return self.cross_entropy(self.read(batch), batch.target.ids, smoothing)
 
+    def answers(self, token_ids: Tensor) -> Tensor:
+        """The words of the output layer that some units are predicted as: (N,) -> (N,)"""
+        return token_ids
+
     def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
         """Σ -log p of units given their features, (N, K), (N,) -> ()"""
-        return self.output.cross_entropy(features, ids, smoothing, self.normalizer if self.training else 0.0)
+        penalty = self.normalizer if self.training else 0.0
+        return self.output.cross_entropy(features, self.answers(ids), smoothing, penalty)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         """log p of each unit, natural, in packed order, without gradient: (N,)"""
         with torch.no_grad():
-            return self.output.log_probs_of(self.read(batch), batch.target.ids)
+            return self.output.log_probs_of(self.read(batch), self.answers(batch.target.ids))
+
+    @torch.no_grad()
+    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
+        """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, E)"""
+        found: Tensor = self.embedding(token_ids)
+        return found
 
     def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
         """Row i of the new state is row rows[i] of the given one."""

@@ -6,7 +6,7 @@ features, V vocabulary. With one tanh layer it is Bengio's model (section 2.2.1)
 of a sentence are <s>, which has a vector of its own here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -28,14 +28,36 @@ from nmt.text.vocab import BOS, EOS
 
 NORMALIZER_ROWS = 200  # contexts at a time for log Z
 TABLES = 1 << 27  # floats of first-layer tables made at once: 512 MiB
+Activation = Callable[[Tensor], Tensor]
 
 
 @dataclass
-class CSLMConfig(LMConfig):
+class NgramConfig(LMConfig):
+    """The keys of `lm` that networks of n-grams share."""
+
+    order: int = number(7, least=2, most=1000, help="words of an n-gram, the predicted one included")
+    normalizer: float = number(
+        0.0,
+        least=0,
+        help="weight of (log Z)²; 0.1 makes scores log p themselves, which --assume-normalized needs",
+    )
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of the layers above the word vectors."""
+        raise NotImplementedError
+
+    @property
+    def function(self) -> Activation:
+        """What follows each of these layers."""
+        raise NotImplementedError
+
+
+@dataclass
+class CSLMConfig(NgramConfig):
     """The keys of `lm` for type cslm."""
 
     type: str = "cslm"
-    order: int = number(7, least=2, most=1000, help="words of an n-gram, the predicted one included")
     layers: list[int] = number(
         [1536, 1024],
         least=1,
@@ -43,32 +65,36 @@ class CSLMConfig(LMConfig):
         help="sizes of the hidden layers (section 4.4.1); one of them with tanh is section 2.2.1",
     )
     activation: str = choice("relu", "tanh", help="activation function of the hidden layers")
-    normalizer: float = number(
-        0.0,
-        least=0,
-        help="weight of (log Z)²; 0.1 makes scores log p themselves, which --assume-normalized needs",
-    )
 
     def check(self) -> None:
         super().check()
         if not self.layers:
             raise ConfigError("lm.layers: expected one size or more, each 1 or more, e.g. [1536, 1024]")
 
+    @property
+    def sizes(self) -> list[int]:
+        return self.layers
+
+    @property
+    def function(self) -> Activation:
+        return torch.relu if self.activation == "relu" else torch.tanh
+
 
 class CSLM(FeatureLM):
     """The feed-forward network. Scoring many n-grams is the work of CSLMScores."""
 
     Config: ClassVar[type[LMConfig]] = CSLMConfig
+    embedding: nn.Embedding
 
-    def __init__(self, config: CSLMConfig, vocab_size: int, fill: bool = True) -> None:
+    def __init__(self, config: NgramConfig, vocab_size: int, fill: bool = True) -> None:
         super().__init__()
         config.check()
         self.order, self.dropout, self.normalizer = config.order, config.dropout, config.normalizer
         self.embedding = nn.Embedding(vocab_size, config.embedding)
-        sizes = [(config.order - 1) * config.embedding, *config.layers]
+        sizes = [(config.order - 1) * config.embedding, *config.sizes]
         self.first = nn.Linear(sizes[0], sizes[1])
         self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes[1:]))
-        self.activate = torch.relu if config.activation == "relu" else torch.tanh
+        self.activate = config.function
         self.output = output_layer(config, sizes[-1], vocab_size)
         if fill:
             initialize(self, config.init, config.init_scale)
@@ -239,4 +265,6 @@ class FirstLayer:
             return F.linear(
                 self.model.embedding(contexts).flatten(1), self.model.first.weight, self.model.first.bias
             )
-        return F.embedding_bag(contexts, self.table, mode="sum") + self.model.first.bias
+        sums = F.embedding_bag(contexts, self.table, mode="sum")
+        bias: Tensor | None = self.model.first.bias
+        return sums if bias is None else sums + bias

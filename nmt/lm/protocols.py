@@ -141,6 +141,20 @@ class NgramNetwork(Protocol):
 
 
 @runtime_checkable
+class OpenVocabulary(Protocol):
+    """A model that reads words outside its vocabulary by their spelling."""
+
+    def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
+        """The ids of words, where each word that has none, UNK in `token_ids`, gets one above those of the
+        vocabulary. The model reads them until the next call."""
+        ...
+
+    def filter_vectors(self, token_ids: Tensor) -> Tensor:
+        """Vectors of words that only their spelling decides, without gradient: (T,) -> (T, width)"""
+        ...
+
+
+@runtime_checkable
 class TokenSampler(Protocol):
     """A model whose units come in tokens of several symbols, which it draws itself. Others are sampled step
     by step (nmt.search.sampling)."""

@@ -1,4 +1,4 @@
-"""A recurrent language model: p(w | all words before) by LSTM or gated layers (section 2.2.2).
+"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (section 2.2.2).
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
 text from the state of the text before.
@@ -21,6 +21,7 @@ from nmt.data.running import Chunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import level_words, tensor, walk_tries
 from nmt.layers.cells import GRU, LSTM
+from nmt.layers.elman import Elman
 from nmt.layers.initialize import initialize
 from nmt.layers.normalized import NormalizedLSTM
 from nmt.lm.base import FeatureLM, output_layer
@@ -29,7 +30,7 @@ from nmt.lm.protocols import Carried, Floats, Ints
 from nmt.settings import choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
-CELLS: dict[str, type[GRU] | type[LSTM]] = {"lstm": LSTM, "gru": GRU}
+CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": GRU, "elman": Elman}
 
 
 @dataclass
@@ -58,7 +59,12 @@ class RecurrentConfig(LMConfig):
         if self.tied and self.embedding != self.hidden:
             raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
 
-    def layer(self, inputs: int) -> "GRU | LSTM | NormalizedLSTM":
+    @property
+    def inputs(self) -> int:
+        """Size of what the first layer reads."""
+        return self.embedding
+
+    def layer(self, inputs: int) -> "GRU | LSTM | Elman | NormalizedLSTM":
         """A recurrent layer over inputs of this size."""
         if self.layer_norm:
             return NormalizedLSTM(inputs, self.hidden)
@@ -70,16 +76,20 @@ class RecurrentLM(FeatureLM):
 
     Config: ClassVar[type[LMConfig]] = RecurrentConfig
 
-    def __init__(self, config: RecurrentConfig, vocab_size: int, fill: bool = True) -> None:
+    def __init__(
+        self, config: RecurrentConfig, vocab_size: int, fill: bool = True, words: nn.Module | None = None
+    ) -> None:
+        """`words`: what gives words their vectors; a table unless given."""
         super().__init__()
         config.check()
         self.carry, self.dropout, self.normalizer = config.carry, config.dropout, config.normalizer
-        self.embedding = nn.Embedding(vocab_size, config.embedding)
+        self.embedding = words or nn.Embedding(vocab_size, config.embedding)
         self.cells = nn.ModuleList(
-            config.layer(config.hidden if number else config.embedding) for number in range(config.depth)
+            config.layer(config.hidden if number else config.inputs) for number in range(config.depth)
         )
         self.output = output_layer(config, config.hidden, vocab_size)
         if config.tied:
+            assert isinstance(self.embedding, nn.Embedding)
             self.output.tie(self.embedding)
         if fill:
             initialize(self, config.init, config.init_scale)
@@ -95,17 +105,21 @@ class RecurrentLM(FeatureLM):
 
     def zeros(self, rows: int) -> Tensor:
         """States before any word: (R, S)"""
-        return self.embedding.weight.new_zeros(rows, sum(self.state_sizes))
+        return next(self.parameters()).new_zeros(rows, sum(self.state_sizes))
 
     def unroll(self, token_ids: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
         """Words read (N,), rows at each step, state (B, S) -> features (N, H), state after the last step (R,
         S) without gradient"""
-        hidden, after = self.drop(self.embedding(token_ids)), []
+        hidden, after = self.inputs(token_ids), []
         for cell, state in zip(self.cells, torch.split(start, self.state_sizes, 1), strict=True):
             hidden, last = cell.unroll_state(hidden, sizes, state)  # type: ignore[operator]
             hidden = self.drop(hidden)
             after.append(last.detach())
         return hidden, torch.cat(after, 1)
+
+    def inputs(self, token_ids: Tensor) -> Tensor:
+        """What the first layer reads of words: (N,) -> (N, E)"""
+        return self.drop(self.embedding(token_ids))
 
     def drop(self, values: Tensor) -> Tensor:
         """Dropout."""
@@ -134,7 +148,7 @@ class RecurrentLM(FeatureLM):
         """log p of each unit of running text, natural, (T * B,), and the state after it"""
         with torch.no_grad():
             features, after = self.unroll(chunk.previous, chunk.sizes, self.begin(chunk, carried))
-            return self.output.log_probs_of(features, chunk.ids), after
+            return self.output.log_probs_of(features, self.answers(chunk.ids)), after
 
     @torch.no_grad()
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:

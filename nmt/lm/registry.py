@@ -2,7 +2,9 @@
 LANGUAGE_MODELS["mine"] = Mine."""
 
 from nmt.errors import ConfigError
+from nmt.lm.characters import CharacterLM
 from nmt.lm.cslm import CSLM
+from nmt.lm.log_bilinear import LogBilinear
 from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.protocols import LanguageModel
 from nmt.lm.recurrent import RecurrentLM
@@ -10,7 +12,9 @@ from nmt.numbers import shown
 
 LANGUAGE_MODELS: dict[str, type[LanguageModel]] = {
     "cslm": CSLM,
+    "log-bilinear": LogBilinear,
     "recurrent": RecurrentLM,
+    "characters": CharacterLM,
     "multiscale": MultiscaleLM,
 }
 

@@ -1,7 +1,8 @@
 """Trained models from their run directories, and weights as files; nmt/runs/directory.py lists the files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -15,7 +16,7 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.protocols import LanguageModel
+from nmt.lm.protocols import LanguageModel, OpenVocabulary
 from nmt.lm.registry import language_model_class
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel
@@ -86,6 +87,16 @@ class SavedLM:
     def name(self) -> str:
         """How results name the model that made them."""
         return f"{self.directory.name}@{self.step}"
+
+    def encode(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The ids of units of texts. Those outside the vocabulary are UNK, or have ids of their own where the
+        model reads them by their spelling."""
+        ids = [self.words.encode(text) for text in texts]
+        if not isinstance(self.model, OpenVocabulary):
+            return ids
+        lengths = [len(text) for text in texts]
+        flat = iter(self.model.spelled(list(chain(*texts)), list(chain(*ids))))
+        return [list(islice(flat, length)) for length in lengths]
 
     @property
     def description(self) -> str:

@@ -110,7 +110,7 @@ class NeuralLineScorer:
         """log p of each line, unit by unit."""
         check_lines(lines)
         texts = [self.run.text.units(line, tokenized) for line in lines]
-        ids = [self.run.words.encode(text) for text in texts]
+        ids = self.run.encode(texts)
         found = self.score_ids(ids)
         if self.shares:
             found = [
@@ -118,7 +118,9 @@ class NeuralLineScorer:
                 for scores, share in zip(found, self.shares.logs(texts), strict=True)
             ]
         return [
-            LineScores(units=text, log_probs=scores, known=[unit != UNK for unit in line])
+            LineScores(
+                units=text, log_probs=scores, known=[UNK != unit < len(self.run.words) for unit in line]
+            )
             for text, scores, line in zip(texts, found, ids, strict=True)
         ]
 
@@ -145,7 +147,7 @@ class NeuralLineScorer:
         model = self.run.model
         if not isinstance(model, NormalizedScores) or not model.normalizer or not lines:
             return []
-        texts = [self.run.words.encode(self.run.text.units(line, tokenized)) for line in lines]
+        texts = self.run.encode([self.run.text.units(line, tokenized) for line in lines])
         found: list[float] = np.abs(model.log_normalizers(texts)).tolist()
         return found
 

@@ -43,7 +43,7 @@ class NeuralLM:
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""
-        cut, encode = self.run.text.cut, self.run.words.encode
+        cut = self.run.text.cut
         texts = [cut(list(map(unescape, words))) for words in pairs.targets]
-        values = self.scorer.score_sentences(list(map(encode, texts)), ends=pairs.whole)
+        values = self.scorer.score_sentences(self.run.encode(texts), ends=pairs.whole)
         return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values

@@ -25,6 +25,9 @@ KINDS = {
         "lm.depth=2",
         "training.batch_size=8",
     ],
+    "elman": ["lm.type=recurrent", "lm.cell=elman", "lm.hidden=16"],
+    "log-bilinear": ["lm.type=log-bilinear", "lm.order=3"],
+    "characters": ["lm.type=characters", "lm.hidden=16", "lm.widths=[1,2,3]", "lm.filters=4"],
 }
 
 

@@ -3,6 +3,7 @@
 from nmt.cli.analyses.base import Analysis
 from nmt.cli.analyses.by_number import ByLength, ByRare, BySegmented, ByUnknown
 from nmt.cli.analyses.differences import ByFrequency, Differences, Ngrams
+from nmt.cli.analyses.neighbors import Neighbors
 from nmt.cli.analyses.outputs import Compare, Samples, Scores, Subsets
 from nmt.cli.analyses.report import Report
 from nmt.cli.analyses.runs import Attention, Curves, Parse, PhraseMap, Phrases, Words
@@ -23,6 +24,7 @@ ANALYSES: dict[str, type[Analysis]] = {
     "scores": Scores,
     "phrases": Phrases,
     "words": Words,
+    "neighbors": Neighbors,
     "phrase-map": PhraseMap,
     "parse": Parse,
     "attention": Attention,

@@ -3,26 +3,48 @@
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from nmt.layers import characters
-from nmt.layers.characters import BEGIN, END, FILTERS, LONGEST, PAD, WIDTHS, CharacterWords, spell
+from nmt.layers.characters import (
+    BEGIN,
+    END,
+    LONGEST,
+    PAD,
+    THESIS,
+    CharacterWords,
+    OpenWords,
+    SpelledWords,
+    SpellingSizes,
+    spell,
+)
 from nmt.layers.initialize import initialize
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "abc", "cab", "bébé", "x" * 40]
 
 
-def make() -> CharacterWords:
+SMALL = SpellingSizes(character=4, widths=(1, 3), filters=2)
+
+
+def make(sizes: SpellingSizes = THESIS) -> CharacterWords:
     torch.manual_seed(0)
-    layer = CharacterWords(WORDS, 7)
+    layer = CharacterWords(WORDS, 7, sizes)
     initialize(layer, "glorot", 0)
     return layer.double()
 
 
+def make_open(layers: int = 2, size: int = 0) -> OpenWords:
+    torch.manual_seed(0)
+    layer = OpenWords(WORDS, SMALL, layers, size)
+    initialize(layer, "glorot", 0)
+    return layer.double().eval()
+
+
 def test_sizes_of_the_thesis() -> None:
     layer = make()
-    assert [len(matrix) for matrix in layer.filters] == [25 * width for width in WIDTHS] and sum(
-        len(matrix) for matrix in layer.filters
-    ) == 525
+    assert [len(matrix) for matrix in layer.filters] == [25, 50, 75, 100, 125, 150] and THESIS.total == 525
+    large = SpellingSizes(widths=range(1, 8), filters=50, most=200)
+    assert [large.filters_of(width) for width in range(1, 8)] == [50, 100, 150, 200, 200, 200, 200]
+    assert large.total == 1100
     assert layer.transform_bias.tolist() == [-2.0] * 525
 
 
@@ -35,25 +57,65 @@ def test_spelling() -> None:
     assert int((rows[7] != PAD).sum()) == LONGEST + 2
 
 
+def naive_maxima(layer: SpelledWords, spelling: list[int]) -> NDArray[np.float64]:
+    """max tanh(<window, H> + b) of each filter, window by window."""
+    Q = layer.characters.detach().numpy()
+    letters = [Q[symbol] for symbol in spelling if symbol != PAD]
+    maxima = []
+    for width, H, b in zip(layer.widths, layer.filters, layer.filter_biases, strict=True):
+        padded = letters + [Q[PAD]] * max(0, width - len(letters))
+        windows = [np.stack(padded[at : at + width], 1).ravel() for at in range(len(padded) - width + 1)]
+        values = [np.tanh(H.detach().numpy() @ window + b.detach().numpy()) for window in windows]
+        maxima.append(np.max(values, axis=0))
+    return np.concatenate(maxima)
+
+
 def test_vectors_equal_the_loop() -> None:
     layer = make()
     with torch.no_grad():
         found = layer(torch.arange(len(WORDS)))
-        Q = layer.characters.numpy()
         for row, spelling in enumerate(layer.spelling.tolist()):
-            letters = [Q[symbol] for symbol in spelling if symbol != PAD]
-            maxima = []
-            for width, H, b in zip(WIDTHS, layer.filters, layer.filter_biases, strict=True):
-                padded = letters + [Q[PAD]] * max(0, width - len(letters))
-                windows = [
-                    np.stack(padded[start : start + width], 1).ravel()
-                    for start in range(len(padded) - width + 1)
-                ]
-                maxima.append(np.max([np.tanh(H.numpy() @ window + b.numpy()) for window in windows], axis=0))
-            y = np.concatenate(maxima)
+            y = naive_maxima(layer, spelling)
             t = 1 / (1 + np.exp(-(layer.transform.numpy() @ y + layer.transform_bias.numpy())))
             z = t * np.maximum(0, layer.highway.numpy() @ y + layer.highway_bias.numpy()) + (1 - t) * y
             assert np.allclose(found[row], layer.projection.numpy() @ z, atol=1e-12)
+
+
+@torch.no_grad()
+def test_open_words_have_any_number_of_highway_layers() -> None:
+    for layers, size in ((0, 0), (2, 0), (1, 3)):
+        layer = make_open(layers, size)
+        expected = torch.tensor(np.array([naive_maxima(layer, row) for row in layer.spelling.tolist()]))
+        for highway in layer.highways:
+            expected = highway(expected)
+        expected = expected if layer.projection is None else expected @ layer.projection.t()
+        found = layer(torch.arange(len(WORDS)))
+        assert torch.allclose(found, expected, atol=1e-12) and found.shape[1] == (size or 8)
+
+
+@torch.no_grad()
+def test_unknown_words_have_vectors_from_their_spelling() -> None:
+    layer, other = make_open(), make_open()
+    before = layer(torch.arange(len(WORDS)))
+    ids = layer.numbers(["caba", "ba", "caba"])
+    assert ids == [len(WORDS), len(WORDS) + 1, len(WORDS)] and layer.numbers(["ba"]) == [ids[1]]
+    online = other.vectors(spell(["caba", "ba"], other.symbols))
+    assert torch.equal(layer(torch.tensor(ids[:2])), online)  # the table grows by them
+    assert torch.equal(layer(torch.arange(len(WORDS))), before)
+    layer.train()
+    assert torch.allclose(layer(torch.tensor(ids[:2])), online, atol=1e-14)
+    same = layer.numbers(["abc"])
+    assert torch.allclose(layer(torch.tensor(same)), before[4:5], atol=1e-14)  # a known word's spelling
+
+
+def test_unknown_words_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.layers.characters.OTHERS", 1)
+    layer, V = make_open(), len(WORDS)
+    assert layer.numbers(["ba", "bb"]) == [V, V + 1]
+    with torch.no_grad():
+        layer(torch.tensor([V + 1]))
+        assert layer.numbers(["bb"]) == [V] and len(layer.spelling) == V + 1
+        assert torch.equal(layer(torch.tensor([V])), make_open().vectors(spell(["bb"], layer.symbols)))
 
 
 @torch.no_grad()
@@ -93,10 +155,8 @@ def test_other_words_of_the_vocabulary_change_nothing() -> None:
         assert torch.allclose(short(torch.arange(7)), layer(torch.arange(7)), atol=1e-14)
 
 
-def test_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(characters, "WIDTHS", (1, 3))
-    monkeypatch.setattr(characters, "FILTERS", 2)
-    assert FILTERS == 25
-    layer = make()
-    ids = torch.tensor([3, 4, 4, 6])
+def test_gradients() -> None:
+    layer, ids = make(SMALL), torch.tensor([3, 4, 4, 6])
     assert torch.autograd.gradcheck(lambda *_: layer(ids), list(layer.parameters()))
+    open_words = make_open().train()
+    assert torch.autograd.gradcheck(lambda *_: open_words(ids), list(open_words.parameters()))

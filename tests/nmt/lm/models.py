@@ -6,15 +6,28 @@ from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.registry import language_model_class
-from nmt.text.vocab import UNK
+from nmt.text.vocab import SPECIALS, UNK
 
 V = 8
+WORDS = [*SPECIALS, "ab", "abba", "c", "cab", "7"]
 TEXTS = [[3, 4, 5], [3, 4, 6, 7], [], [UNK], [3, 4, 5], [7, 7, 7, 7, 7, 7, 7, 7, 3]]
 KINDS = {
     "cslm": {"type": "cslm", "order": 4, "layers": [6, 5]},
     "tanh": {"type": "cslm", "order": 3, "layers": [6], "activation": "tanh"},
     "lstm": {"type": "recurrent", "hidden": 6, "depth": 2},
     "gru": {"type": "recurrent", "cell": "gru", "hidden": 6, "tied": True, "embedding": 6},
+    "elman": {"type": "recurrent", "cell": "elman", "hidden": 6, "depth": 2},
+    "log-bilinear": {"type": "log-bilinear", "order": 4},
+    "characters": {
+        "type": "characters",
+        "hidden": 3,
+        "depth": 1,
+        "character": 2,
+        "widths": [1, 2],
+        "filters": 2,
+        "highway": 1,
+        "embedding": 0,
+    },
     "normalized": {"type": "recurrent", "hidden": 6, "layer_norm": True},
 }
 
@@ -30,7 +43,7 @@ def model_of(kind: str, seed: int = 0, **more: object) -> StepLM:
     torch.manual_seed(seed)
     options = {"embedding": 5, "init_scale": 1.0, **KINDS[kind], **more}
     config = config_of(**options)  # type: ignore[arg-type]
-    model = language_model_class(config.type).build(config, [str(word) for word in range(V)])
+    model = language_model_class(config.type).build(config, WORDS)
     assert isinstance(model, CSLM | RecurrentLM)
     return with_biases(model.double().eval())
 

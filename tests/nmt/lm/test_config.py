@@ -8,7 +8,10 @@ from tests.nmt.lm.models import config_of
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"type": "ngram"}, "lm.type: 'ngram' is unknown, expected one of 'cslm', 'recurrent', 'multiscale'"),
+        (
+            {"type": "ngram"},
+            "lm.type: 'ngram' is unknown, expected one of 'cslm', 'log-bilinear', 'recurrent'",
+        ),
         ({"order": 1}, "lm.order: 1 is out of range, expected 2 to 1000"),
         ({"layers": []}, "lm.layers: expected one size or more"),
         (

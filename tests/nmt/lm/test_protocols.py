@@ -6,11 +6,18 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.protocols import NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler, scorer_of
+from nmt.lm.protocols import (
+    NgramNetwork,
+    NormalizedScores,
+    OpenVocabulary,
+    RunningTextModel,
+    TokenSampler,
+    scorer_of,
+)
 from nmt.lm.registry import LANGUAGE_MODELS
 from tests.nmt.lm.models import TEXTS, model_of
 
-PROTOCOLS = (NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler)
+PROTOCOLS = (NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler, OpenVocabulary)
 
 
 def test_capabilities_of_the_types() -> None:
@@ -20,7 +27,9 @@ def test_capabilities_of_the_types() -> None:
         found[name] = [protocol for protocol in PROTOCOLS if isinstance(model, protocol)]
     assert found == {
         "cslm": [NgramNetwork, NormalizedScores],
+        "log-bilinear": [NgramNetwork, NormalizedScores],
         "recurrent": [RunningTextModel],
+        "characters": [RunningTextModel, OpenVocabulary],
         "multiscale": [RunningTextModel, TokenSampler],
     }
 

@@ -9,7 +9,7 @@ from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 
 def test_a_class_of_ones_own_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        ConfigError, match=r"lm\.type: 'mine' is unknown, expected one of 'cslm', 'recurrent', 'mult"
+        ConfigError, match=r"lm\.type: 'mine' is unknown, expected one of 'cslm', 'log-bilinear', 'rec"
     ):
         language_model_class("mine")
     monkeypatch.setitem(LANGUAGE_MODELS, "mine", FeatureLM)

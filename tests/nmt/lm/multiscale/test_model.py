@@ -110,6 +110,7 @@ def test_with_single_symbols_it_is_the_lstm() -> None:
     model = model_of([], seed=3)
     lstm = RecurrentLM(RecurrentConfig(embedding=5, hidden=6), len(WORDS)).double().eval()
     order = torch.cat([torch.arange(6) + 6 * gate for gate in (1, 0, 2, 3)])
+    assert isinstance(lstm.embedding, torch.nn.Embedding)
     with torch.no_grad():
         lstm.embedding.weight.copy_(model.embedding.weight)
         cell = lstm.cells[0]
