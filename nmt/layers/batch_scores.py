@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.prefix_tree import TrieLevel
-from nmt.layers.output import OutputLayer
+from nmt.layers.output import OutputLayer, WordByWord
 from nmt.text.vocab import BOS, EOS
 
 BATCH = 128  # pairs in a batch
@@ -122,6 +122,9 @@ def edge_scores(
     output: OutputLayer, features: Tensor, nodes: NDArray[np.int64], words: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Natural log p of words after nodes: features (n, K), nodes (m,) of 0..n-1, words (m,) -> (m,)"""
+    if isinstance(output, WordByWord):
+        asked, answers = tensor(nodes, features.device), tensor(words, features.device)
+        return np.asarray(output.log_probs_of_words(features, asked, answers).double().cpu().numpy())
     order = np.argsort(nodes, kind="stable")
     nodes, words = nodes[order], words[order]
     result = np.empty(len(nodes))

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.layers.output import OUTPUTS
+from nmt.layers.output import OutputSettings, make_output
 
 
 class DeepOutput(nn.Module):
@@ -29,15 +29,15 @@ class DeepOutput(nn.Module):
         rank: int = 0,
         bias: bool = False,
         dropout: float = 0.0,
-        output: str = "softmax",
+        output: OutputSettings | None = None,
     ) -> None:
-        """`context`: width of c, 0 for none. `output`: a name of OUTPUTS."""
+        """`context`: width of c, 0 for none. `output`: settings of the output layer."""
         super().__init__()
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
         self.context = nn.Parameter(torch.empty(2 * maxout, context)) if context else None  # O_c
         self.right = nn.Parameter(torch.empty(rank, maxout)) if rank else None  # G_right
-        self.layer = OUTPUTS[output](rank or maxout, vocab_size, bias)
+        self.layer = make_output(output or OutputSettings(), rank or maxout, vocab_size, bias)
         self.adopt("words")
         self.bias = nn.Parameter(torch.zeros(2 * maxout)) if bias else None
         self.adopt("words_bias")

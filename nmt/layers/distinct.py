@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.layers.output import OutputLayer
+from nmt.layers.output import OutputLayer, WordByWord
 
 ROWS = 512  # windows at a time: a softmax of 128 rows is 0.85 times as fast
 Ints = NDArray[np.int64]
@@ -45,7 +45,9 @@ def scores_of_windows(
         asked, answers = (
             torch.from_numpy(part).to(found.device) for part in (index[edges] - start, words[edges])
         )
-        if room is None:
+        if isinstance(output, WordByWord):
+            scores = output.log_probs_of_words(found, asked, answers)
+        elif room is None:
             scores = output.scores_of(found.index_select(0, asked), answers)
         else:
             scores = output.log_probs(found, out=room[: len(found)])[asked, answers]

@@ -12,13 +12,11 @@ from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
-from nmt.errors import ConfigError
 from nmt.layers.batch_scores import word_scores
-from nmt.layers.output import OUTPUTS, OutputLayer
+from nmt.layers.output import OutputLayer, make_output
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import Carried, Floats
-from nmt.numbers import shown
 
 
 class LMBase(nn.Module):
@@ -69,12 +67,8 @@ class LMBase(nn.Module):
 
 
 def output_layer(config: LMConfig, inputs: int, vocab_size: int) -> OutputLayer:
-    """The output layer that `lm.output` names. ConfigError for an unknown one."""
-    if config.output not in OUTPUTS:
-        raise ConfigError(
-            f"lm.output: {shown(config.output)} is unknown, expected one of {', '.join(map(repr, OUTPUTS))}"
-        )
-    return OUTPUTS[config.output](inputs, vocab_size)
+    """The output layer that `lm.output` names."""
+    return make_output(config, inputs, vocab_size)
 
 
 class FeatureLM(LMBase):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from nmt import settings
+from nmt.layers.output import OutputSettings, check_output
 from nmt.settings import choice, number, setting
 
 # Units; a matrix of this many rows and columns is beyond any memory, but its size in bytes is still a number.
@@ -10,7 +11,7 @@ WIDEST = 1_000_000
 
 
 @dataclass
-class LMConfig:
+class LMConfig(OutputSettings):
     """The section `lm` of a run: `type` names a class in nmt.lm.registry.LANGUAGE_MODELS, whose `Config` has
     the keys of that type. An empty type: the run is a translator."""
 
@@ -19,7 +20,6 @@ class LMConfig:
     dropout: float = number(
         0.0, least=0, below=1, help="on embeddings and outputs of layers, never on recurrent connections"
     )
-    output: str = setting("softmax", help="output layer: how scores become probabilities")
     init: str = choice("uniform", "paper", "glorot", help="distribution of initial weights; paper: normal")
     init_scale: float = number(
         0.01,
@@ -30,3 +30,4 @@ class LMConfig:
     def check(self) -> None:
         """ConfigError for a value out of range, and for values that do not go together."""
         settings.check(self, "lm.")
+        check_output(self, "lm")

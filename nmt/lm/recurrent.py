@@ -24,6 +24,7 @@ from nmt.layers.cells import GRU, LSTM
 from nmt.layers.elman import Elman
 from nmt.layers.initialize import initialize
 from nmt.layers.normalized import NormalizedLSTM
+from nmt.layers.output import check_output
 from nmt.lm.base import FeatureLM, output_layer
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
@@ -56,6 +57,7 @@ class RecurrentConfig(LMConfig):
         super().check()
         if self.layer_norm and self.cell != "lstm":
             raise ConfigError("lm.layer_norm: only cell: lstm has it")
+        check_output(self, "lm", self.tied)
         if self.tied and self.embedding != self.hidden:
             raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
 

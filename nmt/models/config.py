@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
-from nmt.layers.output import OUTPUTS
-from nmt.numbers import shown
+from nmt.layers.output import OutputSettings, check_output
 from nmt.settings import choice, number, setting
 
 WIDEST = (
@@ -28,7 +27,7 @@ class ModelConfig:
 
 
 @dataclass
-class RNNConfig(ModelConfig):
+class RNNConfig(OutputSettings, ModelConfig):
     """The RNN encoder-decoder. Defaults are those of chapter 6 of the document (RNNenc); chapter 4 uses
     embedding 100 and output_rank 100."""
 
@@ -63,7 +62,6 @@ class RNNConfig(ModelConfig):
     maxout: int = number(
         500, least=1, most=WIDEST, help="maxout units below the output layer, each the larger of two sums"
     )
-    output: str = setting("softmax", help="output layer: how scores become probabilities")
     output_rank: int = number(0, least=0, most=WIDEST, help="rank of the output matrix; 0: not factored")
     tied: str = choice(
         "none",
@@ -105,9 +103,7 @@ class RNNConfig(ModelConfig):
     def check(self) -> None:
         """ConfigError for a value out of its range, and for choices that exclude each other."""
         super().check()
-        if self.output not in OUTPUTS:
-            known = ", ".join(map(repr, OUTPUTS))
-            raise ConfigError(f"model.output: {shown(self.output)} is unknown, expected one of {known}")
+        check_output(self, "model", self.tied != "none")
         if self.cell == "lstm" and (self.gate != "keep_old" or self.reset != "before"):
             raise ConfigError("model.gate and model.reset belong to cell gru; an lstm has neither")
         if self.encoder == "grconv" and (self.attention or self.encoder_layers > 1):

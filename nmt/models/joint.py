@@ -21,11 +21,10 @@ from nmt.data.aligned import AlignedBatch, Shape
 from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct, scores_of_windows
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OUTPUTS
+from nmt.layers.output import OutputSettings, check_output, make_output
 from nmt.models.config import WIDEST, ModelConfig
 from nmt.models.protocols import AlignedModel, WindowScores
-from nmt.numbers import shown
-from nmt.settings import choice, number, setting
+from nmt.settings import choice, number
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,7 +32,7 @@ LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right", "right-to-left"
 
 
 @dataclass
-class JointConfig(ModelConfig):
+class JointConfig(OutputSettings, ModelConfig):
     """The keys of `model` for type joint."""
 
     type: str = "joint"
@@ -61,7 +60,6 @@ class JointConfig(ModelConfig):
         0.1, least=0, help="weight of (log Z)²: scores become log p themselves; 0: they do not"
     )
     dropout: float = number(0.0, least=0, below=1, help="on embeddings and hidden layers")
-    output: str = setting("softmax", help="output layer: how scores become probabilities")
     init: str = choice("uniform", "paper", "glorot", help="distribution of initial weights; paper: normal")
     init_scale: float = number(0.05, above=0, help="width of uniform and normal")
 
@@ -74,9 +72,7 @@ class JointConfig(ModelConfig):
                 f"model.window: {self.window} is even, but the affiliated word is in the middle; expected an "
                 "odd number such as 11"
             )
-        if self.output not in OUTPUTS:
-            known = ", ".join(map(repr, OUTPUTS))
-            raise ConfigError(f"model.output: {shown(self.output)} is unknown, expected one of {known}")
+        check_output(self, "model")
 
 
 class JointModel(nn.Module, AlignedModel):
@@ -100,7 +96,7 @@ class JointModel(nn.Module, AlignedModel):
         self.from_target = nn.Linear((config.order - 1) * config.embedding, sizes[0], bias=False)
         self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes))
         self.activate = torch.relu if config.activation == "relu" else torch.tanh
-        self.output = OUTPUTS[config.output](sizes[-1], target_vocab_size)
+        self.output = make_output(config, sizes[-1], target_vocab_size)
         if fill:
             initialize(self, config.init, config.init_scale)
 

@@ -85,5 +85,15 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
         ):
             raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
         for name, value in weights.items():
+            if not value.is_floating_point():  # the classes or the tree of an output layer
+                if not torch.equal(value, total.setdefault(name, value)):
+                    raise CheckpointError(
+                        f"{path}: its {name} is not that of {paths[0]}: the tree of an output layer has "
+                        "changed between them, so their weights have no mean"
+                    )
+                continue
             total[name] = value.double() + total[name] if name in total else value.double()
-    return {name: (value / len(paths)).to(torch.float32) for name, value in total.items()}
+    return {
+        name: (value / len(paths)).to(torch.float32) if value.is_floating_point() else value
+        for name, value in total.items()
+    }

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 import torch
+from torch import nn
 
 from nmt import files
 from nmt.compute import matmul
 from nmt.data import running
 from nmt.data.aligned import AlignedStream
 from nmt.data.batches import BatchStream
+from nmt.data.corpus import Corpus
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
+from nmt.layers.output import LearnsText
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel
@@ -70,6 +73,8 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
         fill=fresh,
         spelling=vocabs[0].words,
     ).to(device)
+    if fresh:
+        show_text(cast(nn.Module, model), corpus)
     if fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
@@ -95,6 +100,8 @@ def aligned_model(
     cache = cache_of(config, directory)
     corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within)
     dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
+    if fresh:
+        show_text(cast(nn.Module, model), corpus)
     stream = AlignedStream(corpus, training.batch_size, training.pool, config.seed, model.shape)
     return Parts(model, stream, partial(validate_aligned, model, dev) if dev else None)
 
@@ -116,6 +123,8 @@ def language_model(
     torch.manual_seed(config.seed)
     dictionary = checkpoint.load_dictionary(directory, sizes)
     model = kind.build(sizes, vocab.words, dictionary, fresh).to(device)
+    if fresh:
+        show_text(cast(nn.Module, model), corpus)
     stream: Stream = BatchStream(corpus, training.batch_size, training.pool, config.seed)
     if model.carries:
         assert isinstance(sizes, Truncated)
@@ -193,6 +202,15 @@ def remember_back_end(directory: Path) -> None:
     memory = directory / run_directory.BACK_ENDS
     if not matmul.recall(memory):
         matmul.remember(memory, matmul.Choice(matmul.in_use()))
+
+
+def show_text(model: nn.Module, corpus: Corpus) -> None:
+    """Show the targets of a training to the output layers that are made for a text."""
+    layers = [layer for layer in model.modules() if isinstance(layer, LearnsText)]
+    if layers:
+        text = running.running(corpus)
+        for layer in layers:
+            layer.learn(text)
 
 
 def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:

@@ -3,11 +3,13 @@ Zoph et al. 2016)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.errors import ConfigError
+from nmt.layers.output import LearnsText, OutputLayer
 from nmt.models.protocols import WordParameters
 from nmt.models.registry import AnyModel
 from nmt.runs.checkpoint import SavedRun
@@ -31,7 +33,7 @@ def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: SavedRun) -> 
 
     ConfigError when no parameter fits.
     """
-    ours = rows_of(model, vocabs)
+    ours, made = rows_of(model, vocabs), made_for_text(model)
     theirs = rows_of(parent.model, (parent.source_words, parent.target_words))
     weights, copied, left = parent.model.state_dict(), 0, []
     with torch.no_grad():
@@ -40,6 +42,7 @@ def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: SavedRun) -> 
             rows = shared_rows(theirs[name], ours[name]) if name in ours and name in theirs else None
             if (
                 given is None
+                or name in made
                 or given.shape[1:] != parameter.shape[1:]
                 or (rows is None and given.shape != parameter.shape)
             ):
@@ -65,6 +68,17 @@ def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: SavedRun) -> 
         target_words=target,
         left=left,
     )
+
+
+def made_for_text(model: AnyModel) -> set[str]:
+    """Names of the parameters whose rows mean what an output layer has learned from the text."""
+    return {
+        f"{path}.{name}"
+        for path, layer in cast(nn.Module, model).named_modules()
+        if isinstance(layer, LearnsText)
+        for name, _ in cast(nn.Module, layer).named_parameters()
+        if name not in cast(OutputLayer, layer).word_parameters()
+    }
 
 
 def rows_of(model: AnyModel, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:

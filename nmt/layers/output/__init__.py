@@ -1,8 +1,18 @@
 """Output layers: from features to a distribution over the vocabulary. One file each; `OUTPUTS` names them."""
 
-from nmt.layers.output.protocol import OutputLayer
+from nmt.layers.output.protocol import LearnsText, OutputLayer, WordByWord
+from nmt.layers.output.registry import OUTPUTS, check_output, make_output, refuse
+from nmt.layers.output.settings import OutputSettings
 from nmt.layers.output.softmax import Softmax
 
-OUTPUTS: dict[str, type[OutputLayer]] = {"softmax": Softmax}
-
-__all__ = ["OUTPUTS", "OutputLayer", "Softmax"]
+__all__ = [
+    "OUTPUTS",
+    "LearnsText",
+    "OutputLayer",
+    "OutputSettings",
+    "Softmax",
+    "WordByWord",
+    "check_output",
+    "make_output",
+    "refuse",
+]

@@ -1,19 +1,31 @@
 """What models ask of an output layer. A new one usually changes the scores of `Softmax`; see CONTRIBUTING.md.
 
+The other protocols are optional capabilities: whoever needs one asks `isinstance(layer, LearnsText)`.
+
 N tokens, R rows, K features, V words, T of the words. All logarithms are natural.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from nmt.layers.output.settings import OutputSettings
 
 
 class OutputLayer(Protocol):
     """A distribution over V words from K features; a `torch.nn.Module`."""
 
-    def __init__(self, inputs: int, vocab_size: int, bias: bool = True) -> None:
-        """`inputs`: K. `bias`: whether each word has a bias."""
+    reads: ClassVar[frozenset[str]]  # the fields of OutputSettings that mean something to it
+    refuses: ClassVar[Mapping[str, str]]  # what it does not go with, `tied` or `label_smoothing` -> why
+
+    def __init__(
+        self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
+    ) -> None:
+        """`inputs`: K. `bias`: whether each word has a bias. `settings`: of the section, for
+        a layer that reads any; None: defaults."""
         ...
 
     @property
@@ -67,4 +79,24 @@ class OutputLayer(Protocol):
 
     def word_parameters(self) -> Sequence[str]:
         """Names of the parameters that have a row for each word."""
+        ...
+
+
+@runtime_checkable
+class LearnsText(Protocol):
+    """A layer that is made for a text: by the frequencies of its words, or by what stands beside them."""
+
+    def learn(self, text: NDArray[np.integer]) -> None:
+        """Told once, before a training: the targets of the training text as ids, (n,), an end symbol after
+        each sentence."""
+        ...
+
+
+@runtime_checkable
+class WordByWord(Protocol):
+    """A layer for which log p of one word costs much less than those of all words."""
+
+    def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+        """log p of words, any number of them for a row, in any order, without gradient: (R, K), rows (T,),
+        (T,) -> (T,)"""
         ...

@@ -3,7 +3,8 @@
 V words, K features, N tokens, R rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -142,6 +143,9 @@ class Softmax(nn.Module):
     Every method reads G and b from `weights`: a subclass that overrides it changes loss, scores and search
     alike.
     """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    refuses: ClassVar[Mapping[str, str]] = {}
 
     words_bias: nn.Parameter | None
 

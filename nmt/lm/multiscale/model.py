@@ -24,7 +24,9 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import Context
 from nmt.data.batches import Batch
 from nmt.data.running import Chunk
+from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
+from nmt.layers.output import OUTPUTS, LearnsText
 from nmt.lm.base import LMBase, output_layer
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.multiscale.dictionary import REMOVALS, Dictionary
@@ -50,6 +52,14 @@ class MultiscaleConfig(LMConfig):
     removals: str = choice(
         *REMOVALS, help="which rare tokens the dictionary drops, see nmt/lm/multiscale/dictionary.py"
     )
+
+    def check(self) -> None:
+        super().check()
+        if issubclass(OUTPUTS[self.output], LearnsText):
+            raise ConfigError(
+                f"lm.output: {self.output} counts the units of the text, but a multiscale model predicts "
+                "tokens; use output: softmax"
+            )
 
 
 @dataclass

@@ -120,7 +120,7 @@ class RNNDecoder(nn.Module):
             rank=config.output_rank,
             bias=config.bias,
             dropout=config.dropout,
-            output=config.output,
+            output=config,
         )
         self.tied = config.tied != "none"
         if self.tied:

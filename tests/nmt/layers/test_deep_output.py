@@ -8,7 +8,7 @@ from torch import nn
 
 from nmt.layers.deep_output import DeepOutput
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OUTPUTS, Softmax
+from nmt.layers.output import OUTPUTS, OutputSettings, Softmax
 
 H, E, C, M, V = 4, 3, 5, 6, 11
 
@@ -16,7 +16,14 @@ H, E, C, M, V = 4, 3, 5, 6, 11
 def make(rank: int = 0, bias: bool = False, output: str = "softmax") -> DeepOutput:
     torch.manual_seed(0)
     layer = DeepOutput(
-        hidden=H, embedding=E, context=C, maxout=M, vocab_size=V, rank=rank, bias=bias, output=output
+        hidden=H,
+        embedding=E,
+        context=C,
+        maxout=M,
+        vocab_size=V,
+        rank=rank,
+        bias=bias,
+        output=OutputSettings(output=output),
     )
     initialize(layer, "glorot", 0)
     for parameter in (layer.bias, layer.words_bias):

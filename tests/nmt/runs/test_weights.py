@@ -38,3 +38,14 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"step-1\.pt: damaged"):
         weights.load_tensors(path)
+
+
+def test_the_classes_of_an_output_layer_are_kept_and_have_no_mean(tmp_path: Path) -> None:
+    first, second = ({"rows": torch.full((2,), float(n)), "leaf": torch.tensor([1, 0])} for n in (1, 3))
+    for number, value in enumerate((first, second, {**second, "leaf": torch.tensor([0, 1])})):
+        weights.save_tensors(value, tmp_path / f"{number}.pt")
+    paths = [tmp_path / f"{number}.pt" for number in range(3)]
+    mean = weights.average(paths[:2])
+    assert torch.equal(mean["leaf"], first["leaf"]) and mean["rows"].tolist() == [2, 2]
+    with pytest.raises(CheckpointError, match=r"2\.pt: its leaf is not that of .*0\.pt"):
+        weights.average(paths)

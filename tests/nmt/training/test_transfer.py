@@ -94,3 +94,12 @@ def test_characters_are_matched_by_spelling() -> None:
 def test_shared_rows() -> None:
     a, b = shared_rows(["x", "y", "z"], ["z", "w", "x"])
     assert a.tolist() == [2, 0] and b.tolist() == [0, 2]
+
+
+def test_rows_of_classes_stay_as_they_were() -> None:
+    parent, child = (make(WORDS, seed, output="classes") for seed in (1, 2))
+    before = {name: value.clone() for name, value in child.decoder.layer.state_dict().items()}  # type: ignore[attr-defined]
+    done = transfer(child, WORDS, saved(parent))
+    assert {"decoder.output.layer.rows", "decoder.output.layer.rows_bias"} <= set(done.left)
+    after = child.decoder.layer.state_dict()  # type: ignore[attr-defined]
+    assert all(torch.equal(value, before[name]) for name, value in after.items())

@@ -1,0 +1,46 @@
+"""The output layers by the names that `model.output` and `lm.output` take, and the checks of their settings.
+A layer of your own adds a line: OUTPUTS["mine"] = Mine."""
+
+from dataclasses import fields
+
+from nmt.errors import ConfigError
+from nmt.layers.output.classes import ClassSoftmax
+from nmt.layers.output.protocol import OutputLayer
+from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.softmax import Softmax
+from nmt.numbers import shown
+
+OUTPUTS: dict[str, type[OutputLayer]] = {"softmax": Softmax, "classes": ClassSoftmax}
+
+
+def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bool = True) -> OutputLayer:
+    """The layer that a section's settings describe, over V words from K features."""
+    layer = OUTPUTS[settings.output]
+    return layer(inputs, vocab_size, bias, *[settings] * bool(layer.reads))
+
+
+def check_output(settings: OutputSettings, section: str, tied: bool = False) -> None:
+    """ConfigError for an unknown layer, for settings that it does not read, and for tied embeddings that it
+    does not go with. `section`: `model` or `lm`."""
+    if settings.output not in OUTPUTS:
+        known = ", ".join(map(repr, OUTPUTS))
+        raise ConfigError(f"{section}.output: {shown(settings.output)} is unknown, expected one of {known}")
+    reads = OUTPUTS[settings.output].reads
+    for item in fields(OutputSettings):
+        if item.name not in {"output", *reads} and getattr(settings, item.name) != item.default:
+            raise ConfigError(
+                f"{section}.{item.name}: output: {settings.output} does not read it; leave it out"
+            )
+    if tied:
+        refuse(settings, section, "tied", f"{section}.tied")
+
+
+def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
+    """ConfigError where the layer does not go with a setting: `tied` or `label_smoothing`, the value of
+    `key`."""
+    layer = OUTPUTS[settings.output]
+    if what in layer.refuses:
+        raise ConfigError(
+            f"{key}: does not go with {section}.output: {settings.output}: {layer.refuses[what]}; "
+            f"leave it out, or use output: softmax"
+        )
