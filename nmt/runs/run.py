@@ -163,13 +163,17 @@ class Run:
         full = [index for index, reading in enumerate(readings) if len(reading)]
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
         results = [[nothing()] for _ in lines]
-        if not config.rows:
-            fitting = CACHED // len(self.members[0].target_words)
-            config = replace(config, rows=min(MOST_ROWS, max(LEAST_ROWS, fitting)))
-        found = search(model or self.model, [readings[i] for i in full], config, forced)
+        found = search(model or self.model, [readings[i] for i in full], self.fitted(config), forced)
         for index, candidates in zip(full, found, strict=True):
             results[index] = candidates
         return results
+
+    def fitted(self, config: BeamConfig) -> BeamConfig:
+        """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
+        if config.rows:
+            return config
+        fitting = CACHED // len(self.members[0].target_words)
+        return replace(config, rows=min(MOST_ROWS, max(LEAST_ROWS, fitting)))
 
     def sample(
         self,

@@ -20,6 +20,7 @@ from torch import Tensor
 from nmt.models.protocols import Source, State, StepModel
 from nmt.search import penalties
 from nmt.search.config import BeamConfig
+from nmt.search.history import History
 from nmt.text.vocab import BOS, EOS, UNK
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
@@ -41,33 +42,6 @@ class Candidate:
     )  # with attention: source position of most weight, by word
 
 
-class History:
-    """The words of all hypotheses as a tree: each row has its last node, each node its word, its parent and
-    the source position it attended to most."""
-
-    def __init__(self) -> None:
-        self.words: list[int] = []
-        self.parents: list[int] = []
-        self.looks: list[int] = []
-
-    def append(self, words: Tensor, parents: Tensor, looks: Tensor | None) -> Tensor:
-        """Nodes for new words (K,) below their parents (K,), -1 for none -> their numbers (K,)"""
-        first = len(self.words)
-        self.words += words.tolist()
-        self.parents += parents.tolist()
-        self.looks += [-1] * len(words) if looks is None else looks.tolist()
-        return torch.arange(first, len(self.words), device=words.device)
-
-    def read(self, node: int) -> tuple[list[int], list[int]]:
-        """Words and source positions from the first to this node."""
-        words, looks = [], []
-        while node >= 0:
-            words.append(self.words[node])
-            looks.append(self.looks[node])
-            node = self.parents[node]
-        return words[::-1], looks[::-1]
-
-
 @dataclass
 class Rows(Generic[State]):
     """R live hypotheses; those of a sentence are adjacent, the best first."""
@@ -79,32 +53,69 @@ class Rows(Generic[State]):
     words: Tensor | None  # (R,) ids to be read next; None: no word so far
 
 
-class _Search(Generic[State]):
-    """The sentences of one search and their state."""
+class BeamSearch(Generic[State]):
+    """The sentences of one search and their state. A sentence is known by its place, which another one may
+    take once it is released."""
 
-    def __init__(
-        self,
-        model: StepModel[State],
-        sources: Sequence[Source],
-        config: BeamConfig,
-        prefixes: Sequence[Sequence[int]] | None,
-    ) -> None:
-        self.model, self.sources, self.config, self.device = model, sources, config, model.device
-        self.prefixes = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
-        self.forced = any(self.prefixes)
-        longest = [
-            max(config.longest(len(source)), len(prefix))
-            for source, prefix in zip(sources, self.prefixes, strict=True)
-        ]
-        self.lengths = torch.tensor([len(source) for source in sources], device=self.device)
-        self.longest = torch.tensor(longest, device=self.device)
-        self.shortest = torch.tensor([config.shortest(len(source)) for source in sources], device=self.device)
-        self.widths = torch.full((len(sources),), config.beam_size, device=self.device)
-        # Words of each sentence's hypotheses.
-        self.steps = torch.zeros(len(sources), dtype=torch.long, device=self.device)
-        self.finished: list[list[Candidate]] = [[] for _ in sources]
+    def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
+        self.model, self.config, self.device = model, config, model.device
+        self.sources: list[Source | None] = []
+        self.prefixes: list[list[int]] = []
+        self.finished: list[list[Candidate]] = []
+        self.free: list[int] = []  # places
+        self.forced = False
+        self.lengths = torch.zeros(0, dtype=torch.long, device=self.device)
+        self.longest, self.shortest, self.widths = (self.lengths.clone() for _ in range(3))
+        self.steps = self.lengths.clone()  # words of each sentence's hypotheses
         self.history = History()
         self.rank: Callable[[float, int], float] = penalties.by_name(config.normalize)
+
+    def add(
+        self,
+        sources: Sequence[Source],
+        prefixes: Sequence[Sequence[int]] | None = None,
+        widths: Sequence[int] | None = None,
+    ) -> list[int]:
+        """The places of more sentences. `widths`: the beam size of each, if it is not the configured one."""
+        begun = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
+        self.forced = self.forced or any(begun)
+        places = [self.free.pop() if self.free else self.grow() for _ in sources]
+        for place, source, prefix in zip(places, sources, begun, strict=True):
+            self.sources[place], self.prefixes[place], self.finished[place] = source, prefix, []
+        if missing := len(self.sources) - len(self.widths):
+            more = torch.zeros(missing, dtype=torch.long, device=self.device)
+            self.lengths, self.longest, self.shortest, self.widths, self.steps = (
+                torch.cat([one, more])
+                for one in (self.lengths, self.longest, self.shortest, self.widths, self.steps)
+            )
+        index = torch.tensor(places, dtype=torch.long, device=self.device)
+        sizes = [len(source) for source in sources]
+        longest = [
+            max(self.config.longest(size), len(prefix)) for size, prefix in zip(sizes, begun, strict=True)
+        ]
+        for tensor, values in (
+            (self.lengths, sizes),
+            (self.longest, longest),
+            (self.shortest, [self.config.shortest(size) for size in sizes]),
+            (self.widths, widths or [self.config.beam_size] * len(sizes)),
+        ):
+            tensor[index] = torch.tensor(values, dtype=torch.long, device=self.device)
+        self.steps[index] = 0
+        return places
+
+    def grow(self) -> int:
+        """A new place."""
+        self.sources.append(None)
+        self.prefixes.append([])
+        self.finished.append([])
+        return len(self.sources) - 1
+
+    def release(self, place: int) -> list[Candidate]:
+        """The finished hypotheses of a sentence, best first; its place is free again."""
+        found = ranked(self.finished[place])
+        self.sources[place], self.prefixes[place], self.finished[place] = None, [], []
+        self.free.append(place)
+        return found
 
     def begin(self, sentences: Sequence[int]) -> Rows[State]:
         """A row for each of some sentences."""
@@ -218,7 +229,8 @@ def search(
     live at a time; the longest sentences are searched first. ConfigError for a setting out of range.
     """
     config.check()
-    work = _Search(model, sources, config, prefixes)
+    work = BeamSearch(model, config)
+    work.add(sources, prefixes)
     waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one is last
     room_in_all = config.rows or ROWS
     rows: Rows[State] | None = None
@@ -231,11 +243,13 @@ def search(
             continue
         assert rows is not None
         rows = work.step(rows)
-    # Where no score is a number.
+    return [ranked(candidates) for candidates in work.finished]
+
+
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Best first; an empty one of probability 0 where no score was a number."""
     nothing = [Candidate(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
-    return [
-        sorted(candidates, key=lambda candidate: -candidate.score) or nothing for candidates in work.finished
-    ]
+    return sorted(candidates, key=lambda candidate: -candidate.score) or nothing
 
 
 def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:

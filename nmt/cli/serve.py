@@ -1,0 +1,97 @@
+"""nmt-serve: a translation server with a web page."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from nmt.cli import options
+from nmt.cli.arguments import add_setting, positive, settings_of
+from nmt.errors import ConfigError
+from nmt.serve import names
+from nmt.serve.config import EngineConfig, ServeConfig
+
+log = logging.getLogger(__name__)
+
+LIMITS = (
+    "queue", "gather", "timeout", "read_timeout", "max_request", "max_lines", "max_line", "max_n_best",
+    "max_beam_size",
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    args = parser().parse_args(argv)
+    options.start_log("nmt-serve", args, times=True)
+    config = settings_of(ServeConfig, args)
+    engine_config = settings_of(EngineConfig, args)
+    check_names(args)
+    options.set_up_torch(args.device, args.threads, args.matmul)
+    from nmt.serve import served, server
+
+    listening = server.bind(config)
+    server.run(served.load(args.engines, engine_config, config), config, listening)
+
+
+def parser() -> options.Parser:
+    made = options.Parser(
+        "nmt-serve",
+        "Serve translations to browsers and programs: a page, an interface of our own, that of "
+        "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, several with commas "
+        "between them (an ensemble), a moses.ini or its folder, or the folder of a hybrid system.",
+    )
+    made.add_argument(
+        "engines",
+        nargs="+",
+        type=named_path,
+        metavar="NAME=PATH",
+        help="an engine and its name; a name such as en-fr says the languages where the engine does not",
+    )
+    add_setting(made, ServeConfig, "host", metavar="ADDRESS")
+    add_setting(made, ServeConfig, "port")
+    add_compute(made.add_argument_group("engines"))
+    limits = made.add_argument_group("limits")
+    for name in LIMITS:
+        add_setting(limits, ServeConfig, name)
+    options.add_quiet(made)
+    return made
+
+
+def add_compute(group: argparse._ArgumentGroup) -> None:
+    """Options of how engines compute."""
+    add_setting(group, EngineConfig, "beam_size", "-b")
+    add_setting(group, EngineConfig, "device", metavar="DEVICE")
+    group.add_argument(
+        "--threads", type=positive, default=None, help="CPU threads of networks; torch decides unless given"
+    )
+    group.add_argument(
+        "--matmul",
+        choices=("auto", "mkl", "onednn"),
+        default="auto",
+        help="back end of matrix products on the CPU",
+    )
+    add_setting(group, EngineConfig, "workers")
+    add_setting(group, EngineConfig, "cache", metavar="DIR")
+
+
+def named_path(text: str) -> tuple[str, str]:
+    """An argument type: NAME=PATH"""
+    try:
+        return names.parse_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def check_names(args: argparse.Namespace) -> None:
+    """ConfigError for a name that is given twice."""
+    given = [name for name, _ in args.engines]
+    for name in given:
+        if given.count(name) > 1:
+            raise ConfigError(f"{name}: two engines of this name; give each its own")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

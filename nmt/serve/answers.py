@@ -1,0 +1,85 @@
+"""Waiting for an engine on behalf of a client, within the limits of the server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from nmt.serve.config import ServeConfig
+from nmt.serve.engine import Options, Translated
+from nmt.serve.fields import BadRequest
+from nmt.serve.jobs import Closed, QueueFull
+from nmt.serve.served import ServedEngine
+
+Answer = TypeVar("Answer")
+
+RETRY = {"Retry-After": "1"}  # seconds
+LEFT = 499  # the status that logs and metrics have for a client that did not wait
+
+
+class Waiting:
+    """What the interfaces share."""
+
+    def __init__(self, config: ServeConfig) -> None:
+        self.config = config
+
+    async def translate(
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options
+    ) -> list[Translated]:
+        """The translations of lines. BadRequest for lines that are too many or too long; otherwise an
+        HTTPException: 429 where the queue is full, 503 on the way to the end, 504 when it takes too long, 499
+        when the client has left."""
+        self.check(lines)
+        request.state.lines = len(lines)
+        request.state.engine = served.name
+        return await self.answer(request, served.translate(lines, options))
+
+    async def score(
+        self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
+    ) -> list[list[float]]:
+        """Scores of pairs; errors as from `translate`."""
+        self.check([one for pair in pairs for one in pair], sides=2)
+        request.state.lines = len(pairs)
+        request.state.engine = served.name
+        return await self.answer(request, served.score(pairs, tokenized))
+
+    def check(self, lines: Sequence[str], sides: int = 1) -> None:
+        """BadRequest for lines that are too many or too long, or no lines."""
+        config = self.config
+        if len(lines) > config.max_lines * sides:
+            raise BadRequest(f"{len(lines) // sides} lines, expected at most {config.max_lines}")
+        for number, line in enumerate(lines, 1):
+            if len(line) > config.max_line:
+                raise BadRequest(
+                    f"line {number}: {len(line)} characters, expected at most {config.max_line}; split it"
+                )
+            if "\n" in line:
+                raise BadRequest(f"line {number}: is more than one line")
+
+    async def answer(self, request: Request, work: Coroutine[object, object, Answer]) -> Answer:
+        """What `work` gives, unless time is up, the queue is full, or the client leaves."""
+        try:
+            async with asyncio.timeout(self.config.timeout):
+                return await unless_left(work, lambda: request.is_disconnected())
+        except TimeoutError as error:
+            raise HTTPException(504, f"took longer than {self.config.timeout:g} seconds") from error
+        except QueueFull as error:
+            raise HTTPException(429, "too many lines are waiting; try again", RETRY) from error
+        except Closed as error:
+            raise HTTPException(503, "the server is about to stop", RETRY) from error
+
+
+async def unless_left(
+    work: Coroutine[object, object, Answer], left: Callable[[], Awaitable[bool]], every: float = 0.25
+) -> Answer:
+    """The result of `work`, which is cancelled when the client has left, and when the caller is cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({task}, timeout=every))[0]:
+            if await left():
+                raise HTTPException(LEFT, "the client has left")
+        return task.result()
+    finally:
+        task.cancel()

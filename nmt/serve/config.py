@@ -1,0 +1,45 @@
+"""The settings of the server. Options are made from them before torch loads, so it is not imported."""
+
+from dataclasses import dataclass, field
+
+from nmt.settings import number, setting
+
+
+@dataclass
+class EngineConfig:
+    """How engines compute."""
+
+    device: str = setting("cpu", help="device of networks: cpu, cuda, cuda:1 ...")
+    beam_size: int = number(
+        10, least=1, most=1000, help="hypotheses that a network keeps at each word, unless a request says"
+    )
+    workers: int = number(
+        2, least=1, most=1000, help="sentences that a phrase-based engine translates at a time, in threads"
+    )
+    cache: str = setting("", help="where tables and LMs are kept, ready to load; default: see smt-cache")
+
+
+@dataclass
+class ServeConfig:
+    """Where the server listens, and what it accepts."""
+
+    host: str = setting("127.0.0.1", help="address to listen on; any but one of the loopback needs --token")
+    port: int = number(8080, least=0, most=65535, help="port to listen on; 0: any free one")
+    allow_origin: list[str] = field(default_factory=list)  # of pages that browsers may let read the answers
+    max_request: int = number(
+        1 << 20, least=1000, most=1 << 30, help="bytes of a request's body; larger ones are refused"
+    )
+    max_lines: int = number(500, least=1, most=100_000, help="lines of a request")
+    max_line: int = number(5000, least=1, most=1_000_000, help="characters of a line")
+    max_n_best: int = number(100, least=1, most=10_000, help="hypotheses that a request may ask for")
+    max_beam_size: int = number(50, least=1, most=1000, help="beam size that a request may ask for")
+    queue: int = number(
+        1000, least=1, most=1_000_000, help="lines that may wait for an engine; more are refused with 429"
+    )
+    gather: float = number(
+        0.005, least=0, most=10, help="seconds that an idle engine waits for more lines to search together"
+    )
+    timeout: float = number(60.0, above=0, most=86_400, help="seconds in which a request must be answered")
+    read_timeout: float = number(
+        10.0, above=0, most=3600, help="seconds in which the body of a request must arrive"
+    )

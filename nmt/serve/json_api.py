@@ -1,0 +1,170 @@
+"""Our own interface: POST /api/translate, POST /api/score, GET /api/engines, GET /api/openapi.json."""
+
+import math
+import time
+from dataclasses import asdict
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from nmt import __version__
+from nmt.serve import fields, openapi
+from nmt.serve.answers import Waiting
+from nmt.serve.config import ServeConfig
+from nmt.serve.engine import SCORE, Hypothesis, Options, Translated
+from nmt.serve.fields import BadRequest, Fields
+from nmt.serve.served import ServedEngine, ServedEngines
+
+TRANSLATE = ("engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse")
+SCORED = ("engine", "source", "target", "tokenized", "word_scores")
+
+
+class JsonApi:
+    """The handlers of our own interface."""
+
+    def __init__(self, engines: ServedEngines, config: ServeConfig) -> None:
+        self.engines, self.config, self.waiting = engines, config, Waiting(config)
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/api/translate", self.translate, methods=["POST"]),
+            Route("/api/score", self.score, methods=["POST"]),
+            Route("/api/engines", self.list_engines),
+            Route("/api/openapi.json", self.describe),
+        ]
+
+    async def translate(self, request: Request) -> Response:
+        begin = time.perf_counter()
+        given = fields.of_json(await request.body())
+        given.only(TRANSLATE)
+        served = self.engine(given)
+        lines = lines_of(given)
+        found = await self.waiting.translate(request, served, lines, self.options(given))
+        return JSONResponse(
+            {
+                "engine": served.name,
+                "translations": [translation(line, one) for line, one in zip(lines, found, strict=True)],
+                "seconds": round(time.perf_counter() - begin, 6),
+            }
+        )
+
+    async def score(self, request: Request) -> Response:
+        given = fields.of_json(await request.body())
+        given.only(SCORED)
+        served = self.engine(given)
+        sources, targets = given.texts("source"), given.texts("target")
+        if len(sources) != len(targets):
+            raise BadRequest(f"{len(sources)} sources, but {len(targets)} targets")
+        if SCORE not in served.info.capabilities:
+            raise BadRequest(f"engine {served.name} gives no scores; see capabilities in /api/engines")
+        words = given.flag("word_scores")
+        pairs = list(zip(sources, targets, strict=True))
+        found = await self.waiting.score(request, served, pairs, given.flag("tokenized"))
+        rows: list[dict[str, object]] = [{"log_prob": finite(math.fsum(one))} for one in found]
+        if words:
+            for row, one in zip(rows, found, strict=True):
+                row["word_scores"] = [finite(value) for value in one]
+        return JSONResponse({"engine": served.name, "scores": rows})
+
+    async def list_engines(self, request: Request) -> Response:
+        config = self.config
+        limits = {
+            "max_request": config.max_request,
+            "max_lines": config.max_lines,
+            "max_line": config.max_line,
+            "max_n_best": config.max_n_best,
+            "max_beam_size": config.max_beam_size,
+        }
+        return JSONResponse(
+            {
+                "version": __version__,
+                "engines": [described(one) for one in self.engines.values()],
+                "limits": limits,
+            }
+        )
+
+    async def describe(self, request: Request) -> Response:
+        return JSONResponse(openapi.description(self.config, list(self.engines)))
+
+    def engine(self, given: Fields) -> ServedEngine:
+        """The engine that is asked for, the first one by default."""
+        name = given.text("engine", "")
+        if name and name not in self.engines:
+            raise BadRequest(f"engine: unknown name, expected one of {', '.join(self.engines)}")
+        return self.engines[name] if name else self.engines.first
+
+    def options(self, given: Fields) -> Options:
+        return Options(
+            n_best=given.number("n_best", 1, 1, self.config.max_n_best),
+            beam_size=given.number("beam_size", 0, 1, self.config.max_beam_size),
+            tokenized=given.flag("tokenized"),
+            distinct=given.flag("distinct"),
+            attention=given.flag("attention"),
+            parse=given.flag("parse"),
+        )
+
+
+def lines_of(given: Fields) -> list[str]:
+    """The lines of `text`, or `lines`."""
+    if ("text" in given) == ("lines" in given):
+        raise BadRequest("expected one of the fields text and lines")
+    return fields.lines_of(given.text("text")) if "text" in given else given.texts("lines")
+
+
+def described(served: ServedEngine) -> dict[str, object]:
+    """An engine in the list."""
+    info = served.info
+    source, target = served.languages
+    return {
+        "name": served.name,
+        "kind": info.kind,
+        "description": info.description,
+        "source": source,
+        "target": target,
+        "capabilities": list(info.capabilities),
+        "beam_size": info.beam_size,
+        "tokenized_only": info.tokenized_only,
+    }
+
+
+def translation(line: str, found: Translated) -> dict[str, object]:
+    """A line and its translations."""
+    made: dict[str, object] = {
+        "source": line,
+        "words": found.words,
+        "unknown": found.unknown,
+        "parts": found.parts,
+        "hypotheses": [hypothesis(one) for one in found.hypotheses],
+    }
+    if found.parse is not None:
+        made["parse"] = asdict(found.parse)
+    return made
+
+
+def hypothesis(found: Hypothesis) -> dict[str, object]:
+    """A hypothesis; what the engine does not have is left out."""
+    made: dict[str, object] = {"text": found.text, "words": found.words, "score": finite(found.score)}
+    if found.log_prob is not None:
+        made["log_prob"] = finite(found.log_prob)
+    if found.features:
+        made["features"] = {
+            name: [finite(value) for value in values] for name, values in found.features.items()
+        }
+    if found.segments:
+        made["segments"] = [{"source": one.source, "target": one.target} for one in found.segments]
+    if found.attention:
+        made["attention"] = [[round(weight, 6) for weight in row] for row in found.attention]
+    made["alignment"] = found.alignment
+    return made
+
+
+def finite(value: float) -> float | None:
+    """A number that JSON has; null for an infinite one."""
+    return value if math.isfinite(value) else None
+
+
+def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """An error, as all interfaces but XML-RPC give it."""
+    return JSONResponse({"error": message or HTTPStatus(status).phrase}, status, headers)

@@ -1,0 +1,212 @@
+"""Lines that a run searches together, and what is told of their translations."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from nmt.analysis import grconv_parse
+from nmt.models.protocols import MergeGates
+from nmt.runs import translation
+from nmt.runs.run import Run
+from nmt.runs.translation import BeamTranslation
+from nmt.search.beam import Candidate
+from nmt.search.config import BeamConfig
+from nmt.search.continuous import ContinuousSearch
+from nmt.search.steps import Reading
+from nmt.serve.engine import Hypothesis, Options, Parse, ParseNode, Translated, nothing
+from nmt.text.vocab import EOS, UNK
+
+
+@dataclass
+class Part:
+    """A line, or a part of one that is too long."""
+
+    line: str
+    sentence: int | None  # of the search; None without words
+    candidates: list[Candidate] | None = None  # once it is finished
+
+
+@dataclass
+class Task:
+    """A line in search."""
+
+    options: Options
+    parts: list[Part] = field(default_factory=list)
+
+
+class RunSession:
+    """See `Session` in nmt/serve/engine.py."""
+
+    def __init__(self, run: Run, config: BeamConfig) -> None:
+        self.run, self.search = run, ContinuousSearch(run.model, config)
+        self.tasks: dict[Hashable, Task] = {}
+        self.owner: dict[int, Hashable] = {}  # sentence of the search -> key of its line
+        self.empty: list[Hashable] = []  # lines without words
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.tasks)
+
+    def wants(self) -> bool:
+        return self.search.wants()
+
+    def add(self, key: Hashable, line: str, options: Options) -> None:
+        run, tokenized = self.run, options.tokenized
+        lengths = run.source_lengths
+        task = Task(options)
+        readings = [
+            (part, run.read(part, tokenized)) for part in lengths.parts(line, tokenized, lengths.limit())
+        ]
+        for part, reading in readings:
+            sentence = self.search.add(reading, options.beam_size) if len(reading) else None
+            task.parts.append(Part(part, sentence))
+            if sentence is not None:
+                self.owner[sentence] = key
+        self.tasks[key] = task
+        if all(part.sentence is None for part in task.parts):
+            self.empty.append(key)
+
+    def step(self) -> list[tuple[Hashable, Translated]]:
+        done, self.empty = self.empty, []
+        if self.search.busy:
+            for sentence, candidates in self.search.step():
+                key = self.owner.pop(sentence)
+                parts = self.tasks[key].parts
+                next(part for part in parts if part.sentence == sentence).candidates = candidates
+                if all(part.sentence is None or part.candidates is not None for part in parts):
+                    done.append(key)
+        return [(key, told(self.run, self.tasks.pop(key))) for key in done]
+
+    def cancel(self, key: Hashable) -> None:
+        for part in self.tasks.pop(key).parts:
+            if part.sentence is not None and part.candidates is None:
+                del self.owner[part.sentence]
+                self.search.cancel(part.sentence)
+        if key in self.empty:
+            self.empty.remove(key)
+
+
+# ---- results -----------------------------------------------------------------------------------------------
+
+
+def told(run: Run, task: Task) -> Translated:
+    """The translation of a line whose parts have all been searched."""
+    options = task.options
+    parts = [part for part in task.parts if part.candidates]
+    if not parts:
+        return nothing()
+    if len(task.parts) > 1:
+        return of_parts(run, parts, options)
+    (part,) = parts
+    member = run.members[0]
+    units = member.source.units(part.line, options.tokenized)
+    candidates = (part.candidates or [])[: options.n_best]
+    found = [run.translation(part.line, one, options.tokenized) for one in candidates]
+    hypotheses = [hypothesis(run, one, options) for one in found]
+    if options.attention and member.model.attends:
+        for made, weights in zip(hypotheses, attention(run, part.line, candidates, options), strict=True):
+            made.attention = weights
+    return Translated(
+        words=member.source.join(units),
+        hypotheses=hypotheses,
+        unknown=unknown(run, units),
+        parse=parse(run, units) if options.parse else None,
+    )
+
+
+def of_parts(run: Run, parts: Sequence[Part], options: Options) -> Translated:
+    """The translation of a line that was cut: its words count across the parts."""
+    member, words, missing = run.members[0], list[str](), list[int]()
+    for part in parts:
+        units = member.source.units(part.line, options.tokenized)
+        missing += [len(words) + place for place in unknown(run, units)]
+        words += member.source.join(units)
+    best = [run.translation(part.line, (part.candidates or [])[0], options.tokenized) for part in parts]
+    whole = translation.joined(best, run.target)
+    whole.alignment = []
+    return Translated(words, [hypothesis(run, whole, options)], missing, parts=len(parts))
+
+
+def hypothesis(run: Run, found: BeamTranslation, options: Options) -> Hypothesis:
+    """A translation as it is told."""
+    return Hypothesis(
+        text=run.text(found, options.tokenized),
+        words=found.words,
+        score=found.score,
+        log_prob=found.log_prob,
+        alignment=found.alignment,
+    )
+
+
+def unknown(run: Run, units: list[str]) -> list[int]:
+    """The source words that have a unit which the (first) model does not know."""
+    member = run.members[0]
+    word_of = member.source.word_numbers(units)
+    ids = member.source_words.encode(units)
+    return sorted({word_of[place] for place, found in enumerate(ids) if found == UNK})
+
+
+# ---- what models look at -----------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def attention(
+    run: Run, line: str, candidates: Sequence[Candidate], options: Options
+) -> list[list[list[float]]]:
+    """For each hypothesis the weight of each source word for each target word: that of its units, added up
+    on the source side, averaged on the target side. The end symbol, which gets the rest, is left out."""
+    member = run.members[0]
+    reading = run.read(line, options.tokenized)
+    source = reading.ids[0] if isinstance(reading, Reading) else reading
+    columns = torch.tensor(member.source.word_numbers(member.source.units(line, options.tokenized)))
+    longest = max(len(one.words) for one in candidates)
+    given = torch.tensor([[*one.words, *[EOS] * (longest - len(one.words))] for one in candidates])
+    state, words, looked = member.model.start([source] * len(candidates)), None, list[Tensor]()
+    for step in range(longest):
+        _, state = member.model.step(state, words)
+        weights = member.model.attention(state)
+        assert weights is not None
+        looked.append(weights.double().cpu())
+        words = given[:, step].to(member.model.device)
+    found = list[list[list[float]]]()
+    for row, one in enumerate(candidates):
+        rows = torch.tensor(member.target.word_numbers(member.target_words.decode(one.words)))
+        units = [step[row, : len(columns)] for step in looked[: len(rows)]]
+        found.append(of_words(torch.stack(units), rows, columns) if units else [])
+    return found
+
+
+def of_words(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[float]]:
+    """Weights of units (T, L) as weights of words, given the word of each unit: (T,), (L,)"""
+    T, L = int(rows.max()) + 1, int(columns.max()) + 1
+    added = weights.new_zeros(len(rows), L).index_add_(1, columns, weights)
+    total = weights.new_zeros(T, L).index_add_(0, rows, added)
+    sizes = torch.bincount(rows, minlength=T)[:, None]
+    return cast(list[list[float]], (total / sizes).tolist())
+
+
+def parses(run: Run) -> bool:
+    """Does the (first) model build sentences up by merges?"""
+    model = run.members[0].model
+    return isinstance(model, MergeGates) and model.merge_gates([[UNK, UNK]]) is not None
+
+
+@torch.no_grad()
+def parse(run: Run, units: list[str]) -> Parse | None:
+    """The soft parse of a source line, given as units."""
+    member = run.members[0]
+    if not isinstance(member.model, MergeGates):
+        return None
+    if len(units) < 2:
+        return Parse(units, [])
+    gates = member.model.merge_gates([member.source_words.encode(units)])
+    if gates is None:
+        return None
+    nodes = grconv_parse.nodes(gates[0].cpu().numpy())
+    return Parse(
+        units,
+        [ParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],
+    )

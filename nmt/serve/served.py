@@ -1,0 +1,135 @@
+"""The engines of a server, by name."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from nmt.errors import ConfigError
+from nmt.serve import names, registry
+from nmt.serve.config import EngineConfig, ServeConfig
+from nmt.serve.engine import Engine, EngineInfo, Options, Scoring, Translated
+from nmt.serve.jobs import Call, Closed, Job, Jobs, Work
+from nmt.serve.workers import Workers
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[str, EngineConfig], Engine]
+
+
+class ServedEngine:
+    """An engine under its name. It can be loaded anew: what it has in hand is finished by the old one."""
+
+    def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
+        self.name, self.load, self.config = name, load, config
+        self.workers = self.start(load())
+        self.reloading = threading.Lock()
+
+    def start(self, engine: Engine) -> Workers:
+        return Workers(engine, Jobs(self.config.queue), self.config.gather)
+
+    @property
+    def engine(self) -> Engine:
+        return self.workers.engine
+
+    @property
+    def info(self) -> EngineInfo:
+        return self.engine.info
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target: what the engine says, else what its name does; empty where neither does."""
+        info = self.info
+        source, target = names.languages(self.name)
+        return info.source or source, info.target or target
+
+    @property
+    def waiting(self) -> int:
+        """Lines in the queue."""
+        return len(self.workers.jobs)
+
+    @property
+    def live(self) -> int:
+        """Lines in hand."""
+        return self.workers.live
+
+    async def translate(self, lines: Sequence[str], options: Options) -> list[Translated]:
+        """The translations of lines. QueueFull where too many wait; UserError for a line that cannot be
+        translated. When the caller is cancelled, the lines are dropped."""
+        jobs = [Job(line, options) for line in lines]
+        self.put(jobs)
+        try:
+            return [await asyncio.wrap_future(job.answer) for job in jobs]
+        finally:
+            for job in jobs:
+                job.drop()
+
+    async def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
+        """Natural log p of the units of each translation. Errors as from `translate`; ConfigError for an
+        engine that does not score."""
+        engine = self.engine
+        if not isinstance(engine, Scoring):
+            raise ConfigError(f"{self.name}: an engine of the kind {self.info.kind} gives no scores")
+        call = Call(lambda: engine.score(pairs, tokenized))
+        self.put([call])
+        try:
+            return await asyncio.wrap_future(call.answer)
+        finally:
+            call.drop()
+
+    def put(self, jobs: Sequence[Work]) -> None:
+        while True:
+            try:
+                return self.workers.jobs.put(jobs)
+            except Closed:  # it has just been replaced
+                if self.workers.jobs.closed:
+                    raise
+
+    def reload(self) -> None:
+        """Load it anew. UserError when that fails; the old one goes on then."""
+        with self.reloading:
+            new = self.start(self.load())
+            old, self.workers = self.workers, new
+        old.jobs.close()
+        log.info("%s: loaded anew: %s", self.name, self.info.description)
+
+    def close(self) -> None:
+        """No more lines; those in hand are finished."""
+        self.workers.jobs.close()
+
+
+class ServedEngines(Mapping[str, ServedEngine]):
+    """In the order of the command line; the first is the default."""
+
+    def __init__(self, engines: Sequence[ServedEngine]) -> None:
+        self.engines = {engine.name: engine for engine in engines}
+
+    def __getitem__(self, name: str) -> ServedEngine:
+        return self.engines[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.engines)
+
+    def __len__(self) -> int:
+        return len(self.engines)
+
+    @property
+    def first(self) -> ServedEngine:
+        return next(iter(self.engines.values()))
+
+    def of_languages(self, source: str, target: str) -> ServedEngine | None:
+        """The first engine of two languages."""
+        return next((one for one in self.engines.values() if one.languages == (source, target)), None)
+
+
+def load(
+    named: Sequence[tuple[str, str]], engines: EngineConfig, config: ServeConfig, load: Load = registry.load
+) -> ServedEngines:
+    """The engines of (name, path). UserError, in one line, for one that cannot be loaded."""
+    found = []
+    for name, path in named:
+        found.append(ServedEngine(name, lambda path=path: load(path, engines), config))  # type: ignore[misc]
+        source, target = found[-1].languages
+        pair = f" from {source} to {target}" if source and target else ""
+        log.info("%s%s: %s", name, pair, found[-1].info.description)
+    return ServedEngines(found)

@@ -1,0 +1,152 @@
+"""Phrase-based models and hybrid systems as engines of nmt-serve, which finds them through the entry points
+`nmt.engines` of setup.cfg."""
+
+import threading
+from itertools import islice
+from pathlib import Path
+
+from nmt.errors import DataError
+from nmt.serve import engine
+from nmt.serve.config import EngineConfig
+from nmt.serve.engine import EngineInfo, Hypothesis, Options, Segment, Translated, nothing
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder import translation
+from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.lines import Lines, TokenizedLines
+from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.hybrid import decoder as hybrids
+from smt_bridge.hybrid import folder
+from smt_bridge.moses import ini as moses_ini
+
+CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
+
+
+class PhraseEngine:
+    """A decoder as an engine. A line that is too long for a list of hypotheses gets one, in parts."""
+
+    def __init__(self, decoder: Decoder, info: EngineInfo, workers: int) -> None:
+        self.decoder, self.info, self.workers = decoder, info, workers
+        self.tokenized: Lines = TokenizedLines()
+
+    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+        decoder = self.decoder
+        lines = self.tokenized if options.tokenized else decoder.lines
+        try:
+            marked = lines.marked(line, decoder.markup)
+        except ValueError as error:
+            raise DataError(f"markup: {error}") from error
+        if not marked.words:
+            return nothing()
+        if len(marked.words) > decoder.config.max_line_words:
+            return self.told(decoder.translate_line(marked, stop), lines, 1)
+        listing = decoder.listing_of(options.n_best if options.n_best > 1 else 0, options.distinct)
+        return self.told(decoder.translate_part(marked, stop, listing), lines, options.n_best)
+
+    def told(self, found: PhraseTranslation, lines: Lines, count: int) -> Translated:
+        """A translation as it is told, with `count` derivations at most."""
+        unknown, at = list[int](), 0
+        for sentence, derivation in found.searched:
+            unknown += [at + place for place in unknown_words(sentence, derivation)]
+            at += len(sentence.words)
+        return Translated(
+            words=found.source,
+            hypotheses=[self.hypothesis(found, one, lines) for one in found.derivations[:count]],
+            unknown=unknown,
+            parts=max(1, len(found.parts)),
+        )
+
+    def hypothesis(self, found: PhraseTranslation, one: Derivation, lines: Lines) -> Hypothesis:
+        values = iter(one.features.tolist())
+        alone = PhraseTranslation(found.sentence, [one], found.parts)
+        return Hypothesis(
+            text=lines.text(alone),
+            words=one.text,
+            score=one.total,
+            alignment=translation.alignment(alone),
+            segments=segments(alone),
+            features={name: list(islice(values, size)) for name, size in self.decoder.system.sizes.items()},
+        )
+
+    def fit(self, line: str) -> float:
+        """The share of the characters that belong to known words."""
+        try:
+            words = self.decoder.lines.marked(line, self.decoder.markup).words
+        except ValueError:
+            return 0.0
+        known = self.decoder.system.table.sources
+        total = sum(map(len, words))
+        return sum(len(word) for word in words if word.encode() in known) / total if total else 0.0
+
+
+def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
+    """The source words of a derivation that the model does not know."""
+    return sorted(
+        int(sentence.begin[option])
+        for option in derivation.options
+        if (extra := sentence.extra(option)) is not None and extra.unknown
+    )
+
+
+def segments(found: PhraseTranslation) -> list[Segment]:
+    """The phrases of the best derivation in target order; those of a long line part by part."""
+    made, sources, targets = list[Segment](), 0, 0
+    for sentence, derivation in found.searched:
+        for option in derivation.options:
+            size = int(sentence.length[option])
+            span = (sources + int(sentence.begin[option]), sources + int(sentence.last[option]))
+            made.append(Segment(span, (targets, targets + size - 1)))
+            targets += size
+        sources += len(sentence.words)
+    return made
+
+
+# ---- the kinds ---------------------------------------------------------------------------------------------
+
+
+class PhraseBased:
+    """The kind: a moses.ini, or the folder of one. It reads and writes tokenized text."""
+
+    def reads(self, path: str) -> bool:
+        place = Path(path)
+        if folder.is_hybrid(path):
+            return False
+        return (place / "moses.ini").is_file() or (place.is_file() and place.suffix == ".ini")
+
+    def load(self, path: str, config: EngineConfig) -> PhraseEngine:
+        decoder = Decoder(systems.load(path, Cache(config.cache)))
+        info = EngineInfo(
+            kind="phrase-based",
+            description=described(Path(path).name, decoder),
+            capabilities=CAPABILITIES,
+            tokenized_only=True,
+        )
+        return PhraseEngine(decoder, info, config.workers)
+
+
+class HybridSystem:
+    """The kind: the folder of a hybrid system."""
+
+    def reads(self, path: str) -> bool:
+        return folder.is_hybrid(path)
+
+    def load(self, path: str, config: EngineConfig) -> PhraseEngine:
+        hybrid = folder.read(Path(path))
+        search = hybrid.decoder_config()
+        system = systems.load_ini(moses_ini.read(hybrid.ini), Cache(config.cache), beside=True)
+        decoder = Decoder(system, search, lines=hybrids.lines_of(hybrid, search.max_line_words))
+        info = EngineInfo(
+            kind="hybrid",
+            description=described(hybrid.folder.name, decoder),
+            source=hybrid.config.source.language,
+            target=hybrid.config.target.language,
+            capabilities=CAPABILITIES,
+        )
+        return PhraseEngine(decoder, info, config.workers)
+
+
+def described(name: str, decoder: Decoder) -> str:
+    """What a model is, for people."""
+    table = decoder.system.table
+    return f"{name}: {table.rows:,} phrase pairs, features {' '.join(decoder.system.sizes)}"

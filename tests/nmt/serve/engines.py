@@ -1,0 +1,149 @@
+"""Small engines for tests of the server, and clients of it."""
+
+import threading
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from nmt.errors import DataError
+from nmt.serve.app import application
+from nmt.serve.config import EngineConfig, ServeConfig
+from nmt.serve.engine import (
+    ALIGNMENT,
+    N_BEST,
+    SCORE,
+    Engine,
+    EngineInfo,
+    Hypothesis,
+    Options,
+    Segment,
+    Translated,
+    nothing,
+)
+from nmt.serve.runs import Runs
+from nmt.serve.served import ServedEngine, ServedEngines
+
+TRANSLATOR = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "translator"
+INFO = EngineInfo("fake", "upper case", "en", "fr", (N_BEST, ALIGNMENT, SCORE), 5)
+
+
+class Upper:
+    """Translates into upper case, and so many times as hypotheses are asked for. The line `fail` cannot be
+    translated, `crash` breaks it, and `wait` takes until `go` is set, or nobody waits."""
+
+    workers = 1
+
+    def __init__(self, info: EngineInfo = INFO) -> None:
+        self.info, self.go, self.seen = info, threading.Event(), list[str]()
+
+    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+        self.seen.append(line)
+        if line == "fail":
+            raise DataError("line 1: cannot be translated")
+        if line == "crash":
+            raise RuntimeError("secret")
+        while line == "wait" and not self.go.wait(0.01):
+            if stop.is_set():
+                raise InterruptedError
+        words = line.split()
+        if not words:
+            return nothing()
+        upper = [word.upper() for word in words]
+        places = [(place, place) for place in range(len(words))]
+        found = [
+            Hypothesis(
+                text=" ".join([*upper, *["!"] * number]),
+                words=[*upper, *["!"] * number],
+                score=-float(number),
+                alignment=places,
+                segments=[Segment((place, place), (place, place)) for place in range(len(words))],
+                features={"F0": [1.0, float(number)]},
+            )
+            for number in range(options.n_best)
+        ]
+        unknown = [place for place, word in enumerate(words) if not word.isalpha()]
+        return Translated(words, found, unknown)
+
+    def fit(self, line: str) -> float:
+        return 1.0 if line.isascii() else 0.0
+
+    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
+        return [[-float(len(word)) for word in target.split()] for _, target in pairs]
+
+
+class Batch(Upper):
+    """The same, many lines at a time: a line takes as many steps as it has words. `most` counts the lines
+    that were in search together."""
+
+    def __init__(self, room: int = 4) -> None:
+        super().__init__()
+        self.room, self.most, self.cancelled = room, 0, list[str]()
+
+    def session(self) -> "BatchSession":
+        return BatchSession(self)
+
+
+class BatchSession:
+    def __init__(self, engine: Batch) -> None:
+        self.engine = engine
+        self.lines: dict[Hashable, tuple[str, Options, int]] = {}
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.lines)
+
+    def wants(self) -> bool:
+        return len(self.lines) < self.engine.room
+
+    def add(self, key: Hashable, line: str, options: Options) -> None:
+        if line == "fail":
+            raise DataError("line 1: cannot be translated")
+        self.lines[key] = line, options, len(line.split())
+        self.engine.most = max(self.engine.most, len(self.lines))
+
+    def step(self) -> list[tuple[Hashable, Translated]]:
+        done = []
+        for key, (line, options, left) in list(self.lines.items()):
+            if line == "crash":
+                raise RuntimeError("secret")
+            waits = line == "wait" and not self.engine.go.wait(0.01)
+            self.lines[key] = line, options, left if waits else left - 1
+            if left <= 1 and not waits:
+                del self.lines[key]
+                done.append((key, self.engine.translate(line, options, threading.Event())))
+        return done
+
+    def cancel(self, key: Hashable) -> None:
+        self.engine.cancelled.append(self.lines.pop(key)[0])
+
+
+def serving(
+    *engines: Engine, names: Sequence[str] = ("upper", "other"), config: ServeConfig | None = None
+) -> ServedEngines:
+    """Engines under names."""
+    config = config or ServeConfig(gather=0.0)
+    return ServedEngines(
+        [
+            ServedEngine(name, lambda one=one: one, config)  # type: ignore[misc]
+            for name, one in zip(names, engines, strict=False)
+        ]
+    )
+
+
+@contextmanager
+def client(*engines: Engine, **settings: object) -> Iterator[TestClient]:
+    """A client of a server with these engines."""
+    config = replace(ServeConfig(gather=0.0), **settings)  # type: ignore[arg-type]
+    served = serving(*engines, config=config)
+    found = TestClient(application(served, config), "http://127.0.0.1", raise_server_exceptions=False)
+    yield found
+    for one in served.values():
+        one.close()
+
+
+def golden(**settings: object) -> Engine:
+    """The run of an early version, as an engine."""
+    return Runs().load(str(TRANSLATOR), replace(EngineConfig(), **settings))  # type: ignore[arg-type]

@@ -1,0 +1,70 @@
+"""The fields of requests."""
+
+import pytest
+
+from nmt.serve import fields
+from nmt.serve.fields import BadRequest, Fields
+
+
+def test_values_of_the_right_type_are_read() -> None:
+    given = fields.of_json('{"a": "é", "b": ["x", "y"], "c": 3, "d": true, "e": null}'.encode())
+    assert given.text("a") == "é" and given.texts("b") == ["x", "y"]
+    assert given.number("c", 1, 1, 5) == 3 and given.flag("d")
+    assert given.text("e", "default") == "default" and given.number("e", 7, 1, 9) == 7 and not given.flag("e")
+    assert "a" in given and "e" not in given and "f" not in given
+
+
+def test_numbers_of_forms_are_texts() -> None:
+    given = Fields({"n": "4", "empty": ""})
+    assert given.number("n", 1, 1, 5) == 4 and given.number("empty", 2, 1, 5) == 2
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"a": NaNN}', b"\xff{}", b"[" * 100_000, b'"x"', b"null"]
+)
+def test_what_is_no_object(body: bytes) -> None:
+    with pytest.raises(BadRequest, match="the body is no JSON"):
+        fields.of_json(body)
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1.0", "-1", "٣", 0, 6, 10**400, [], "9" * 5000])
+def test_numbers_that_are_none(value: object) -> None:
+    with pytest.raises(BadRequest, match="n: expected a whole number from 1 to 5"):
+        Fields({"n": value}).number("n", 1, 1, 5)
+
+
+def test_other_types_are_refused() -> None:
+    given = Fields({"a": 1, "b": ["x", 2], "c": "true"})
+    with pytest.raises(BadRequest, match="a: expected a string"):
+        given.text("a")
+    with pytest.raises(BadRequest, match="b: expected a list of strings"):
+        given.texts("b")
+    with pytest.raises(BadRequest, match="c: expected true or false"):
+        given.flag("c")
+    with pytest.raises(BadRequest, match="missing field z"):
+        given.text("z")
+    with pytest.raises(BadRequest, match="unknown field 'c', expected a, b"):
+        given.only(("a", "b"))
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    given = fields.of_json(b'{"a": "\\ud800", "b": ["\\ud800"]}')
+    with pytest.raises(BadRequest, match="a: half of a surrogate pair"):
+        given.text("a")
+    with pytest.raises(BadRequest, match="b: half of a surrogate pair"):
+        given.texts("b")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("a", ["a"]),
+        ("a\n", ["a"]),
+        ("a\r\nb\n", ["a", "b"]),
+        ("a\n\n", ["a", ""]),
+        ("a\x85b", ["a\x85b"]),
+    ],
+)
+def test_only_a_newline_ends_a_line(text: str, lines: list[str]) -> None:
+    assert fields.lines_of(text) == lines

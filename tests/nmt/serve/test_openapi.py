@@ -1,0 +1,27 @@
+"""The description says what the server does."""
+
+from typing import cast
+
+from nmt.serve import json_api, openapi
+from nmt.serve.config import ServeConfig
+from tests.nmt.serve.engines import Upper, client
+
+Json = dict[str, dict[str, object]]
+
+
+def test_the_fields_of_requests_are_those_that_are_read() -> None:
+    config = ServeConfig(max_line=11, max_lines=12)
+    line: openapi.Schema = {"type": "string"}
+    translate = openapi.translate_request(config, line, line)
+    score = openapi.score_request(line, line)
+    assert tuple(cast(Json, translate["properties"])) == json_api.TRANSLATE
+    assert tuple(cast(Json, score["properties"])) == json_api.SCORED
+
+
+def test_it_has_the_limits_and_engines_of_this_server() -> None:
+    with client(Upper(), max_line=11, max_lines=12) as api:
+        found = api.get("/api/openapi.json").json()
+    body = found["paths"]["/api/translate"]["post"]["requestBody"]
+    properties = body["content"]["application/json"]["schema"]["properties"]
+    assert properties["lines"]["maxItems"] == 12 and properties["lines"]["items"]["maxLength"] == 11
+    assert properties["engine"]["enum"] == ["upper"]

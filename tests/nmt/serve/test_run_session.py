@@ -1,0 +1,103 @@
+"""Lines that a run searches together."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.analysis import attention_map
+from nmt.runs.run import Run
+from nmt.search.config import BeamConfig
+from nmt.serve import run_session
+from nmt.serve.engine import Options, Translated, nothing
+from nmt.serve.run_session import RunSession
+from tests.nmt.serve.engines import TRANSLATOR
+
+SOURCE = (Path(__file__).resolve().parents[2] / "golden" / "source.en").read_text(encoding="utf-8")
+LINES = ["", *SOURCE.split("\n")[:12], "  "]
+CONFIG = BeamConfig(beam_size=3)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return Run.of(TRANSLATOR)
+
+
+def finish(session: RunSession) -> dict[object, Translated]:
+    found: dict[object, Translated] = {}
+    while session.busy:
+        found |= dict(session.step())
+    return found
+
+
+def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) -> None:
+    session, found = RunSession(run, CONFIG), dict[object, Translated]()
+    for number, line in enumerate(LINES):
+        session.add(number, line, Options())
+        found |= dict(session.step())
+    found |= finish(session)
+    expected = run.translate(LINES, CONFIG)
+    assert [found[number].hypotheses[0].text for number in range(len(LINES))] == expected
+    assert found[0] == nothing()
+    assert not session.tasks and not session.owner
+
+
+def test_a_cancelled_line_is_gone(run: Run) -> None:
+    session = RunSession(run, CONFIG)
+    session.add("gone", LINES[1], Options())
+    session.add("empty", "", Options())
+    session.add("stays", LINES[2], Options())
+    session.cancel("gone")
+    session.cancel("empty")
+    assert list(finish(session)) == ["stays"] and not session.owner
+
+
+def test_a_long_line_is_translated_in_parts(run: Run) -> None:
+    line = " ".join([LINES[1]] * 40)
+    session = RunSession(run, CONFIG)
+    session.add(0, line, Options(n_best=3, attention=True))
+    found = finish(session)[0]
+    assert found.parts > 1 and len(found.hypotheses) == 1
+    assert found.hypotheses[0].text == run.translate([line], CONFIG)[0]
+    words = [word.lower() for word in run.members[0].source.words(LINES[1])]
+    assert [word.lower() for word in found.words] == words * 40 and not found.hypotheses[0].alignment
+
+
+def test_tokenized_lines(run: Run) -> None:
+    session = RunSession(run, CONFIG)
+    session.add(0, "the man .", Options(tokenized=True))
+    (one,) = finish(session)[0].hypotheses
+    assert one.text == " ".join(one.words) == run.translate(["the man ."], CONFIG, tokenized=True)[0]
+
+
+def test_unknown_words_are_counted_in_words(run: Run) -> None:
+    session = RunSession(run, CONFIG)
+    session.add(0, "The man 你好 follows 吗.", Options())
+    found = finish(session)[0]
+    assert [found.words[place] for place in found.unknown] == ["你", "好", "吗"]
+
+
+@pytest.mark.parametrize("line", LINES[1:5])
+def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: Run, line: str) -> None:
+    session = RunSession(run, BeamConfig())
+    session.add(0, line, Options(n_best=2, attention=True))
+    one, _ = finish(session)[0].hypotheses
+    source, target, weights = attention_map.weights(run, line)
+    source_of = run.members[0].source.word_numbers(source[:-1])
+    target_of = run.members[0].target.word_numbers(target[:-1])
+    assert len(one.attention) == len(one.words)
+    for place, row in enumerate(one.attention):
+        units = [unit for unit, word in enumerate(target_of) if word == place]
+        for word, weight in enumerate(row):
+            columns = [unit for unit, found in enumerate(source_of) if found == word]
+            assert weight == pytest.approx(weights[units][:, columns].sum(1).mean(), abs=1e-5)
+
+
+def test_weights_of_units_become_weights_of_words() -> None:
+    weights = torch.tensor([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.0, 0.5, 0.5]])
+    found = run_session.of_words(weights, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]))
+    assert found == [pytest.approx([0.2, 0.4]), pytest.approx([0.0, 1.0])]
+
+
+def test_a_model_without_merges_has_no_parse(run: Run) -> None:
+    assert not run_session.parses(run) and run_session.parse(run, ["a", "b"]) is None

@@ -1,0 +1,104 @@
+"""Engines by name."""
+
+import asyncio
+import logging
+
+import pytest
+
+from nmt.errors import ConfigError
+from nmt.serve import served
+from nmt.serve.config import EngineConfig, ServeConfig
+from nmt.serve.engine import EngineInfo, Options
+from nmt.serve.jobs import Closed, QueueFull
+from nmt.serve.served import ServedEngine
+from tests.nmt.serve.engines import Batch, Upper, serving
+
+
+def test_the_first_is_the_default_and_languages_find_theirs() -> None:
+    one, other = Upper(), Upper(EngineInfo("fake", "", "de", "en"))
+    engines = serving(one, other)
+    assert list(engines) == ["upper", "other"] and engines.first.engine is one
+    found = engines.of_languages("de", "en")
+    assert found and found.engine is other and engines.of_languages("de", "fr") is None
+
+
+def test_the_name_says_what_the_engine_does_not() -> None:
+    engines = serving(Upper(EngineInfo("fake", "")), Upper(), names=["de-en", "de-it"])
+    assert [one.languages for one in engines.values()] == [("de", "en"), ("en", "fr")]
+
+
+def test_lines_come_back_in_order() -> None:
+    engine = serving(Batch()).first
+    found = asyncio.run(engine.translate(["a b c", "d", "e f"], Options()))
+    assert [one.words for one in found] == [["a", "b", "c"], ["d"], ["e", "f"]]
+
+
+def test_a_full_queue() -> None:
+    engine = serving(Upper(), config=ServeConfig(queue=2)).first
+
+    async def fill() -> None:
+        first = asyncio.ensure_future(engine.translate(["wait"], Options()))
+        while not engine.live:
+            await asyncio.sleep(0.001)
+        others = asyncio.ensure_future(engine.translate(["a", "b"], Options()))
+        await asyncio.sleep(0.01)
+        with pytest.raises(QueueFull):
+            await engine.translate(["c"], Options())
+        first.cancel()
+        assert len(await others) == 2
+
+    asyncio.run(fill())
+    assert engine.waiting == 0
+
+
+def test_reload_loses_nothing_that_is_in_hand() -> None:
+    made = [Upper(), Upper()]
+    engine = ServedEngine("upper", iter(made).__next__, ServeConfig())
+
+    async def through() -> None:
+        before = asyncio.ensure_future(engine.translate(["wait", "a"], Options()))
+        while not engine.live:
+            await asyncio.sleep(0.001)
+        await asyncio.to_thread(engine.reload)
+        assert [one.words for one in await engine.translate(["b"], Options())] == [["b"]]
+        made[0].go.set()
+        assert [one.words for one in await before] == [["wait"], ["a"]]
+
+    asyncio.run(through())
+    assert [one.seen for one in made] == [["wait", "a"], ["b"]] and engine.engine is made[1]
+
+
+def test_when_loading_fails_the_old_engine_goes_on() -> None:
+    made = iter([Upper()])
+
+    def load() -> Upper:
+        for one in made:
+            return one
+        raise ConfigError("gone")
+
+    engine = ServedEngine("upper", load, ServeConfig())
+    with pytest.raises(ConfigError, match="gone"):
+        engine.reload()
+    assert asyncio.run(engine.translate(["a"], Options()))[0].words == ["a"]
+
+
+def test_after_close_there_is_no_more_work() -> None:
+    engine = serving(Upper()).first
+    engine.close()
+    with pytest.raises(Closed):
+        asyncio.run(engine.translate(["a"], Options()))
+
+
+def test_scores_come_from_engines_that_have_them() -> None:
+    assert asyncio.run(serving(Upper()).first.score([("a", "bc d")], False)) == [[-2.0, -1.0]]
+
+
+def test_loading_says_what_is_served(caplog: pytest.LogCaptureFixture) -> None:
+    def load(path: str, config: EngineConfig) -> Upper:
+        assert path in ("x", "y")
+        return Upper()
+
+    with caplog.at_level(logging.INFO, "nmt"):
+        engines = served.load([("one", "x"), ("two", "y")], EngineConfig(), ServeConfig(), load)
+    assert list(engines) == ["one", "two"]
+    assert "one from en to fr: upper case" in caplog.text

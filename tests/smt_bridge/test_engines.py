@@ -1,0 +1,120 @@
+"""Phrase-based models and hybrid systems as engines of the server."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.formats import nbest
+from nmt.serve import registry
+from nmt.serve.config import EngineConfig
+from nmt.serve.engine import Options
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.engines import HybridSystem, PhraseBased, PhraseEngine
+from smt_bridge.hybrid import decoder as hybrids
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.5.0"
+MODEL = GOLDEN / "phrase-based"
+LINE = "the nurses hear her ."
+GO = threading.Event()
+
+
+@pytest.fixture(scope="module")
+def engine() -> PhraseEngine:
+    return PhraseBased().load(str(MODEL), EngineConfig(workers=3))
+
+
+@pytest.fixture(scope="module")
+def hybrid(hybrid_system: Path) -> PhraseEngine:
+    return HybridSystem().load(str(hybrid_system), EngineConfig())
+
+
+def test_each_kind_knows_its_own(hybrid_system: Path, tmp_path: Path) -> None:
+    model, system = PhraseBased(), HybridSystem()
+    assert model.reads(str(MODEL)) and model.reads(str(MODEL / "moses.ini"))
+    assert system.reads(str(hybrid_system)) and not model.reads(str(hybrid_system))
+    assert not model.reads(str(tmp_path)) and not system.reads(str(MODEL))
+    assert not model.reads(str(GOLDEN / "phrase-based.fr"))
+
+
+def test_they_are_found_by_their_entry_points(hybrid_system: Path) -> None:
+    kinds = {path: registry.load(str(path), EngineConfig()).info.kind for path in (MODEL, hybrid_system)}
+    assert list(kinds.values()) == ["phrase-based", "hybrid"]
+
+
+def test_a_line_is_translated_as_the_decoder_does(engine: PhraseEngine) -> None:
+    found = engine.translate(LINE, Options(n_best=5), GO)
+    expected = Decoder.load(str(MODEL)).nbest([LINE], 5)[0]
+    assert [one.words for one in found.hypotheses] == [one.text for one in expected]
+    assert [one.score for one in found.hypotheses] == pytest.approx([one.total for one in expected])
+    assert found.words == LINE.split() and found.parts == 1
+    assert engine.translate(LINE, Options(), GO).hypotheses[0].text == found.hypotheses[0].text
+    assert len(engine.translate(LINE, Options(), GO).hypotheses) == 1
+
+
+def test_the_parts_of_a_hypothesis_are_those_of_an_n_best_list(engine: PhraseEngine) -> None:
+    marked = engine.decoder.marked(LINE)
+    listed = engine.decoder.translate_part(marked, listing=engine.decoder.listing_of(3, True))
+    found = engine.translate(LINE, Options(n_best=3, distinct=True), GO).hypotheses
+    for one, derivation in zip(found, listed.derivations, strict=True):
+        entry = nbest.parse(engine.decoder.entry(0, listed, derivation), "entry")
+        assert one.features == {
+            name: pytest.approx(values, abs=1e-3) for name, values in entry.features.items()
+        }
+        points = sorted(tuple(map(int, point.split("-"))) for point in entry.rest[1].split())
+        assert one.alignment == points
+        spans = [f"{span(*segment.source)}={span(*segment.target)}" for segment in one.segments]
+        assert " ".join(spans) == entry.rest[0]
+
+
+def span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def test_features_times_weights_are_the_score(engine: PhraseEngine) -> None:
+    (one,) = engine.translate(LINE, Options(), GO).hypotheses
+    weights = engine.decoder.weights
+    total = sum(
+        value * weight
+        for name, values in one.features.items()
+        for value, weight in zip(values, weights[name], strict=True)
+    )
+    assert one.score == pytest.approx(total, abs=1e-4)
+
+
+def test_unknown_words_and_empty_lines(engine: PhraseEngine) -> None:
+    found = engine.translate("the xyzzy hear zyx .", Options(), GO)
+    assert found.unknown == [1, 3]
+    assert engine.translate("  ", Options(), GO).hypotheses[0].text == ""
+
+
+def test_a_long_line_has_one_hypothesis_in_parts(engine: PhraseEngine) -> None:
+    line = " ".join([LINE] * 60)
+    found = engine.translate(line, Options(n_best=5), GO)
+    assert found.parts == 6 and len(found.hypotheses) == 1 and found.words == line.split()
+    assert found.hypotheses[0].segments[-1].source[1] == len(found.words) - 1
+    assert found.hypotheses[0].text == engine.decoder.translate([line])[0]
+
+
+def test_a_mistake_in_the_markup(engine: PhraseEngine) -> None:
+    exclusive = Decoder(engine.decoder.system, DecoderConfig(xml_input="exclusive"))
+    with pytest.raises(DataError, match="markup: "):
+        PhraseEngine(exclusive, engine.info, 1).translate('the <n translation="x">man', Options(), GO)
+
+
+def test_known_words_fit(engine: PhraseEngine) -> None:
+    assert engine.fit(LINE) > engine.fit("the xyzzy") > engine.fit("xyzzy") == engine.fit("") == 0
+
+
+def test_a_hybrid_system_reads_raw_text(hybrid: PhraseEngine, hybrid_system: Path) -> None:
+    line = "The house isn't small."
+    found = hybrid.translate(line, Options(n_best=2), GO)
+    assert found.hypotheses[0].text == hybrids.load(str(hybrid_system)).translate([line])[0]
+    assert found.words[0] == "the" and hybrid.info.source == "en" and not hybrid.info.tokenized_only
+
+
+def test_and_the_words_of_its_model(hybrid: PhraseEngine) -> None:
+    (one,) = hybrid.translate("the house is &quot; small .", Options(tokenized=True), GO).hypotheses
+    assert one.text == " ".join(one.words) and "&quot;" in one.words
