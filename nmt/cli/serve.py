@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from nmt.cli import options
-from nmt.cli.arguments import add_setting, positive, settings_of
+from nmt.cli.arguments import Input, add_setting, positive, settings_of
 from nmt.errors import ConfigError
-from nmt.serve import names
+from nmt.serve import access, names
 from nmt.serve.config import EngineConfig, ServeConfig
 
 log = logging.getLogger(__name__)
@@ -29,11 +29,12 @@ def command(argv: Sequence[str] | None) -> None:
     config = settings_of(ServeConfig, args)
     engine_config = settings_of(EngineConfig, args)
     check_names(args)
+    token = access.read(config.token) if config.token else None
     options.set_up_torch(args.device, args.threads, args.matmul)
     from nmt.serve import served, server
 
-    listening = server.bind(config)
-    server.run(served.load(args.engines, engine_config, config), config, listening)
+    listening = server.bind(config, token)
+    server.run(served.load(args.engines, engine_config, config), config, listening, token)
 
 
 def parser() -> options.Parser:
@@ -52,6 +53,14 @@ def parser() -> options.Parser:
     )
     add_setting(made, ServeConfig, "host", metavar="ADDRESS")
     add_setting(made, ServeConfig, "port")
+    add_setting(made, ServeConfig, "token", type=Input, metavar="FILE")
+    made.add_argument(
+        "--allow-origin",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN",
+        help="sites, such as https://example.org, whose pages may read the answers (CORS); none by default",
+    )
     add_compute(made.add_argument_group("engines"))
     limits = made.add_argument_group("limits")
     for name in LIMITS:

@@ -32,7 +32,7 @@ class Waiting:
         HTTPException: 429 where the queue is full, 503 on the way to the end, 504 when it takes too long, 499
         when the client has left."""
         self.check(lines)
-        request.state.lines = len(lines)
+        request.state.lines += len(lines)
         request.state.engine = served.name
         return await self.answer(request, served.translate(lines, options))
 

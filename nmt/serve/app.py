@@ -1,28 +1,55 @@
 """The server as an ASGI application."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from nmt.errors import UserError
 from nmt.serve import json_api
+from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
+from nmt.serve.gate import Gate, Record
 from nmt.serve.json_api import JsonApi
+from nmt.serve.libretranslate import LibreTranslate
+from nmt.serve.moses_rpc import MosesServer
 from nmt.serve.served import ServedEngines
 
 PAGE = Path(__file__).parent / "page"
 
 
-def application(engines: ServedEngines, config: ServeConfig) -> Starlette:
-    """All interfaces, and the page."""
-    routes = [*JsonApi(engines, config).routes(), *page()]
+def application(
+    engines: ServedEngines,
+    config: ServeConfig,
+    token: Token | None = None,
+    done: Callable[[Record], None] = lambda record: None,
+) -> Starlette:
+    """All interfaces, and the page. `done` is called with the record of each request."""
+    routes = [
+        *JsonApi(engines, config).routes(),
+        *LibreTranslate(engines, config, token).routes(),
+        *MosesServer(engines, config).routes(),
+        *page(),
+    ]
+    middleware = [Middleware(Gate, config=config, token=token, done=done)]
+    if config.allow_origin:
+        allowed = Middleware(
+            CORSMiddleware,
+            allow_origins=config.allow_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization"],
+        )
+        middleware.insert(0, allowed)
     return Starlette(
         routes=routes,
-        exception_handlers={HTTPException: http_error, UserError: user_error, Exception: internal_error},
+        middleware=middleware,
+        exception_handlers={HTTPException: http_error, UserError: user_error},
     )
 
 
@@ -45,7 +72,3 @@ async def http_error(request: Request, error: Exception) -> Response:
 
 async def user_error(request: Request, error: Exception) -> Response:
     return json_api.error(400, str(error))
-
-
-async def internal_error(request: Request, error: Exception) -> Response:
-    return json_api.error(500, "internal error")

@@ -24,6 +24,9 @@ class ServeConfig:
     """Where the server listens, and what it accepts."""
 
     host: str = setting("127.0.0.1", help="address to listen on; any but one of the loopback needs --token")
+    token: str = setting(
+        "", help="file with the secret that clients must send; needed on any but a loopback address"
+    )
     port: int = number(8080, least=0, most=65535, help="port to listen on; 0: any free one")
     allow_origin: list[str] = field(default_factory=list)  # of pages that browsers may let read the answers
     max_request: int = number(

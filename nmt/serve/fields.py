@@ -87,5 +87,9 @@ def of_json(body: bytes) -> Fields:
 
 def lines_of(text: str) -> list[str]:
     r"""The lines of a text: only \n ends one, a \r before it is dropped, and the last one needs none."""
-    lines = text.removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines]
+    return split(text.removesuffix("\n"))
+
+
+def split(text: str) -> list[str]:
+    r"""As `lines_of`; a \n at the end is followed by an empty line."""
+    return [line.removesuffix("\r") for line in text.split("\n")]

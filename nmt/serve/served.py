@@ -44,6 +44,11 @@ class ServedEngine:
         return info.source or source, info.target or target
 
     @property
+    def closed(self) -> bool:
+        """Is the server about to stop?"""
+        return self.workers.jobs.closed
+
+    @property
     def waiting(self) -> int:
         """Lines in the queue."""
         return len(self.workers.jobs)
@@ -82,7 +87,7 @@ class ServedEngine:
             try:
                 return self.workers.jobs.put(jobs)
             except Closed:  # it has just been replaced
-                if self.workers.jobs.closed:
+                if self.closed:
                     raise
 
     def reload(self) -> None:

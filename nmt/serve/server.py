@@ -6,6 +6,8 @@ import socket
 import uvicorn
 
 from nmt.errors import ConfigError
+from nmt.serve import access
+from nmt.serve.access import Token
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.served import ServedEngines
@@ -15,13 +17,14 @@ log = logging.getLogger(__name__)
 BACKLOG = 1024  # connections that wait to be accepted
 
 
-def bind(config: ServeConfig) -> socket.socket:
+def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
     """The socket to listen on: who connects before the engines are loaded waits. ConfigError for an address
-    that cannot be had."""
+    that cannot be had, and for one that needs a token."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+        access.check_address(config.host, str(address[0]), token)
         listening = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise refusal(config, error) from error
@@ -46,9 +49,9 @@ def url_of(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket) -> None:
+def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
     """Serve until a signal comes."""
-    app = application(engines, config)
+    app = application(engines, config, token)
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="off")
     )

@@ -1,12 +1,15 @@
 """Small engines for tests of the server, and clients of it."""
 
+import socket
 import threading
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import uvicorn
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from nmt.errors import DataError
 from nmt.serve.app import application
@@ -142,6 +145,20 @@ def client(*engines: Engine, **settings: object) -> Iterator[TestClient]:
     yield found
     for one in served.values():
         one.close()
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """A real server of an application on the loopback address; its URL."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{place.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def golden(**settings: object) -> Engine:

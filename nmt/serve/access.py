@@ -1,0 +1,79 @@
+"""The secret that clients of a server have to know."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+
+from nmt import files
+from nmt.errors import ConfigError
+
+SHORTEST = 16  # characters
+
+
+class Token:
+    """A secret, compared in a time that says nothing about it."""
+
+    def __init__(self, secret: str) -> None:
+        self.digest = digest(secret)
+
+    def matches(self, given: str) -> bool:
+        return hmac.compare_digest(self.digest, digest(given))
+
+    def allows(self, authorization: str) -> bool:
+        """Does a header `Authorization` have it: `Bearer TOKEN`, or as the password of `Basic`?"""
+        kind, _, value = authorization.partition(" ")
+        if kind.lower() == "basic":
+            try:
+                value = base64.b64decode(value, validate=True).decode("utf-8").partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                return False
+        elif kind.lower() != "bearer":
+            return False
+        return self.matches(value.strip())
+
+
+def digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def read(path: str) -> Token:
+    """The token of a file with one line. ConfigError for one that is too short, DataError for a file that
+    cannot be read."""
+    lines = [line.strip() for line in files.read_lines(path)]
+    secret = lines[0] if lines else ""
+    if len(secret) < SHORTEST or any(lines[1:]):
+        raise ConfigError(
+            f"{path}: expected one line of {SHORTEST} characters or more; make one with: "
+            f"head -c 24 /dev/urandom | base64 > {path}"
+        )
+    return Token(secret)
+
+
+# ---- addresses ---------------------------------------------------------------------------------------------
+
+
+def is_loopback(host: str) -> bool:
+    """Is an address, or a name of the header `Host`, that of this machine alone?"""
+    if host.lower() in ("localhost", "localhost."):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(host: str, address: str, token: Token | None) -> None:
+    """ConfigError for a server that others can reach, and that asks for no token. `address`: what the name
+    `host` stands for."""
+    if token is None and not is_loopback(address):
+        raise ConfigError(
+            f"--host {host}: other machines can reach this address, and anybody there could use the server; "
+            "give --token FILE, or listen on 127.0.0.1"
+        )
+
+
+def host_of(header: str) -> str:
+    """localhost:8080 -> localhost, [::1]:8080 -> [::1]"""
+    return header[: header.find("]") + 1] if header.startswith("[") else header.partition(":")[0]

@@ -1,0 +1,157 @@
+"""What every request passes through: limits of its size and time, the token, headers of safety, and a record
+of how it went."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nmt.serve import access, json_api
+from nmt.serve.access import Token
+from nmt.serve.config import ServeConfig
+
+log = logging.getLogger(__name__)
+
+# Nothing but our own files; no script or style inside the page.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+GUARDED = ("/api/", "/RPC2", "/metrics")  # need the token in a header; LibreTranslate's forms have it inside
+
+
+@dataclass
+class Record:
+    """How a request went."""
+
+    id: str
+    client: str
+    method: str
+    path: str
+    route: str = ""  # what handled it; empty: nothing
+    status: int = 0
+    seconds: float = 0.0
+    engine: str = ""
+    lines: int = 0
+    error: str = ""  # ours, with its traceback
+
+
+class Gate:
+    """An ASGI middleware."""
+
+    def __init__(
+        self, app: ASGIApp, config: ServeConfig, token: Token | None, done: Callable[[Record], None]
+    ) -> None:
+        """`done` is called with the record of each request."""
+        self.app, self.config, self.token, self.done = app, config, token, done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        passage = Passage(self, scope, receive, send)
+        begin = time.perf_counter()
+        try:
+            await passage.run()
+        finally:
+            passage.record.seconds = time.perf_counter() - begin
+            self.done(passage.record)
+
+
+class Passage:
+    """One request on its way."""
+
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
+        self.gate, self.scope, self.receive, self.send = gate, scope, receive, send
+        self.headers = Headers(scope=scope)
+        self.size, self.whole = 0, False  # bytes of the body that have come; has all of it?
+        self.end = asyncio.get_running_loop().time() + gate.config.read_timeout
+        self.begun = False  # has the answer?
+        client = scope.get("client")
+        self.record = Record(
+            uuid.uuid4().hex[:16], client[0] if client else "", scope["method"], scope["path"]
+        )
+        scope.setdefault("state", {})
+
+    async def run(self) -> None:
+        state = self.scope["state"]
+        state["authorized"] = self.authorized()
+        state["engine"], state["lines"] = "", 0
+        try:
+            if refused := self.refused():
+                await self.error(*refused)
+            else:
+                await self.gate.app(self.scope, self.receive_within_limits, self.send_with_headers)
+        except Exception as error:
+            log.exception("request %s: %s", self.record.id, type(error).__name__)
+            self.record.error = f"{type(error).__name__}: {error}"
+            if not self.begun:
+                await self.error(500, f"internal error; the log has it as request {self.record.id}")
+        self.record.engine, self.record.lines = state["engine"], state["lines"]
+        self.record.route = getattr(self.scope.get("route"), "path", "")
+
+    def authorized(self) -> bool:
+        token = self.gate.token
+        return token is None or token.allows(self.headers.get("authorization", ""))
+
+    def refused(self) -> tuple[int, str, dict[str, str]] | None:
+        """Why the request goes no further: status, message and headers."""
+        token, config = self.gate.token, self.gate.config
+        if token is None and not access.is_loopback(access.host_of(self.headers.get("host", ""))):
+            # A page of another site whose name has been made to stand for this machine.
+            return 421, "this server answers to localhost only, unless it has a token", {}
+        if self.scope["path"].startswith(GUARDED) and not self.scope["state"]["authorized"]:
+            return 401, "the token is missing or wrong", {"WWW-Authenticate": "Bearer"}
+        length = self.headers.get("content-length", "")
+        if length.isdigit() and (len(length) > 18 or int(length) > config.max_request):
+            return 413, self.too_large(), {}
+        return None
+
+    def too_large(self) -> str:
+        return f"the request is larger than {self.gate.config.max_request} bytes"
+
+    async def error(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        answer = json_api.error(status, message, headers)
+        await answer(self.scope, self.receive, self.send_with_headers)
+
+    async def receive_within_limits(self) -> Message:
+        """The next part of the body. HTTPException for one that is too large or too slow."""
+        if self.whole:
+            return await self.receive()
+        try:
+            async with asyncio.timeout_at(self.end):
+                message = await self.receive()
+        except TimeoutError as error:
+            raise HTTPException(408, "the body did not arrive in time") from error
+        if message["type"] == "http.request":
+            self.size += len(message.get("body", b""))
+            self.whole = not message.get("more_body", False)
+        if self.size > self.gate.config.max_request:
+            raise HTTPException(413, self.too_large())
+        return message
+
+    async def send_with_headers(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            self.record.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers["X-Request-ID"] = self.record.id
+            headers.setdefault("Cache-Control", "no-store")
+            if message["status"] in (408, 413):
+                headers["Connection"] = "close"  # what is left of the body is not read
+        await self.send(message)

@@ -1,0 +1,230 @@
+"""The interface of LibreTranslate (https://libretranslate.com/docs), for clients that speak it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from nmt.serve import fields, html_text
+from nmt.serve.access import Token
+from nmt.serve.answers import Waiting
+from nmt.serve.config import ServeConfig
+from nmt.serve.engine import Options, Translated
+from nmt.serve.fields import BadRequest, Fields
+from nmt.serve.html_text import Piece
+from nmt.serve.language_names import name_of
+from nmt.serve.served import ServedEngine, ServedEngines
+
+AUTO = "auto"
+DETECTED = 1000  # characters of a text that are looked at
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+@dataclass
+class Text:
+    """A text of a request, and the lines of it that are translated."""
+
+    source: str  # language
+    confidence: float
+    lines: list[str]
+    pieces: list[Piece] | None = None  # of HTML
+
+    def whole(self, lines: Sequence[str]) -> str:
+        """The text with its lines translated."""
+        return "\n".join(lines) if self.pieces is None else html_text.joined(self.pieces, lines)
+
+    @property
+    def detected(self) -> dict[str, object]:
+        return {"confidence": self.confidence, "language": self.source}
+
+
+class LibreTranslate:
+    """Its handlers. Engines whose languages are not known are not seen here."""
+
+    def __init__(self, engines: ServedEngines, config: ServeConfig, token: Token | None) -> None:
+        self.engines, self.config, self.token = engines, config, token
+        self.waiting = Waiting(config)
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/translate", self.translate, methods=["POST"]),
+            Route("/detect", self.detect, methods=["POST"]),
+            Route("/languages", self.languages),
+            Route("/frontend/settings", self.settings),
+            Route("/health", self.health),
+        ]
+
+    async def translate(self, request: Request) -> Response:
+        given = await self.fields(request)
+        one = not isinstance(given.values.get("q"), list)
+        queries = [required(given, "q")] if one else given.texts("q")
+        source, target = required(given, "source"), required(given, "target")
+        form = given.text("format", "") or "text"
+        count = given.number("alternatives", 0, 0, self.config.max_n_best - 1)
+        if not queries:
+            raise BadRequest("Invalid request: missing q parameter")
+        if form not in ("text", "html"):
+            raise BadRequest(f"{form} format is not supported")
+        self.check_languages(source, target)
+        texts = [await self.text(query, source, form) for query in queries]
+        found = await self.translated(request, texts, target, count)
+        answer: dict[str, object] = {
+            "translatedText": [text.whole(lines[0]) for text, lines in zip(texts, found, strict=True)]
+        }
+        if source == AUTO:
+            answer["detectedLanguage"] = [text.detected for text in texts]
+        if count:
+            answer["alternatives"] = [
+                [text.whole(lines) for lines in versions[1:]]
+                for text, versions in zip(texts, found, strict=True)
+            ]
+        if one:
+            answer = {name: values[0] for name, values in answer.items() if isinstance(values, list)}
+        return JSONResponse(answer)
+
+    async def detect(self, request: Request) -> Response:
+        given = await self.fields(request)
+        return JSONResponse(await self.candidates(required(given, "q")))
+
+    async def languages(self, request: Request) -> Response:
+        pairs = [one.languages for one in self.engines.values() if all(one.languages)]
+        codes = dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs])
+        return JSONResponse(
+            [
+                {
+                    "code": code,
+                    "name": name_of(code),
+                    "targets": list(dict.fromkeys(target for source, target in pairs if source == code)),
+                }
+                for code in codes
+            ]
+        )
+
+    async def settings(self, request: Request) -> Response:
+        languages = [one.languages[1] for one in self.engines.values() if all(one.languages)]
+        target = languages[0] if languages else ""
+        return JSONResponse(
+            {
+                "apiKeys": self.token is not None,
+                "charLimit": self.config.max_request,
+                "filesTranslation": False,
+                "frontendTimeout": 500,
+                "keyRequired": self.token is not None,
+                "language": {
+                    "source": {"code": AUTO, "name": "Auto Detect"},
+                    "target": {"code": target, "name": name_of(target)},
+                },
+                "suggestions": False,
+                "supportedFilesFormat": [],
+            }
+        )
+
+    async def health(self, request: Request) -> Response:
+        if any(one.closed for one in self.engines.values()):
+            return JSONResponse({"status": "stopping"}, 503)
+        return JSONResponse({"status": "ok"})
+
+    # ---- requests ------------------------------------------------------------------------------------------
+
+    async def fields(self, request: Request) -> Fields:
+        """The fields of a JSON object or a form, and those of the query string. HTTPException 403 for a wrong
+        key."""
+        values: dict[str, object] = dict(request.query_params)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
+            async with request.form(
+                max_files=0, max_fields=100, max_part_size=self.config.max_request
+            ) as form:
+                values |= {name: value for name, value in form.items() if isinstance(value, str)}
+            if isinstance(text := values.get("q"), str):
+                values["q"] = text.replace("\r\n", "\n")
+        elif body := await request.body():
+            values |= fields.of_json(body).values
+        given = Fields(values)
+        if self.token and not request.state.authorized and not self.token.matches(given.text("api_key", "")):
+            raise HTTPException(403, "Invalid API key")
+        return given
+
+    def check_languages(self, source: str, target: str) -> None:
+        """BadRequest for languages that no engine has."""
+        pairs = [one.languages for one in self.engines.values() if all(one.languages)]
+        for code in (source, target):
+            if code != AUTO and not any(code in pair for pair in pairs):
+                raise BadRequest(f"{code} is not supported")
+        if source == AUTO and target not in [there for _, there in pairs]:
+            raise BadRequest(f"{target} is not supported")
+
+    async def text(self, query: str, source: str, form: str) -> Text:
+        """A text with its language; `source` may be auto."""
+        found = None if form == "text" else html_text.pieces(query)
+        lines = fields.split(query) if found is None else [piece.text for piece in found if piece.text]
+        if source != AUTO:
+            return Text(source, 100.0, lines, found)
+        best = (await self.candidates(" ".join(lines)))[0]
+        return Text(str(best["language"]), float(str(best["confidence"])), lines, found)
+
+    async def candidates(self, text: str) -> list[dict[str, object]]:
+        """The languages that a text may be of, the likeliest first: how well it fits the engines that read
+        them, in percent."""
+        fits: dict[str, float] = {}
+        for one in self.engines.values():
+            source, target = one.languages
+            if source and target:
+                fit = await asyncio.to_thread(one.engine.fit, text[:DETECTED].replace("\n", " "))
+                fits[source] = max(fit, fits.get(source, 0.0))
+        if not fits:
+            raise BadRequest("no engine of this server says its languages")
+        ordered = sorted(fits, key=lambda language: -fits[language])
+        likely = [language for language in ordered if fits[language] > 0] or ordered[:1]
+        return [{"confidence": round(100 * fits[one], 1), "language": one} for one in likely]
+
+    # ---- translations --------------------------------------------------------------------------------------
+
+    async def translated(
+        self, request: Request, texts: Sequence[Text], target: str, count: int
+    ) -> list[list[list[str]]]:
+        """For each text the lines of its translation, and of up to `count` others. An engine is called
+        once."""
+        groups: dict[str, list[int]] = {}
+        for number, text in enumerate(texts):
+            groups.setdefault(self.engine(text.source, target).name, []).append(number)
+        options = Options(n_best=count + 1, distinct=count > 0)
+        found: dict[int, list[list[str]]] = {}
+        for name, numbers in groups.items():
+            lines = [line for number in numbers for line in texts[number].lines]
+            answers = iter(await self.waiting.translate(request, self.engines[name], lines, options))
+            for number in numbers:
+                found[number] = versions([next(answers) for _ in texts[number].lines], count)
+        return [found[number] for number in range(len(texts))]
+
+    def engine(self, source: str, target: str) -> ServedEngine:
+        """The engine of two languages. BadRequest where there is none."""
+        found = self.engines.of_languages(source, target)
+        if found is None:
+            raise BadRequest(
+                f"{name_of(target)} ({target}) is not available as a target language from {name_of(source)} "
+                f"({source})"
+            )
+        return found
+
+
+def versions(lines: Sequence[Translated], count: int) -> list[list[str]]:
+    """The best translation of a text, line by line, and up to `count` others that differ from it: the second
+    best of each line, and so on."""
+    found = [[line.hypotheses[0].text for line in lines]]
+    for rank in range(1, max((len(line.hypotheses) for line in lines), default=1)):
+        other = [line.hypotheses[min(rank, len(line.hypotheses) - 1)].text for line in lines]
+        if other not in found and len(found) <= count:
+            found.append(other)
+    return found
+
+
+def required(given: Fields, name: str) -> str:
+    """A text that has to be there, in LibreTranslate's words."""
+    found = given.text(name, "")
+    if not found:
+        raise BadRequest(f"Invalid request: missing {name} parameter")
+    return found

@@ -1,0 +1,87 @@
+"""Tokens and addresses."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError, DataError
+from nmt.serve import access
+from nmt.serve.access import Token
+
+SECRET = "correct horse battery"
+
+
+def basic(text: str) -> str:
+    return "Basic " + base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "allowed"),
+    [
+        (f"Bearer {SECRET}", True),
+        (f"bearer  {SECRET} ", True),
+        (basic(f"anybody:{SECRET}"), True),
+        (basic(f"{SECRET}:"), False),
+        (SECRET, False),
+        ("", False),
+        ("Bearer", False),
+        (f"Bearer {SECRET}x", False),
+        (f"Digest {SECRET}", False),
+        ("Basic %%%", False),
+        ("Basic /w==", False),
+        ("Bearer \udcff", False),
+    ],
+)
+def test_who_is_allowed(header: str, allowed: bool) -> None:
+    assert Token(SECRET).allows(header) == allowed
+
+
+def test_the_file_of_a_token(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{SECRET}\n")
+    assert access.read(str(path)).matches(SECRET)
+    for text in ("", "short\n", f"{SECRET}\n{SECRET}\n"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match="expected one line of 16 characters or more"):
+            access.read(str(path))
+    with pytest.raises(DataError):
+        access.read(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("LOCALHOST", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("localhost.example.org", False),
+        ("127.0.0.1.example.org", False),
+        ("", False),
+    ],
+)
+def test_what_is_this_machine_alone(host: str, expected: bool) -> None:
+    assert access.is_loopback(host) == expected
+
+
+def test_others_need_a_token() -> None:
+    with pytest.raises(ConfigError, match=r"--host 0\.0\.0\.0: other machines can reach this address"):
+        access.check_address("0.0.0.0", "0.0.0.0", None)
+    access.check_address("0.0.0.0", "0.0.0.0", Token(SECRET))
+    access.check_address("localhost", "127.0.0.1", None)
+
+
+def test_the_name_in_the_host_header() -> None:
+    assert [access.host_of(one) for one in ("a:80", "a", "[::1]:80", "[::1]", "")] == [
+        "a",
+        "a",
+        "[::1]",
+        "[::1]",
+        "",
+    ]

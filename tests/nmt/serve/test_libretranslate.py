@@ -1,0 +1,150 @@
+"""LibreTranslate's interface."""
+
+from typing import cast
+
+import pytest
+from starlette.testclient import TestClient
+
+from nmt.serve.access import Token
+from nmt.serve.app import application
+from nmt.serve.config import ServeConfig
+from nmt.serve.engine import ALIGNMENT, EngineInfo, Hypothesis, Translated
+from nmt.serve.libretranslate import versions
+from tests.nmt.serve.engines import Batch, Upper, client, serving
+
+Json = dict[str, object]
+EN_FR: Json = {"source": "en", "target": "fr"}
+
+
+class German(Upper):
+    def __init__(self) -> None:
+        super().__init__(EngineInfo("fake", "", "de", "fr", (ALIGNMENT,)))
+
+    def fit(self, line: str) -> float:
+        return 0.5 if "ß" in line else 0.25
+
+
+def test_a_text() -> None:
+    with client(Upper()) as api:
+        answer = api.post("/translate", json={"q": "a b\n\nc\n", **EN_FR})
+    assert answer.status_code == 200 and answer.json() == {"translatedText": "A B\n\nC\n"}
+
+
+def test_a_list_of_texts() -> None:
+    with client(Batch()) as api:
+        answer = api.post("/translate", json={"q": ["a b", "c\nd"], **EN_FR}).json()
+    assert answer == {"translatedText": ["A B", "C\nD"]}
+
+
+def test_forms_and_query_strings() -> None:
+    form = {"q": "a\r\nb", **EN_FR}
+    with client(Upper()) as api:
+        for answer in (
+            api.post("/translate", data=form),
+            api.post(
+                "/translate",
+                files={name: (None, str(value)) for name, value in {"q": "a\r\nb", **EN_FR}.items()},
+            ),
+            api.post("/translate", params={"q": "a\nb", **cast(dict[str, str], EN_FR)}),
+        ):
+            assert answer.json() == {"translatedText": "A\nB"}, answer.text
+
+
+def test_alternatives_differ() -> None:
+    with client(Upper()) as api:
+        one = api.post("/translate", json={"q": "a\nb", "alternatives": 2, **EN_FR}).json()
+        several = api.post("/translate", json={"q": ["a"], "alternatives": 1, **EN_FR}).json()
+    assert one == {"translatedText": "A\nB", "alternatives": ["A !\nB !", "A ! !\nB ! !"]}
+    assert several == {"translatedText": ["A"], "alternatives": [["A !"]]}
+
+
+def test_versions_of_lines_with_unequal_lists() -> None:
+    def line(*texts: str) -> Translated:
+        return Translated([], [Hypothesis(text, [], 0.0) for text in texts])
+
+    found = versions([line("a", "b", "b"), line("x")], 5)
+    assert found == [["a", "x"], ["b", "x"]] and versions([], 3) == [[]]
+
+
+def test_html_keeps_its_tags_and_translations_cannot_add_any() -> None:
+    with client(Upper()) as api:
+        answer = api.post("/translate", json={"q": "<p>a &lt; <b>b</b></p>", "format": "html", **EN_FR})
+    assert answer.json() == {"translatedText": "<p>A &lt; <b>B</b></p>"}
+
+
+def test_the_language_is_guessed_among_those_that_are_served() -> None:
+    with client(Upper(), German()) as api:
+        one = api.post("/translate", json={"q": "groß", "source": "auto", "target": "fr"}).json()
+        several = api.post("/translate", json={"q": ["groß", "big"], "source": "auto", "target": "fr"}).json()
+        found = api.post("/detect", data={"q": "big"}).json()
+    assert one["detectedLanguage"] == {"confidence": 50.0, "language": "de"}
+    assert [one["language"] for one in several["detectedLanguage"]] == ["de", "en"]
+    assert found == [{"confidence": 100.0, "language": "en"}, {"confidence": 25.0, "language": "de"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "Invalid request: missing q parameter"),
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"q": 5}, "q: expected a string"),
+        ({"q": ["a", 5]}, "q: expected a list of strings"),
+        ({"source": ""}, "Invalid request: missing source parameter"),
+        ({"target": None}, "Invalid request: missing target parameter"),
+        ({"source": "xx"}, "xx is not supported"),
+        ({"target": "../x"}, "../x is not supported"),
+        (
+            {"source": "fr", "target": "en"},
+            "English (en) is not available as a target language from French (fr)",
+        ),
+        ({"source": "auto", "target": "en"}, "en is not supported"),
+        ({"format": "pdf"}, "pdf format is not supported"),
+        ({"alternatives": -1}, "alternatives: expected a whole number from 0 to 99"),
+    ],
+    ids=str,
+)
+def test_errors(given: Json, message: str) -> None:
+    whole = {"q": "a", **EN_FR, **given} if given else EN_FR
+    with client(Upper()) as api:
+        answer = api.post("/translate", json=whole)
+    assert answer.status_code == 400 and answer.json() == {"error": message}
+
+
+def test_languages() -> None:
+    nameless = Upper(EngineInfo("fake", ""))
+    with client(Upper(), German()) as api:
+        found = api.get("/languages").json()
+    assert found == [
+        {"code": "en", "name": "English", "targets": ["fr"]},
+        {"code": "de", "name": "German", "targets": ["fr"]},
+        {"code": "fr", "name": "French", "targets": []},
+    ]
+    with client(nameless) as api:
+        assert api.get("/languages").json() == []
+        assert api.post("/detect", json={"q": "a"}).status_code == 400
+        assert api.get("/frontend/settings").status_code == 200
+
+
+def test_settings_and_health() -> None:
+    engines = serving(Upper())
+    api = TestClient(application(engines, ServeConfig()), "http://localhost")
+    settings = api.get("/frontend/settings").json()
+    assert settings["language"]["target"] == {"code": "fr", "name": "French"} and not settings["keyRequired"]
+    assert api.get("/health").json() == {"status": "ok"}
+    engines.first.close()
+    assert api.get("/health").status_code == 503
+
+
+def test_the_key() -> None:
+    secret = "correct horse battery"
+    api = TestClient(application(serving(Upper()), ServeConfig(), Token(secret)))
+    given = {"q": "a", **EN_FR}
+    for key in ({}, {"api_key": ""}, {"api_key": "wrong"}):
+        answer = api.post("/translate", json={**given, **key})
+        assert answer.status_code == 403 and answer.json() == {"error": "Invalid API key"}
+        assert api.post("/detect", data={"q": "a", **key}).status_code == 403
+    assert api.post("/translate", data={**given, "api_key": secret}).json() == {"translatedText": "A"}
+    assert (
+        api.post("/translate", json=given, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    )
