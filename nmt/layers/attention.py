@@ -17,10 +17,7 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import Context, apply_pair
 from nmt.compute.mixed import in_mode
 from nmt.layers.cells import GRU
-
-# A grid of rows by sentence is used while it has at most this many places a row; else each row gets a copy of
-# the keys and values it attends to.
-DENSE = 1.5
+from nmt.layers.grids import side_by_side
 
 
 class Room:
@@ -101,22 +98,11 @@ class AdditiveAttention(nn.Module):
         if sentence is None:
             mean, weights = self._look(query[:, None], memory)
             return mean[:, 0], weights[:, 0]
-        used, index, counts = sentence.unique(return_inverse=True, return_counts=True)
-        W = int(counts.max()) if len(counts) else 1
-        if len(used) * W > DENSE * len(sentence):
-            mean, weights = self._look(query[:, None], memory.rows(sentence))
-            return mean[:, 0], weights[:, 0]
-        order = index.argsort(stable=True)
-        slot = torch.empty_like(index)
-        slot[order] = (
-            torch.arange(len(index), device=index.device) - (counts.cumsum(0) - counts)[index[order]]
+        rows = side_by_side(sentence, len(memory.keys))
+        mean, weights = self._look(
+            rows.spread(query), memory if rows.used is None else memory.rows(rows.used)
         )
-        place = index * W + slot
-        grid = (
-            query.new_zeros(len(used) * W, query.shape[1]).index_copy_(0, place, query).view(len(used), W, -1)
-        )
-        mean, weights = self._look(grid, memory if len(used) == len(memory.keys) else memory.rows(used))
-        return mean.flatten(0, 1).index_select(0, place), weights.flatten(0, 1).index_select(0, place)
+        return rows.take(mean), rows.take(weights)
 
     def _look(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""

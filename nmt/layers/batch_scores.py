@@ -70,7 +70,13 @@ class Walk(Protocol[State]):
         """Some rows of the level above, each followed by the word of that number -> features, their state"""
         ...
 
-    def join(self, states: list[State]) -> State: ...
+    def reorder(self, state: State, rows: Tensor) -> State:
+        """Some rows of a state."""
+        ...
+
+    def join(self, states: list[State]) -> State:
+        """The rows of all states, of the same tries, one below the other."""
+        ...
 
 
 def level_words(levels: Sequence[TrieLevel]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -17,8 +17,8 @@ def initialize(module: nn.Module, kind: str, scale: float) -> None:
     """Fill every parameter of a model from torch's generator.
 
     `paper`: N(0, scale²); `uniform`: U(±scale); `glorot`: U(±√(6 / (fan_in + fan_out))). In all of them
-    parameters named `recurrent` are stacks of orthogonal matrices, biases are 0, and the embedding of <s>
-    stays 0.
+    parameters named `recurrent` are stacks of orthogonal matrices, biases are 0, gains of layer
+    normalization 1, and the embedding of <s> stays 0.
     """
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -38,6 +38,8 @@ def initialize(module: nn.Module, kind: str, scale: float) -> None:
         for part in module.modules():
             if isinstance(part, nn.Embedding) and part.padding_idx is not None:
                 part.weight[part.padding_idx] = 0
+            if isinstance(part, nn.LayerNorm):
+                part.weight.fill_(1)
             after = getattr(part, "after_initialize", None)
             if callable(after):
                 after()

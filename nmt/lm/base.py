@@ -3,20 +3,21 @@
 A model of your own defines `embedding`, `output` and `read`, and for search and sampling `start` and `step`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
-from nmt.layers.batch_scores import word_scores
+from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, make_output
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.protocols import Carried, Floats
+from nmt.lm.protocols import Carried, Floats, Ints
 
 
 class LMBase(nn.Module):
@@ -71,11 +72,20 @@ def output_layer(config: LMConfig, inputs: int, vocab_size: int) -> OutputLayer:
     return make_output(config, inputs, vocab_size)
 
 
-class FeatureLM(LMBase):
-    """A distribution over the vocabulary from features, a row for each unit. A search state is one tensor, a
-    row for each hypothesis."""
+def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[Any]]) -> Floats:
+    """log p, natural, of each text, (texts,), through a trie: each prefix is computed once. `walk`: the model
+    about to read a trie in which only these units occur. `ends`: with end symbols."""
+    if not texts:
+        return np.zeros(0)
+    levels = prefix_tree.levels(texts, [0] * len(texts))
+    words, index = level_words(levels)
+    with torch.no_grad():
+        return walk_tries(walk(words), levels, index, len(texts), ends)
 
-    embedding: nn.Module  # word ids (N,) -> vectors (N, E)
+
+class SoftmaxLM(LMBase):
+    """A distribution over the vocabulary from features, a row for each unit."""
+
     output: OutputLayer
     normalizer: float = 0.0  # weight of (log Z)² in training
 
@@ -101,6 +111,16 @@ class FeatureLM(LMBase):
         with torch.no_grad():
             return self.output.log_probs_of(self.read(batch), self.answers(batch.target.ids))
 
+    def attention(self, state: Any) -> None:
+        """Nothing: a language model attends to no source."""
+
+
+class FeatureLM(SoftmaxLM):
+    """A distribution over the vocabulary from features. A search state is one tensor, a row for each
+    hypothesis."""
+
+    embedding: nn.Module  # word ids (N,) -> vectors (N, E)
+
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
         """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, E)"""
@@ -114,6 +134,3 @@ class FeatureLM(LMBase):
     def join(self, states: Sequence[Tensor]) -> Tensor:
         """The rows of all states, one below the other."""
         return torch.cat(list(states))
-
-    def attention(self, state: Tensor) -> None:
-        """Nothing: a language model attends to no source."""

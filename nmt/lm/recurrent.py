@@ -15,17 +15,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import level_words, tensor, walk_tries
+from nmt.layers.batch_scores import tensor
 from nmt.layers.cells import GRU, LSTM
 from nmt.layers.elman import Elman
 from nmt.layers.initialize import initialize
 from nmt.layers.normalized import NormalizedLSTM
 from nmt.layers.output import check_output
-from nmt.lm.base import FeatureLM, output_layer
+from nmt.lm.base import FeatureLM, output_layer, trie_scores
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
 from nmt.settings import choice, number, setting
@@ -152,14 +151,9 @@ class RecurrentLM(FeatureLM):
             features, after = self.unroll(chunk.previous, chunk.sizes, self.begin(chunk, carried))
             return self.output.log_probs_of(features, self.answers(chunk.ids)), after
 
-    @torch.no_grad()
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
-        if not texts:
-            return np.zeros(0)
-        levels = prefix_tree.levels(texts, [0] * len(texts))
-        words, index = level_words(levels)
-        return walk_tries(RecurrentWalk(self, words), levels, index, len(texts), ends)
+        return trie_scores(texts, ends, lambda words: RecurrentWalk(self, words))
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The state before a sentence, a row for each source; sources are not read: (R, S)"""
@@ -194,6 +188,9 @@ class RecurrentWalk:
 
     def advance(self, state: Tensor, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, Tensor]:
         return self.model.advance(state.index_select(0, rows), self.words[words])
+
+    def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
+        return state.index_select(0, rows)
 
     def join(self, states: list[Tensor]) -> Tensor:
         return torch.cat(states)

@@ -8,6 +8,7 @@ from nmt.lm.log_bilinear import LogBilinear
 from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.protocols import LanguageModel
 from nmt.lm.recurrent import RecurrentLM
+from nmt.lm.transformer import TransformerLM
 from nmt.numbers import shown
 
 LANGUAGE_MODELS: dict[str, type[LanguageModel]] = {
@@ -16,6 +17,7 @@ LANGUAGE_MODELS: dict[str, type[LanguageModel]] = {
     "recurrent": RecurrentLM,
     "characters": CharacterLM,
     "multiscale": MultiscaleLM,
+    "transformer": TransformerLM,
 }
 
 

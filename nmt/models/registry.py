@@ -8,11 +8,12 @@ from nmt.models.config import ModelConfig
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.rnn.translator import Translator
+from nmt.models.transformer.translator import Transformer
 from nmt.numbers import shown
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands
 
-MODELS: dict[str, type[AnyModel]] = {"rnn": Translator}
+MODELS: dict[str, type[AnyModel]] = {"rnn": Translator, "transformer": Transformer}
 ALIGNED_MODELS: dict[str, type[AlignedModel]] = {"joint": JointModel}  # they are given the alignment
 
 

@@ -38,6 +38,10 @@ class Reader(Protocol[State]):
         and their state."""
         ...
 
+    def reorder(self, state: State, rows: Tensor) -> State:
+        """Some rows of a state."""
+        ...
+
     def join(self, states: Sequence[State]) -> State:
         """The rows of all states, one below the other."""
         ...
@@ -63,6 +67,9 @@ class Walked(Generic[State]):
     def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
         words = torch.zeros_like(rows) if units is None else units + 1
         return self.walk.advance(state, rows, words, units is None)
+
+    def reorder(self, state: State, rows: Tensor) -> State:
+        return self.walk.reorder(state, rows)
 
     def join(self, states: Sequence[State]) -> State:
         return self.walk.join(list(states))
@@ -90,6 +97,9 @@ class Stepped(Generic[State]):
             return self.model.features(state, words)
         log_probs, state = self.model.step(state, words)
         return log_probs.index_select(1, self.token_ids), state
+
+    def reorder(self, state: State, rows: Tensor) -> State:
+        return self.model.reorder(state, rows)
 
     def join(self, states: Sequence[State]) -> State:
         return self.model.join(states)
@@ -186,11 +196,16 @@ class PrefixStates(Generic[State]):
         used, where = np.unique(group, return_inverse=True)
         if len(used) == 1:
             return self.states[used[0]], self.tensor(rows - self.first[used[0]])
-        first = np.array(self.first)
-        sizes = first[used + 1] - first[used]
-        before = np.cumsum(sizes) - sizes
-        joined = self.reader.join([self.states[number] for number in used.tolist()])
-        return joined, self.tensor(rows - first[group] + before[where])
+        # Only the rows that are needed: of a Transformer each holds all words before it.
+        order = np.argsort(group, kind="stable")
+        parts = np.split(rows[order] - np.array(self.first)[group[order]], np.cumsum(np.bincount(where))[:-1])
+        joined = self.reader.join(
+            [
+                self.reader.reorder(self.states[number], self.tensor(part))
+                for number, part in zip(used.tolist(), parts, strict=True)
+            ]
+        )
+        return joined, self.tensor(np.argsort(order))
 
     def keep(self, found: Tensor, state: State) -> None:
         """Remember what a step made."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
+from nmt.layers.grids import join_sentences
 from nmt.models.protocols import Restrictable, Restricted, State, StepModel
 
 
@@ -79,16 +80,14 @@ class Shortlisted(Generic[State]):
 
     def join(self, states: Sequence[ShortlistState[State]]) -> ShortlistState[State]:
         ids = torch.cat([state.token_ids for state in states]).unique()
-        allowed, sentences, count = [], [], 0
-        for state in states:
-            used, index = state.sentence.unique(return_inverse=True)
-            rows = torch.zeros(len(used), len(ids), dtype=torch.bool, device=ids.device)
-            rows[:, torch.searchsorted(ids, state.token_ids)] = state.allowed[used]
+        sentence, used = join_sentences([state.sentence for state in states])
+        allowed = []
+        for state, kept in zip(states, used, strict=True):
+            rows = torch.zeros(len(kept), len(ids), dtype=torch.bool, device=ids.device)
+            rows[:, torch.searchsorted(ids, state.token_ids)] = state.allowed[kept]
             allowed.append(rows)
-            sentences.append(index + count)
-            count += len(used)
         inner = self.model.join([state.inner for state in states])
-        return self.state(inner, ids, torch.cat(allowed), torch.cat(sentences))
+        return self.state(inner, ids, torch.cat(allowed), sentence)
 
     def attention(self, state: ShortlistState[State]) -> Tensor | None:
         return self.model.attention(state.inner)

@@ -24,6 +24,10 @@ class TrainingConfig:
     )
     rho: float = number(0.95, least=0, below=1, help="adadelta only")
     eps: float = number(1e-6, above=0, help="adadelta only")
+    beta1: float = number(0.9, least=0, below=1, help="adam only: share of the mean gradient that is kept")
+    beta2: float = number(
+        0.999, least=0, below=1, help="adam only: the same of its square; transformers want 0.98"
+    )
     clip: float = number(1.0, least=0, help="largest total norm of a gradient; 0: no clipping")
     cost: str = choice(
         "sentence",

@@ -83,15 +83,20 @@ def all_at_once(
 
 
 def make_optimizer(
-    name: str, parameters: Iterable[Parameter], rate: float, rho: float, eps: float
+    name: str,
+    parameters: Iterable[Parameter],
+    rate: float,
+    rho: float,
+    eps: float,
+    betas: tuple[float, float] = (0.9, 0.999),
 ) -> Optimizer:
-    """The optimizer of `training.optimizer`; `rho` and `eps` are Adadelta's. ConfigError for an unknown
-    name."""
+    """The optimizer of `training.optimizer`; `rho` and `eps` are Adadelta's, `betas` Adam's. ConfigError for
+    an unknown name."""
     parameters = list(parameters)
     if name == "adadelta":
         return Adadelta(parameters, rate, rho, eps)
     if name == "adam":
-        return torch.optim.Adam(parameters, rate, fused=True)
+        return torch.optim.Adam(parameters, rate, betas, fused=True)
     if name == "sgd":
         return torch.optim.SGD(parameters, rate)
     raise ConfigError(f"training.optimizer: {name!r} is unknown, expected one of adadelta, adam, sgd")

@@ -207,7 +207,12 @@ class Training:
             config=training,
             model=model,
             optimizer=make_optimizer(
-                training.optimizer, model.parameters(), training.learning_rate, training.rho, training.eps
+                training.optimizer,
+                model.parameters(),
+                training.learning_rate,
+                training.rho,
+                training.eps,
+                (training.beta1, training.beta2),
             ),
             stream=parts.stream,
             validate=parts.validate,

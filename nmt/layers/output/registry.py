@@ -42,5 +42,5 @@ def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
     if what in layer.refuses:
         raise ConfigError(
             f"{key}: does not go with {section}.output: {settings.output}: {layer.refuses[what]}; "
-            f"leave it out, or use output: softmax"
+            f"turn it off, or use output: softmax"
         )

@@ -13,6 +13,7 @@ from nmt.data.batches import Packed
 from nmt.layers.attention import AdditiveAttention, Memory, attend
 from nmt.layers.cells import GRU, Cell, repeat
 from nmt.layers.deep_output import DeepOutput
+from nmt.layers.grids import join_sentences
 from nmt.layers.output import OutputLayer
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.encoders import Encoded
@@ -71,15 +72,11 @@ class DecoderState:
     @staticmethod
     def join(states: "Sequence[DecoderState]") -> "DecoderState":
         """The rows of all states, one below the other. Sentences without rows are dropped."""
-        sentences, sources, count = [], [], 0
-        for state in states:
-            used, index = state.sentence.unique(return_inverse=True)
-            sentences.append(index + count)
-            sources.append(state.sources.rows(used))
-            count += len(used)
+        sentence, used = join_sentences([state.sentence for state in states])
+        sources = [state.sources.rows(rows) for state, rows in zip(states, used, strict=True)]
         return DecoderState(
             hidden=torch.cat([state.hidden for state in states]),
-            sentence=torch.cat(sentences),
+            sentence=sentence,
             sources=Sources.join(sources),
         )
 

@@ -167,6 +167,9 @@ class TranslatorWalk:
     ) -> tuple[Tensor, DecoderState]:
         return self.model.decoder.advance(state.rows(rows), self.tables.rows(words), first)
 
+    def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        return state.rows(rows)
+
     def join(self, states: Sequence[DecoderState]) -> DecoderState:
         """The states of the blocks of a level as one; all of them are of the same sentences."""
         return replace(

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import pack
-from nmt.layers.attention import DENSE, AdditiveAttention, Memory, attend
+from nmt.layers.attention import AdditiveAttention, Memory, attend
 from nmt.layers.cells import GRU
+from nmt.layers.grids import DENSE
 from nmt.layers.initialize import initialize
 
 D, H, A, E = 4, 5, 3, 2

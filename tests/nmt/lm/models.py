@@ -1,6 +1,9 @@
 """Small language models for tests."""
 
+from typing import TypeVar
+
 import torch
+from torch import nn
 
 from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM
@@ -33,6 +36,7 @@ KINDS = {
 
 
 StepLM = CSLM | RecurrentLM
+Model = TypeVar("Model", bound=nn.Module)
 
 
 def config_of(type: str, **options: object) -> LMConfig:
@@ -48,7 +52,7 @@ def model_of(kind: str, seed: int = 0, **more: object) -> StepLM:
     return with_biases(model.double().eval())
 
 
-def with_biases(model: StepLM) -> StepLM:
+def with_biases(model: Model) -> Model:
     """Biases and gains that are not the zeros and ones of a fresh model."""
     with torch.no_grad():
         for parameter in model.parameters():

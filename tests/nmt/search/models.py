@@ -9,6 +9,8 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
+from nmt.models.transformer.config import TransformerConfig
+from nmt.models.transformer.translator import Transformer
 from nmt.text.vocab import EOS
 from tests.nmt.models.options import with_options
 
@@ -21,6 +23,15 @@ def make(words: int = WORDS, seed: int = 0, **options: object) -> Translator:
     torch.manual_seed(seed)
     config = with_options(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5), options)
     return Translator(config, 7, 3 + words).double().eval()
+
+
+def make_transformer(words: int = WORDS, **options: object) -> Transformer:
+    torch.manual_seed(0)
+    small: dict[str, object] = {
+        "embedding": 6, "feed_forward": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 2,
+    }  # fmt: skip
+    config = TransformerConfig(**{**small, **options})  # type: ignore[arg-type]
+    return Transformer(config, 7, 3 + words).double().eval()
 
 
 class Scripted:

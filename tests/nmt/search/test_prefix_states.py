@@ -3,7 +3,7 @@ something follows it."""
 
 import random
 from collections.abc import Sequence
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 import pytest
@@ -12,14 +12,15 @@ from torch import Tensor
 
 from nmt.layers.batch_scores import word_scores
 from nmt.models.protocols import Restrictable, State, StepModel
+from nmt.models.registry import AnyModel
 from nmt.models.rnn.decoder import DecoderState
-from nmt.models.rnn.translator import Translator
 from nmt.search import prefix_states
 from nmt.search.prefix_states import Ints, PrefixStates, Walked
 from nmt.text.vocab import EOS
-from tests.nmt.search.models import ATTENTIVE, make
+from tests.nmt.search.models import ATTENTIVE, make, make_transformer
 
 SOURCE = [3, 4, 3, 5]
+TRANSFORMER: dict[str, object] = {"type": "transformer"}
 UNITS = [1, 3, 4, 6, 7, 9]  # ids that may follow; the end symbol is at place 0
 
 
@@ -30,7 +31,7 @@ def grid(texts: Sequence[Sequence[int]]) -> Ints:
     return made
 
 
-def alone(model: Translator, text: Sequence[int], restricted: bool = False) -> list[float]:
+def alone(model: AnyModel, text: Sequence[int], restricted: bool = False) -> list[float]:
     """log p of each unit of a text and of its end, step by step."""
     found = []
     state, before = model.start([SOURCE]), None
@@ -52,19 +53,22 @@ class Steps(Generic[State]):
         self.attention, self.features, self.restrict = model.attention, model.features, model.restrict
 
 
-@pytest.mark.parametrize("options", [{}, ATTENTIVE, {**ATTENTIVE, "cell": "lstm", "decoder_layers": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, ATTENTIVE, {**ATTENTIVE, "cell": "lstm", "decoder_layers": 2}, TRANSFORMER], ids=str
+)
 @pytest.mark.parametrize("kind", [None, Steps])
 @pytest.mark.parametrize("restricted", [False, True])
 @torch.no_grad()
 def test_texts_in_pieces_are_texts_alone(
     options: dict[str, object],
-    kind: type[Steps[DecoderState]] | None,
+    kind: type[Steps[Any]] | None,
     restricted: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Random texts, in one to four pieces, many at a time, some of them empty."""
     monkeypatch.setattr(prefix_states, "ROWS", 3)
-    model, rng = make(9, 0, **options), random.Random(1)
+    rng = random.Random(1)
+    model: AnyModel = make_transformer(9) if options == TRANSFORMER else make(9, 0, **options)
     states = PrefixStates(kind(model) if kind else model, SOURCE, UNITS, restricted)
     nodes, texts, totals = np.zeros(40, np.int64), [list[int]() for _ in range(40)], np.zeros(40)
     for turn in range(4):

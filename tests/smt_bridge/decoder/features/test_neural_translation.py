@@ -15,8 +15,9 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.layers.batch_scores import word_scores
-from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.config import ModelConfig, RNNConfig
+from nmt.models.registry import make
+from nmt.models.transformer.config import TransformerConfig
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.text.escapes import unescape
@@ -59,9 +60,10 @@ class Halves:
 
 
 def saved(
-    attention: bool = True, halves: bool = False, seed: int = 1, target: str = "p q s t' u"
+    network: str = "attention", halves: bool = False, seed: int = 1, target: str = "p q s t' u"
 ) -> SavedRun:
-    """A run of random weights over the words of models.py; e and r are unknown to it."""
+    """A run of random weights over the words of models.py; e and r are unknown to it. `network`: rnn,
+    attention or transformer."""
     torch.manual_seed(seed)
     source, text = (TextPipeline.of(SideConfig(tokenize=False, normalize=False)) for _ in range(2))
     units = target.split()
@@ -69,9 +71,14 @@ def saved(
         text.subwords = Halves()  # type: ignore[assignment]
         units = text.cut(units)
     words = [Vocab(dict.fromkeys(found, 1), 99) for found in (["a", "b", "c", "d"], units)]
-    more: dict[str, object] = {"encoder": "birnn", "attention": 6} if attention else {}
-    config = with_options(RNNConfig(embedding=8, hidden=12, maxout=8, init="uniform", init_scale=1.2), more)
-    model = Translator(config, len(words[0]), len(words[1])).eval()
+    config: ModelConfig = TransformerConfig(
+        embedding=8, feed_forward=12, heads=2, encoder_layers=1, decoder_layers=2
+    )
+    if network != "transformer":
+        more: dict[str, object] = {"encoder": "birnn", "attention": 6} if network == "attention" else {}
+        sizes = RNNConfig(embedding=8, hidden=12, maxout=8, init="uniform", init_scale=1.2)
+        config = with_options(sizes, more)
+    model = make(config, len(words[0]), len(words[1])).eval()
     return SavedRun(Path("run"), model, source, text, words[0], words[1], DataConfig(), 0)
 
 
@@ -117,12 +124,12 @@ def check_values(made: Decoder, found: PhraseTranslation, run: SavedRun, line: s
         )
 
 
-@pytest.mark.parametrize(("attention", "halves"), [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("network", "halves"), [("attention", False), ("rnn", True), ("attention", True), ("transformer", True)]
+)
 @pytest.mark.parametrize("options", ["", "neural-recombine=false", "restricted=true neural-beam=7"])
-def test_values_are_those_of_whole_sentences(
-    attention: bool, halves: bool, options: str, model: Model
-) -> None:
-    run = saved(attention, halves)
+def test_values_are_those_of_whole_sentences(network: str, halves: bool, options: str, model: Model) -> None:
+    run = saved(network, halves)
     made = decoder(model(3, run, options), stack=10, nbest=20)
     for number in range(6):
         line = sentence(number, 1 + number)

@@ -1,0 +1,92 @@
+"""Multi-head attention (Vaswani et al. 2017): softmax(Q Kᵀ / √d) V in h heads of d = D / h columns each.
+
+N words of a batch, R rows, S sentences with L words to look at, D width, h heads.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt.layers.affine import Affine
+from nmt.layers.attention import Memory
+from nmt.layers.grids import Grid, WordGrid
+from nmt.layers.past import Reading
+
+
+def split(values: Tensor, heads: int) -> Tensor:
+    """(S, W, D) -> (S, h, W, d)"""
+    S, W, _ = values.shape
+    return values.view(S, W, heads, -1).transpose(1, 2)
+
+
+def merge(values: Tensor) -> Tensor:
+    """(S, h, W, d) -> (S, W, D)"""
+    return values.transpose(1, 2).flatten(2)
+
+
+class SelfAttention(nn.Module):
+    """Words look at the words of their own sentence."""
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.inputs = Affine(size, 3 * size)  # queries, keys, values
+        self.outputs = Affine(size, size)
+
+    def forward(self, x: Tensor, grid: WordGrid, causal: bool) -> Tensor:
+        """(N, D) -> (N, D). `causal`: no word looks at a later one."""
+        query, keys, values = (split(part, self.heads) for part in grid.spread(self.inputs(x)).chunk(3, 2))
+        # Behind the end of a sentence there are only words that a causal mask hides anyway.
+        mask = None if causal or grid.mask is None else grid.mask[:, None, None]
+        dropout = self.dropout if self.training else 0.0
+        seen = F.scaled_dot_product_attention(query, keys, values, mask, dropout, is_causal=causal)
+        mixed: Tensor = self.outputs(grid.take(merge(seen)))
+        return mixed
+
+    def step(self, x: Tensor, reading: Reading, layer: int) -> Tensor:
+        """One word for each of R hypotheses: (R, D) -> (R, D)"""
+        R, D = x.shape
+        query, pairs = self.inputs(x).split([D, 2 * D], 1)
+        keys, values = reading.add(layer, pairs)
+        mask = None if reading.mask is None else reading.mask.t()[:, None, None]
+        seen = F.scaled_dot_product_attention(query.view(R, self.heads, 1, -1), keys, values, mask)
+        mixed: Tensor = self.outputs(seen.reshape(R, D))
+        return mixed
+
+
+class SourceAttention(nn.Module):
+    """Words look at the words of another sentence."""
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = Affine(size, size)
+        self.pairs = Affine(size, 2 * size)  # keys, values
+        self.outputs = Affine(size, size)
+
+    def memory(self, states: Tensor, grid: WordGrid) -> Memory:
+        """What there is to look at: packed words (N, D) as keys and values (S, L, D)"""
+        keys, values = grid.spread(self.pairs(states)).chunk(2, 2)
+        mask = keys.new_zeros(grid.shape) if grid.mask is None else grid.mask
+        return Memory(keys=keys, values=values, mask=mask)
+
+    def forward(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
+        """(rows, D) -> (rows, D): sentence i of the grid looks at sentence i of the memory."""
+        query, keys, values = self.parts(x, grid, memory)
+        dropout = self.dropout if self.training else 0.0
+        seen = F.scaled_dot_product_attention(query, keys, values, memory.mask[:, None, None], dropout)
+        mixed: Tensor = self.outputs(grid.take(merge(seen)))
+        return mixed
+
+    def weights(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
+        """The attention weights, the mean over the heads: (rows, D) -> (rows, L)"""
+        query, keys, _ = self.parts(x, grid, memory)
+        energies = query @ keys.transpose(2, 3) / math.sqrt(query.shape[3])
+        return grid.take(torch.softmax(energies + memory.mask[:, None, None], 3).mean(1))
+
+    def parts(self, x: Tensor, grid: Grid, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (S, h, W, d), keys and values (S, h, L, d)"""
+        query = split(grid.spread(self.query(x)), self.heads)
+        return query, split(memory.keys, self.heads), split(memory.values, self.heads)

@@ -1,0 +1,123 @@
+"""A Transformer as a language model: p(w | the words of the sentence before), by attention to them.
+
+Each line is a sentence of its own; it begins with <s>. N words, R rows (hypotheses), D width, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from nmt.data.batches import Batch, Ids
+from nmt.layers.batch_scores import tensor
+from nmt.layers.grids import WordGrid
+from nmt.layers.initialize import initialize
+from nmt.layers.output import check_output
+from nmt.layers.past import Past
+from nmt.layers.transformer import Stack
+from nmt.layers.transformer_config import TransformerSizes
+from nmt.lm.base import SoftmaxLM, output_layer, trie_scores
+from nmt.lm.config import LMConfig
+from nmt.lm.protocols import Floats, Ints
+from nmt.settings import choice, number, setting
+from nmt.text.vocab import BOS
+
+
+@dataclass
+class TransformerLMConfig(TransformerSizes, LMConfig):
+    """The keys of `lm` for type transformer."""
+
+    type: str = "transformer"
+    depth: int = number(6, least=1, most=1000, help="layers, stacked")
+    tied: bool = setting(True, help="one matrix for embedding and softmax")
+    init: str = choice(
+        "glorot",
+        "uniform",
+        "paper",
+        help="distribution of initial matrices; word vectors are N(0, 1 / embedding); paper: normal",
+    )
+
+    def check(self) -> None:
+        super().check()
+        self.check_sizes("lm.")
+        check_output(self, "lm", self.tied)
+
+
+class TransformerLM(SoftmaxLM):
+    """The network. The state of a search is what its hypotheses have read."""
+
+    Config: ClassVar[type[LMConfig]] = TransformerLMConfig
+
+    def __init__(self, config: TransformerLMConfig, vocab_size: int, fill: bool = True) -> None:
+        super().__init__()
+        config.check()
+        self.stack = Stack(config, config.depth, vocab_size, causal=True)
+        self.output = output_layer(config, config.embedding, vocab_size)
+        if config.tied:
+            self.output.tie(self.stack.embedding)
+        if fill:
+            initialize(self, config.init, config.init_scale)
+
+    def read(self, batch: Batch) -> Tensor:
+        """Features of the words of some sentences, (N, D)"""
+        grid = WordGrid.of(batch.target, self.stack.embedding.weight)
+        features: Tensor = self.stack(batch.previous, grid)
+        return features
+
+    @torch.no_grad()
+    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
+        """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, D)"""
+        found: Tensor = self.stack.embedding(token_ids)
+        return found
+
+    def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
+        """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
+        return trie_scores(texts, ends, lambda words: TransformerLMWalk(self, words))
+
+    def start(self, sources: Sequence[Ids]) -> Past:
+        """The state before a sentence, a row for each source; sources are not read."""
+        return Past.start(len(sources), self.device)
+
+    @torch.no_grad()
+    def advance(self, state: Past, token_ids: Tensor) -> tuple[Tensor, Past]:
+        """One word for each row, (R,) -> features (R, D), and the state after it"""
+        features, past, _ = self.stack.advance(state, token_ids)
+        return features, past
+
+    def step(self, state: Past, token_ids: Tensor | None) -> tuple[Tensor, Past]:
+        """log p of every next word after words (R,), None before the first: (R, V), natural logarithm; and
+        the state after them"""
+        if token_ids is None:
+            token_ids = torch.full((state.places.shape[1],), BOS, device=self.device)
+        features, state = self.advance(state, token_ids)
+        return self.output.log_probs(features), state
+
+    def reorder(self, state: Past, rows: Tensor) -> Past:
+        """Row i of the new state is row rows[i] of the given one."""
+        return state.rows(rows)
+
+    def join(self, states: Sequence[Past]) -> Past:
+        """The rows of all states, one below the other."""
+        return Past.join(states)
+
+
+class TransformerLMWalk:
+    """The model on its way through a trie, whose root is before the first word."""
+
+    def __init__(self, model: TransformerLM, words: Ints) -> None:
+        self.model, self.output, self.device = model, model.output, model.device
+        self.words = tensor(words, model.device)
+
+    def start(self) -> Past:
+        return Past.start(1, self.device)
+
+    def advance(self, state: Past, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, Past]:
+        return self.model.advance(state.rows(rows), self.words[words])
+
+    def reorder(self, state: Past, rows: Tensor) -> Past:
+        return state.rows(rows)
+
+    def join(self, states: list[Past]) -> Past:
+        return Past.join(states)

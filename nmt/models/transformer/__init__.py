@@ -1,0 +1,1 @@
+"""The encoder-decoder made of attention: `model.type: transformer`."""

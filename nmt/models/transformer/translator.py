@@ -1,0 +1,221 @@
+"""The Transformer (Vaswani et al. 2017): a loss for training, scores of given pairs, and steps for search.
+
+S sentences of L words, N target tokens of a batch, R rows (hypotheses), D width, V target words.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nmt.data.batches import Batch, Ids, Packed, pack_source
+from nmt.errors import ConfigError
+from nmt.layers.attention import Memory
+from nmt.layers.batch_scores import tensor
+from nmt.layers.grids import WordGrid, join_sentences, side_by_side
+from nmt.layers.initialize import initialize
+from nmt.layers.output import OutputLayer, make_output
+from nmt.layers.past import Past
+from nmt.layers.transformer import Stack
+from nmt.models.protocols import TranslationModel
+from nmt.models.transformer.config import TransformerConfig
+from nmt.text.vocab import BOS
+
+
+@dataclass
+class TransformerState:
+    """R hypotheses of S sentences, between two words."""
+
+    past: Past
+    sentence: Tensor  # (R,) which of the S sentences a row belongs to
+    memory: list[Memory]  # the encoded sentences as each layer of the decoder looks at them
+    weights: Tensor | None = None  # (R, L) attention weights of the last step
+
+    def rows(self, rows: Tensor) -> "TransformerState":
+        """Row i of the result is row rows[i]; rows may repeat or be missing."""
+        return TransformerState(
+            past=self.past.rows(rows),
+            sentence=self.sentence.index_select(0, rows),
+            memory=self.memory,
+            weights=None if self.weights is None else self.weights.index_select(0, rows),
+        )
+
+    @staticmethod
+    def join(states: "Sequence[TransformerState]") -> "TransformerState":
+        """The rows of all states, one below the other. Sentences without rows are dropped, unless all states
+        are of the same sentences."""
+        past = Past.join([state.past for state in states])
+        if all(state.memory is states[0].memory for state in states):
+            return TransformerState(past, torch.cat([state.sentence for state in states]), states[0].memory)
+        sentence, used = join_sentences([state.sentence for state in states])
+        memory = [
+            Memory.join([part.rows(rows) for part, rows in zip(parts, used, strict=True)])
+            for parts in zip(*(state.memory for state in states), strict=True)
+        ]
+        return TransformerState(past, sentence, memory)
+
+
+class Transformer(nn.Module, TranslationModel[TransformerState]):
+    """Encoder and decoder made of attention; `model.type: transformer`. Logarithms are natural; the end
+    symbol is part of a target, and of a source."""
+
+    Config = TransformerConfig
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        source_vocab_size: int,
+        target_vocab_size: int,
+        fill: bool = True,
+        spelling: Sequence[str] | None = None,
+    ) -> None:
+        """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded.
+        `spelling` is not read."""
+        super().__init__()
+        config.check()
+        self.encoder = Stack(config, config.encoder_layers, source_vocab_size, causal=False)
+        self.decoder = Stack(config, config.decoder_layers, target_vocab_size, causal=True, sees_source=True)
+        self.output = make_output(config, config.embedding, target_vocab_size)
+        self.shown_layer = config.shown_layer
+        if config.tied != "none":
+            self.output.tie(self.decoder.embedding)
+        if config.tied == "all":
+            if source_vocab_size != target_vocab_size:
+                raise ConfigError(
+                    "model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary"
+                )
+            self.encoder.embedding.weight = self.decoder.embedding.weight
+        if fill:
+            initialize(self, "glorot", 0)
+
+    @property
+    def attends(self) -> bool:
+        return True
+
+    # ---- whole sentences -----------------------------------------------------------------------------------
+
+    def encode(self, source: Packed) -> tuple[Tensor, WordGrid]:
+        """States of all source words in packed order, (N, D), and where they are."""
+        grid = WordGrid.of(source, self.encoder.embedding.weight)
+        return self.encoder(source.ids, grid), grid
+
+    def unroll(self, batch: Batch) -> Tensor:
+        """Output features of all target tokens: (N, D)"""
+        memory = self.decoder.memory(*self.encode(batch.source))
+        features: Tensor = self.decoder(
+            batch.previous, WordGrid.of(batch.target, self.decoder.embedding.weight), memory
+        )
+        return features
+
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Σ -log p(target | source) over the batch, with label smoothing: ()"""
+        return self.output.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        """log p of each target token, in packed order: (N,)"""
+        with torch.no_grad():
+            return self.output.log_probs_of(self.unroll(batch), batch.target.ids)
+
+    # ---- word by word --------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def start(self, sources: Sequence[Ids]) -> TransformerState:
+        """One row for each source sentence (ids without end symbol), before the first word."""
+        memory = self.decoder.memory(*self.encode(pack_source(sources).to(self.device)))
+        rows = torch.arange(len(sources), device=self.device)
+        return TransformerState(Past.start(len(sources), self.device), rows, memory)
+
+    @torch.no_grad()
+    def features(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
+        """As `step`, short of the output layer: (R, D)"""
+        previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
+        rows = side_by_side(state.sentence, len(state.memory[0].keys))
+        memory = state.memory if rows.used is None else [part.rows(rows.used) for part in state.memory]
+        features, past, weights = self.decoder.advance(
+            state.past, previous, rows, memory, shown=self.shown_layer
+        )
+        return features, replace(state, past=past, weights=weights)
+
+    def step(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
+        """log p of every next word after `token_ids` (R,), None before the first -> (R, V), the state after
+        them"""
+        features, state = self.features(state, token_ids)
+        return self.output.log_probs(features), state
+
+    def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
+        """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
+        return state.rows(rows)
+
+    def join(self, states: Sequence[TransformerState]) -> TransformerState:
+        """The rows of all states, one below the other."""
+        return TransformerState.join(states)
+
+    def attention(self, state: TransformerState) -> Tensor | None:
+        """Attention weights of the last step for each row, over the source words and the end symbol: (R, L).
+        Of one layer (`attention_layer`), the mean over its heads."""
+        return state.weights
+
+    # ---- capabilities --------------------------------------------------------------------------------------
+
+    @property
+    def vocab_size(self) -> int:
+        return self.output.vocab_size
+
+    def restrict(self, token_ids: Tensor) -> OutputLayer:
+        return self.output.restrict(token_ids)
+
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "TransformerWalk":
+        """For `PrefixTrees`: the decoder after each of the sources."""
+        return TransformerWalk(self, sources, token_ids)
+
+    @torch.no_grad()
+    def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
+        """The mean of the encoder's states over the words of each sentence and its end symbol: (B, D)"""
+        source = pack_source(sources).to(self.device)
+        states, grid = self.encode(source)
+        lengths = torch.empty_like(source.order)
+        lengths[source.order] = source.lengths
+        return grid.spread(states).sum(1) / lengths[:, None]
+
+    @torch.no_grad()
+    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
+        """Embeddings of words of the `source` or `target` vocabulary: (T,) -> (T, D)"""
+        part = self.encoder if side == "source" else self.decoder
+        vectors: Tensor = part.embedding(token_ids)
+        return vectors
+
+    def rows_of(
+        self, source_vocab: Sequence[str], target_vocab: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Parameter name -> the words of its rows."""
+        output = dict.fromkeys((f"output.{name}" for name in self.output.word_parameters()), target_vocab)
+        return {
+            "encoder.embedding.weight": source_vocab,
+            "decoder.embedding.weight": target_vocab,
+            **output,
+        }
+
+
+class TransformerWalk:
+    """The decoder on its way through tries of targets, one for each source."""
+
+    def __init__(self, model: Transformer, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
+        self.model, self.sources, self.device, self.output = model, sources, model.device, model.output
+        self.token_ids = tensor(token_ids, model.device)
+
+    def start(self) -> TransformerState:
+        return self.model.start(self.sources)
+
+    def advance(
+        self, state: TransformerState, rows: Tensor, words: Tensor, first: bool
+    ) -> tuple[Tensor, TransformerState]:
+        return self.model.features(state.rows(rows), self.token_ids[words])
+
+    def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
+        return state.rows(rows)
+
+    def join(self, states: Sequence[TransformerState]) -> TransformerState:
+        return TransformerState.join(states)

@@ -1,0 +1,279 @@
+"""The Transformer: word by word = the whole sentence, alone = in a batch, and what attention guarantees."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.data.batches import make_batch, pack_source
+from nmt.errors import ConfigError
+from nmt.models.config import RNNConfig
+from nmt.models.protocols import PrefixTrees, Restrictable, SourceVectors, WordParameters, WordVectors
+from nmt.models.registry import AnyModel
+from nmt.models.rnn.translator import Translator
+from nmt.models.transformer.config import TransformerConfig
+from nmt.models.transformer.translator import Transformer
+from nmt.scoring import pair_scores, word_scores
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
+from nmt.search.steps import Ensemble, Reading
+from nmt.text.vocab import EOS
+from nmt.training.optimizers import make_optimizer
+from tests.nmt.models.transformer.models import PAIRS, SOURCE, TARGET, make
+
+VARIANTS: list[dict[str, object]] = [
+    {},
+    {"norm": "pre"},
+    {"positions": "learned", "longest": 3},
+    {"positions": "none"},
+    {"tied": "none", "heads": 4},
+    {"encoder_layers": 1, "decoder_layers": 3, "feed_forward": 5},
+]
+RNG = random.Random(0)
+SOURCES = [[RNG.randrange(3, SOURCE) for _ in range(RNG.randrange(8))] for _ in range(20)]
+TARGETS = [[RNG.randrange(3, TARGET) for _ in range(RNG.randrange(8))] for _ in range(60)]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_steps_equal_the_whole(options: dict[str, object]) -> None:
+    """Σ log p by start / step / reorder, word by word, is what the batch gives at once."""
+    model = make(**options)
+    for (source, target), scores in zip(PAIRS, word_scores(model, PAIRS), strict=True):
+        state, words = model.reorder(model.start([source]), torch.tensor([0, 0])), None
+        for word, expected in zip([*target, EOS], scores, strict=True):
+            log_probs, state = model.step(state, words)
+            assert torch.allclose(log_probs.exp().sum(1), torch.ones(2, dtype=torch.float64))
+            assert float(log_probs[1, word]) == pytest.approx(expected, abs=1e-10)
+            words = torch.tensor([word, word])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_loss_is_minus_the_score_and_neighbours_change_nothing(options: dict[str, object]) -> None:
+    model = make(**options)
+    together = word_scores(model, PAIRS)
+    loss = float(model.loss(make_batch(*zip(*PAIRS, strict=True))))
+    assert loss == pytest.approx(-sum(map(sum, together)), abs=1e-10)
+    for pair, scores in zip(PAIRS, together, strict=True):
+        assert word_scores(model, [pair])[0] == pytest.approx(scores, abs=1e-12)
+
+
+@pytest.mark.parametrize("options", VARIANTS[1:3], ids=str)
+def test_gradients(options: dict[str, object]) -> None:
+    model = make(**options)
+    batch = make_batch(*zip(*PAIRS, strict=True))
+    assert torch.autograd.gradcheck(lambda *_: model.loss(batch), list(model.parameters()), fast_mode=True)
+
+
+@torch.no_grad()
+def test_options_change_the_function() -> None:
+    """Each key of the configuration that matters to a sentence."""
+    batch = make_batch(*zip(*PAIRS, strict=True))
+    values = [round(float(make(**options).loss(batch)), 9) for options in VARIANTS]
+    assert len(set(values)) == len(VARIANTS)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("key", ["dropout", "attention_dropout", "feed_forward_dropout"])
+def test_dropout_is_of_training_alone(key: str) -> None:
+    none: dict[str, object] = {"dropout": 0.0, "attention_dropout": 0.0, "feed_forward_dropout": 0.0}
+    plain, noisy = make(**none), make(**{**none, key: 0.5})
+    batch = make_batch(*zip(*PAIRS, strict=True))
+    exact = float(plain.loss(batch))
+    assert float(noisy.loss(batch)) == exact == pytest.approx(float(plain.train().loss(batch)), abs=1e-12)
+    assert abs(float(noisy.train().loss(batch)) - exact) > 1e-6
+
+
+# ---- what attention guarantees -----------------------------------------------------------------------------
+
+
+def first_logits(model: Transformer, target: list[int]) -> Tensor:
+    return model.unroll(make_batch([[3, 4]], [target]))[:3]
+
+
+@torch.no_grad()
+def test_later_words_change_nothing_before_them() -> None:
+    """The third word is edited: the output at the first three places sees only the first two."""
+    model = make()
+    before, after = first_logits(model, [3, 4, 5, 6]), first_logits(model, [3, 4, 9, 7])
+    assert torch.equal(before, after)
+    assert not torch.allclose(before, first_logits(model, [3, 8, 5, 6]))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("positions", "same"), [("none", True), ("sinusoidal", False), ("learned", False)])
+def test_without_positions_the_encoder_is_equivariant(positions: str, same: bool) -> None:
+    """Permuted words have permuted states; with positions they do not."""
+    model, permutation = make(positions=positions), [2, 0, 3, 1]
+    words = [3, 4, 5, 6]
+    states, _ = model.encode(pack_source([words]))
+    permuted, _ = model.encode(pack_source([[words[place] for place in permutation]]))
+    expected = states[[*permutation, 4]]  # the end symbol stays
+    assert torch.allclose(permuted, expected, atol=1e-12) == same
+
+
+@torch.no_grad()
+def test_attention_weights_are_a_distribution_over_the_source() -> None:
+    """Of each row over its own source words and end symbol, zero behind it; the layer can be chosen."""
+    seen = []
+    for layer in (0, 1, 2, 3):
+        model = make(decoder_layers=3, attention_layer=layer)
+        _, state = model.step(model.start([[3, 4, 5], [6]]), None)
+        weights = model.attention(state)
+        assert weights is not None and weights.shape == (2, 4)
+        assert torch.allclose(weights.sum(1), torch.ones(2, dtype=torch.float64))
+        assert not weights[1, 2:].any() and (weights[1, :2] > 0).all()
+        seen.append(weights)
+    assert torch.equal(seen[0], seen[2]), "0 is the last but one"
+    assert not torch.allclose(seen[1], seen[2]) and not torch.allclose(seen[2], seen[3])
+
+
+# ---- search ------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_rows_of_different_lengths_side_by_side() -> None:
+    """Rows are reordered, joined with fresh ones, dropped and joined again: each is as if it were alone."""
+    model = make()
+    sources = [[3, 4, 5], [6], [7, 8, 9, 10]]
+    state = model.start(sources[:2])
+    _, state = model.step(state, None)
+    _, state = model.step(model.reorder(state, torch.tensor([1, 0, 1])), torch.tensor([3, 4, 5]))
+    _, fresh = model.step(model.start(sources[2:]), None)
+    state = model.join([model.reorder(state, torch.tensor([2, 1])), fresh])
+    _, state = model.step(state, torch.tensor([6, 7, 8]))
+    state = model.reorder(state, torch.tensor([2, 2, 0]))
+    log_probs, _ = model.step(state, torch.tensor([9, 10, 11]))
+    texts = [(sources[2], [8, 9]), (sources[2], [8, 10]), (sources[1], [5, 6, 11])]
+    for row, (source, target) in enumerate(texts):
+        for word in (3, EOS):
+            expected = word_scores(model, [(source, [*target, word])])[0][len(target)]
+            assert float(log_probs[row, word]) == pytest.approx(expected, abs=1e-10)
+    state = model.reorder(state, torch.tensor([1, 0]))
+    assert len(state.past.columns) == 2, "what only the longest hypothesis had read is dropped"
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "pre", "positions": "learned"}], ids=str)
+def test_beam_scores_are_those_of_the_scorer(options: dict[str, object]) -> None:
+    """Many sentences, refilled while others go on; and the same one by one."""
+    model = make(**options)
+    sources = SOURCES[:6]
+    found = search(model, sources, BeamConfig(beam_size=3, rows=9))
+    for source, candidates in zip(sources, found, strict=True):
+        for candidate in candidates:
+            expected = sum(word_scores(model, [(source, candidate.words)])[0])
+            assert candidate.log_prob == pytest.approx(expected, abs=1e-10)
+        [alone] = search(model, [source], BeamConfig(beam_size=3))
+        assert [one.words for one in alone] == [one.words for one in candidates]
+        assert [one.looked_at for one in alone] == [one.looked_at for one in candidates]
+
+
+def test_an_ensemble_with_an_rnn_is_the_mean_of_probabilities() -> None:
+    torch.manual_seed(1)
+    rnn = Translator(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.0), SOURCE, TARGET)
+    models: list[AnyModel] = [make(), rnn.double().eval()]
+    readings = [Reading((source, source[::-1])) for source in SOURCES[:3]]
+    for reading, candidates in zip(readings, search(Ensemble(models), readings, BeamConfig(3)), strict=True):
+        for candidate in candidates:
+            pairs = [[(ids, candidate.words)] for ids in reading.ids]
+            first, second = (word_scores(model, pair)[0] for model, pair in zip(models, pairs, strict=True))
+            expected = sum(
+                math.log((math.exp(a) + math.exp(b)) / 2) for a, b in zip(first, second, strict=True)
+            )
+            assert candidate.log_prob == pytest.approx(expected, abs=1e-10)
+
+
+# ---- capabilities ------------------------------------------------------------------------------------------
+
+
+def test_tries_give_the_scores_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a level takes several blocks."""
+    model, source_of = make(), [number // 3 for number in range(len(TARGETS))]
+    expected = [
+        sum(word_scores(model, [(SOURCES[row], target)])[0])
+        for row, target in zip(source_of, TARGETS, strict=True)
+    ]
+    assert isinstance(model, PrefixTrees)
+    np.testing.assert_allclose(pair_scores(model, SOURCES, TARGETS, source_of), expected, atol=1e-10)
+    monkeypatch.setattr("nmt.data.prefix_tree.BLOCK", 7)
+    monkeypatch.setattr("nmt.data.prefix_tree.blocks.__defaults__", (7,))
+    np.testing.assert_allclose(pair_scores(model, SOURCES, TARGETS, source_of), expected, atol=1e-10)
+
+
+@torch.no_grad()
+def test_a_short_list_is_the_softmax_over_its_words() -> None:
+    model, words = make(), torch.tensor([1, 4, 7])
+    assert isinstance(model, Restrictable) and model.vocab_size == TARGET
+    features, _ = model.features(model.start([[3], [4, 5]]), None)
+    log_probs, _ = model.step(model.start([[3], [4, 5]]), None)
+    expected = torch.log_softmax(log_probs[:, words], 1)
+    restricted = model.restrict(words)
+    assert torch.allclose(torch.log_softmax(restricted.scores(features), 1), expected)
+
+
+def test_vectors_and_rows_of_words() -> None:
+    model = make()
+    assert isinstance(model, SourceVectors) and isinstance(model, WordVectors)
+    vectors = model.source_vectors([[3, 4], [5, 6, 7]])
+    states, _ = model.encode(pack_source([[3, 4]]))
+    assert vectors.shape == (2, 8) and torch.allclose(vectors[0], states.mean(0))
+    assert torch.equal(
+        model.word_vectors("source", torch.tensor([4])), model.encoder.embedding(torch.tensor([4]))
+    )
+    assert isinstance(model, WordParameters)
+    rows = model.rows_of(["a"] * SOURCE, ["b"] * TARGET)
+    sizes = {name: len(parameter) for name, parameter in model.named_parameters()}
+    assert {sizes[name]: set(words) for name, words in rows.items() if name in sizes} == {
+        SOURCE: {"a"}, TARGET: {"b"},
+    }  # fmt: skip
+
+
+def test_ties() -> None:
+    """One matrix, with the gradient of all its uses; all three need one vocabulary."""
+    target = make(tied="target")
+    assert target.output.words is target.decoder.embedding.weight  # type: ignore[attr-defined]
+    config = TransformerConfig(embedding=8, feed_forward=8, heads=2, tied="all")
+    model = Transformer(config, TARGET, TARGET)
+    assert model.encoder.embedding.weight is model.decoder.embedding.weight
+    assert sum(p.numel() for p in model.parameters() if len(p) == TARGET and p.dim() == 2) == 8 * TARGET
+    with pytest.raises(ConfigError, match=r"model\.tied: all needs one vocabulary"):
+        Transformer(config, SOURCE, TARGET)
+
+
+@pytest.mark.ci
+def test_a_fresh_model_is_nearly_uniform_and_learns_twenty_pairs() -> None:
+    rng = random.Random(0)
+    pairs = [
+        tuple([rng.randint(3, 20) for _ in range(rng.randint(1, 6))] for _ in range(2)) for _ in range(20)
+    ]
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        embedding=32, feed_forward=64, heads=4, encoder_layers=1, decoder_layers=1, norm="pre",
+        dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0,
+    )  # fmt: skip
+    model, batch = Transformer(config, 21, 21), make_batch(*zip(*pairs, strict=True))
+    optimizer = make_optimizer("adam", model.parameters(), 0.005, 0, 0, (0.9, 0.98))
+    assert math.log(21) - 0.5 < model.loss(batch).item() / batch.target_tokens < math.log(21) + 2
+    for _ in range(80):
+        optimizer.zero_grad()
+        model.loss(batch).backward()
+        optimizer.step()
+    assert model.loss(batch).item() / batch.target_tokens < 0.05
+
+
+def test_texts_of_all_lengths_sum_to_one() -> None:
+    """Σ p(y | x) over all y of up to 3 words, and over all beginnings of 4 words, is 1; ids 0, 2, 3 can
+    follow, 1 ends."""
+    torch.manual_seed(0)
+    config = TransformerConfig(embedding=4, feed_forward=4, heads=2, encoder_layers=1, decoder_layers=1)
+    model = Transformer(config, 5, 4).double().eval()
+    texts = [list(text) for n in range(5) for text in itertools.product((0, 2, 3), repeat=n)]
+    scores = word_scores(model, [([3], text) for text in texts])
+    whole = sum(math.exp(sum(row)) for text, row in zip(texts, scores, strict=True) if len(text) < 4)
+    begun = sum(math.exp(sum(row[:-1])) for text, row in zip(texts, scores, strict=True) if len(text) == 4)
+    assert whole + begun == pytest.approx(1, abs=1e-10)
