@@ -73,7 +73,7 @@ def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
     if n == 1:
         raw[BOS_ID] = 0
     parent = here.parents
-    return raw, parent, np.maximum(np.bincount(parent, raw), 1).astype(np.float64)
+    return raw, parent, np.bincount(parent, raw).astype(np.float64)
 
 
 # ---- Katz --------------------------------------------------------------------------------------------------

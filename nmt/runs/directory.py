@@ -54,6 +54,12 @@ def weights_path(directory: Path, step: int) -> Path:
     return directory / f"step-{step}.pt"
 
 
+def result_files(directory: Path, step: int) -> list[Path]:
+    """The files that results depend on, with the weights of one update."""
+    texts = sorted(directory / name for name in TEXTS if name != CONFIG and (directory / name).exists())
+    return [directory / CONFIG, *texts, weights_path(directory, step)]
+
+
 def steps(directory: Path) -> list[int]:
     """The steps whose weights are there, in increasing order."""
     return sorted(

@@ -10,9 +10,7 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -32,39 +30,16 @@ from nmt.lm.protocols import (
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares
-from nmt.runs import checkpoint, set_up
+from nmt.ngram.histories import Histories
+from nmt.runs import checkpoint, mixture, set_up
 from nmt.runs.checkpoint import SavedLM
+from nmt.runs.line_scores import LineScorer, LineScores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.steps import StepModel
 from nmt.text.vocab import UNK
 
 STEPS = 200  # of running text at a time
-
-
-@dataclass
-class LineScores:
-    """A line as the model reads it: natural log p of each unit and of the end of the line."""
-
-    units: list[str]
-    log_probs: list[float]  # (units + 1,)
-    known: list[bool]  # (units,) is the unit in the vocabulary?
-
-
-class LineScorer(Protocol):
-    """A language model of any kind, by what it says of lines of text."""
-
-    name: str  # of the model, for results
-    vocab_size: int  # units that the model knows, the end symbol included; 0 where the file does not say
-
-    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
-        """log p of each line, unit by unit. `tokenized`: the text is tokenized as the model's was."""
-        ...
-
-    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
-        """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
-        nothing."""
-        ...
 
 
 class CountLineScorer:
@@ -82,10 +57,14 @@ class CountLineScorer:
         """Nothing: probabilities sum to one anyway."""
         return []
 
+    def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
+        """The words of each line."""
+        check_lines(lines)
+        return [files.split_words(line) for line in lines]
+
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, word by word."""
-        check_lines(lines)
-        texts = [files.split_words(line) for line in lines]
+        texts = self.units(lines)
         found = self.model.scores(texts)
         return [
             LineScores(units=text, log_probs=scores.tolist(), known=list(map(self.model.knows, text)))
@@ -106,10 +85,14 @@ class NeuralLineScorer:
     def __repr__(self) -> str:
         return f"<LineScorer {self.run.description}>"
 
+    def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
+        """The units of each line."""
+        check_lines(lines)
+        return [self.run.text.units(line, tokenized) for line in lines]
+
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, unit by unit."""
-        check_lines(lines)
-        texts = [self.run.text.units(line, tokenized) for line in lines]
+        texts = self.units(lines, tokenized)
         ids = self.run.encode(texts)
         found = self.score_ids(ids)
         if self.shares:
@@ -143,11 +126,10 @@ class NeuralLineScorer:
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
-        check_lines(lines)
-        model = self.run.model
+        model, units = self.run.model, self.units(lines, tokenized)
         if not isinstance(model, NormalizedScores) or not model.normalizer or not lines:
             return []
-        texts = self.run.encode([self.run.text.units(line, tokenized) for line in lines])
+        texts = self.run.encode(units)
         found: list[float] = np.abs(model.log_normalizers(texts)).tolist()
         return found
 
@@ -159,7 +141,8 @@ def load_language_model(
     normalized: bool = False,
     backoff: str = "",
 ) -> LineScorer:
-    """A language model from a run directory, an ARPA file (.gz too) or a KenLM binary.
+    """A language model from a run directory, an ARPA file (.gz too), a KenLM binary or a mixture of them that
+    nmt-interpolate made.
 
     `which`: the checkpoint of a run: best, last or the number of an update. `normalized`: take a network's
     log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
@@ -188,6 +171,11 @@ def line_scorer(
     """As `load_language_model`, with torch as it is: for commands, which have set it up."""
     if Path(path).is_dir():
         return NeuralLineScorer(checkpoint.load_lm(path, which, device), normalized, backoff)
+    if mixture.is_mixture(path):
+        if normalized or backoff:
+            option = "--backoff" if backoff else "--assume-normalized"
+            raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
+        return mixture_scorer(path, device)
     if backoff:
         raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself")
     if normalized:
@@ -195,6 +183,18 @@ def line_scorer(
             f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway"
         )
     return CountLineScorer(str(path))
+
+
+def mixture_scorer(path: str | Path, device: str = "cpu") -> mixture.MixtureScorer:
+    """The models of a mixture as one; see nmt/runs/mixture.py. DataError for a damaged file, or one whose
+    models have changed."""
+    found = mixture.read(path)
+    members = [
+        line_scorer(model.path, "best" if model.step is None else str(model.step), device)
+        for model in found.models
+    ]
+    histories = Histories.load(found.contexts) if found.contexts else None
+    return mixture.MixtureScorer(Path(path).name, members, np.array(found.weights), found.edges, histories)
 
 
 def sample_lines(

@@ -27,7 +27,8 @@ from nmt.lm.registry import language_model_class
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
-from nmt.runs.language_model import LineScorer, line_scorer
+from nmt.runs.language_model import line_scorer
+from nmt.runs.line_scores import LineScorer
 from nmt.runs.run import Run
 from nmt.training import build, inputs, loop, new_run, parallel, side_languages, state, validation
 from nmt.training import config_file as configuration

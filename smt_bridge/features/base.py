@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from nmt import files, manifest
 from nmt.formats.phrase_table import PhrasePair
-from nmt.runs import directory as run_directory
 
 
 @dataclass
@@ -146,13 +145,3 @@ def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
 def hash_of(path: Path) -> bytes:
     """SHA-256 of a file."""
     return bytes.fromhex(manifest.digest(path))
-
-
-def run_files(directory: Path, step: int) -> list[Path]:
-    """The files of a run directory that its results depend on, with the weights of one update."""
-    texts = sorted(
-        directory / name
-        for name in run_directory.TEXTS
-        if name != run_directory.CONFIG and (directory / name).exists()
-    )
-    return [directory / run_directory.CONFIG, *texts, run_directory.weights_path(directory, step)]

@@ -5,10 +5,12 @@ from pathlib import Path
 from nmt.lm.protocols import scorer_of
 from nmt.ngram import arpa
 from nmt.ngram.backoff import UnknownShares
-from nmt.runs import checkpoint
+from nmt.runs import checkpoint, mixture
+from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedLM
 from nmt.text.escapes import unescape
-from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of, run_files
+from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
+from smt_bridge.features.mixture_lm import MixtureLM
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 
@@ -26,15 +28,17 @@ class NeuralLM:
         self.shares = UnknownShares(arpa.read(settings.backoff), run.words.ids) if settings.backoff else None
 
     @classmethod
-    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM":
-        """From a language model's run directory."""
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM | MixtureLM":
+        """From a language model's run directory, or several models as one from a file of nmt-interpolate."""
+        if mixture.is_mixture(spec.path):
+            return MixtureLM.load(spec, settings)
         return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
 
     def identity(self) -> str:
         """See Feature."""
         settings = self.settings
         backoff = hash_of(Path(settings.backoff)) if settings.backoff else b""
-        paths = run_files(self.run.directory, self.run.step)
+        paths = run_directory.result_files(self.run.directory, self.run.step)
         return digest("neural-lm", paths, settings.arithmetic() + backoff)
 
     def readers(self) -> dict[str, Reader]:

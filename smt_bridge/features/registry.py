@@ -81,7 +81,7 @@ FEATURES: dict[str, Kind] = {
     ),
     "neural-lm": Lazy(
         column="NeuralLM",
-        help="log p(target) by a run directory of a language model",
+        help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
         place="smt_bridge.features.neural_lm:NeuralLM",
     ),
     "joint": Lazy(

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from nmt.compute.reduced import Reduced
 from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedRun
 from nmt.scoring import pair_scores
 from nmt.text.escapes import unescape
 from nmt.text.vocab import Vocab
-from smt_bridge.features.base import Reader, Values, WordPairs, digest, run_files
+from smt_bridge.features.base import Reader, Values, WordPairs, digest
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 
@@ -41,7 +42,7 @@ class Translation:
 
     def identity(self) -> str:
         """See Feature."""
-        paths = run_files(self.run.directory, self.run.step)
+        paths = run_directory.result_files(self.run.directory, self.run.step)
         kind = "inverse" if self.inverse else "translation"
         return digest(kind, paths, self.settings.arithmetic())
 

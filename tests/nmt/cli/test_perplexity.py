@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import perplexity
-from nmt.runs.language_model import LineScores, line_scorer
+from nmt.runs.language_model import line_scorer
+from nmt.runs.line_scores import LineScores
 
 RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
 

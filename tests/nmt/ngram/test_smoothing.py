@@ -103,6 +103,8 @@ def test_add_k_is_its_equation_and_sums_to_one(order: int, k: float) -> None:
     contexts = [gram for gram in found if len(gram) < order and gram[-1:] != ("</s>",)]
     contexts = [gram for gram in contexts if len(gram) == order - 1 or gram[:1] == ("<s>",)]
     assert contexts
+    if order > 1:
+        contexts.append(("<unk>", *["w1"] * (order - 2)))
     for context in [*contexts, *([("w1", "w1", "never")[: order - 1]] if order > 1 else [])]:
         followed = total if not context else found[context]
         values = [prob(model, context, word) for word in words]

@@ -19,10 +19,12 @@ TARGETS = [["la", "fille"], [], ["zzz", "l&apos;", "chien"]]
 
 
 def feature(**settings: object) -> NeuralLM:
-    return NeuralLM.load(
+    found = NeuralLM.load(
         FeatureSpec(kind="neural-lm", name="N", path=str(RUN)),
         FeatureSettings(**settings),  # type: ignore[arg-type]
     )
+    assert isinstance(found, NeuralLM)
+    return found
 
 
 def pairs(whole: bool) -> WordPairs:

@@ -1,0 +1,197 @@
+"""nmt-interpolate: several language models as one, with the weights for which a development text is most
+probable."""
+
+import logging
+import math
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmt import files, folders
+from nmt.cli import options
+from nmt.cli.arguments import Input, Output, integer
+from nmt.errors import ConfigError, DataError
+from nmt.ngram import interpolation
+from nmt.ngram.arpa import Floats, Ints
+from nmt.ngram.histories import Histories
+
+if TYPE_CHECKING:
+    from nmt.runs.line_scores import LineScorer
+    from nmt.runs.mixture import MixtureFile, MixtureScorer
+
+log = logging.getLogger(__name__)
+
+READ_AHEAD = 2000  # lines scored together
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command's exit status."""
+    return options.run(command, argv)
+
+
+def parser() -> options.Parser:
+    """The options."""
+    found = options.Parser(
+        "nmt-interpolate",
+        "Make one language model of several: p is the sum of their p, each with a weight. The weights are "
+        "learned by EM on a development text, once for all words or by how often a word's context occurs in "
+        "the training text. The output names the models; every command that takes a language model takes it.",
+    )
+    found.add_argument(
+        "models",
+        nargs="+",
+        type=Input,
+        metavar="RUN_DIR|ARPA|BINARY",
+        help="language models of any kind that read text as the same units",
+    )
+    options.add_compute(found)
+    found.add_argument(
+        "--input",
+        "-i",
+        type=Input,
+        default="",
+        metavar="FILE",
+        help="development text that weights are learned on",
+    )
+    found.add_argument(
+        "--uniform", action="store_true", help="equal weights, no development text: an ensemble of the models"
+    )
+    found.add_argument(
+        "--contexts",
+        type=Input,
+        default="",
+        metavar="FILE",
+        help="training text: weights depend on how often a word's context occurs in it. Counts of contexts "
+        "go to OUTPUT.contexts.gz",
+    )
+    found.add_argument(
+        "--context-words",
+        type=integer(1, 20),
+        default=2,
+        metavar="N",
+        help="with --contexts: words of a context",
+    )
+    found.add_argument(
+        "--bucket-words",
+        type=integer(1),
+        default=1000,
+        metavar="N",
+        help="with --contexts: development words that share weights, at least",
+    )
+    found.add_argument(
+        "--tokenized", action="store_true", help="texts are tokenized as those of the runs were"
+    )
+    found.add_argument(
+        "--output", "-o", type=Output, required=True, metavar="FILE", help="the mixture, a small JSON file"
+    )
+    found.derived = lambda given: [("--contexts", f"{given.output}.contexts.gz")] if given.contexts else []
+    options.add_quiet(found)
+    return found
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse, learn, write."""
+    args = parser().parse_args(argv)
+    options.start_log("nmt-interpolate", args)
+    check(args)
+    log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
+    from nmt.runs import mixture
+    from nmt.runs.language_model import line_scorer
+
+    members = [line_scorer(path, args.checkpoint, args.device) for path in args.models]
+    parts = [mixture.MixtureModel(path, step_of(path, args.checkpoint), "") for path in args.models]
+    for part in parts:
+        part.sha256 = mixture.fingerprint(part.path, part.step)
+    made = mixture.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
+    with folders.parents(args.output):
+        if args.input:
+            learn(args, members, made)
+        mixture.write(args.output, made)
+
+
+def check(args: Namespace) -> None:
+    """ConfigError for options that do not go together."""
+    if bool(args.input) == args.uniform:
+        raise ConfigError("expected either --input, a development text, or --uniform")
+    if args.uniform and args.contexts:
+        raise ConfigError("--contexts: weights that depend on the context are learned, with --input")
+
+
+def step_of(path: str, which: str) -> int | None:
+    """The update of a run's checkpoint; None for a file."""
+    from nmt.runs import directory
+
+    return directory.find_step(Path(path), which) if Path(path).is_dir() else None
+
+
+# ---- learning ----------------------------------------------------------------------------------------------
+
+
+def learn(args: Namespace, members: Sequence["LineScorer"], made: "MixtureFile") -> None:
+    """Set weights, and buckets of contexts."""
+    from nmt.runs.mixture import MixtureScorer
+
+    whole = MixtureScorer("", members, np.array(made.weights))
+    histories = None
+    if args.contexts:
+        histories = count_contexts(args, whole)
+        made.contexts = f"{args.output}.contexts.gz"
+        histories.save(made.contexts)
+    log_probs, evidence, alone = score(args, whole, histories)
+    if histories:
+        made.edges = interpolation.edges(evidence, args.bucket_words)
+        buckets = interpolation.bucket_of(evidence, made.edges)
+        weights = interpolation.learn_by_bucket(log_probs, buckets, len(made.edges) + 1)
+        mixed = interpolation.mixed(log_probs, weights[buckets])
+    else:
+        weights = interpolation.learn(log_probs).weights[None]
+        mixed = interpolation.mixed(log_probs, weights[0])
+    made.weights = weights.tolist()
+    for place, member in enumerate(members):
+        shown = " ".join(f"{weight:.4f}" for weight in weights[:, place])
+        log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(alone[:, place]), shown)
+    log.info("%s: perplexity %.2f on %s", args.output, perplexity(mixed), files.name_of(args.input))
+
+
+def count_contexts(args: Namespace, whole: "MixtureScorer") -> Histories:
+    """Counts of the contexts of the training text."""
+    with options.line_progress(args, args.contexts) as progress:
+        lines = progress.over(files.read_lines(args.contexts))
+        texts = (units for line in lines for units in whole.units([line], args.tokenized))
+        return Histories.count(texts, args.context_words)
+
+
+def score(
+    args: Namespace, whole: "MixtureScorer", histories: Histories | None
+) -> tuple[Floats, Ints, Floats]:
+    """Of each unit of the development text and of the ends of its lines: log p by each model as a part of the
+    mixture, (N, M); what is known of its context, (N,); log p by each model on its own, (N, M)."""
+    parts: list[Floats] = []
+    evidence: list[Ints] = [np.zeros(0, np.int64)]
+    alone: list[Floats] = []
+    text = iter(files.read_lines(args.input))
+    with options.line_progress(args, args.input) as progress:
+        while block := list(islice(text, READ_AHEAD)):
+            for units, joined, own in whole.parts(block, args.tokenized):
+                parts.append(joined)
+                alone.append(own)
+                if histories:
+                    evidence.append(histories.evidence(units))
+            progress.add(len(block))
+    if not parts:
+        raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
+    return np.concatenate(parts), np.concatenate(evidence), np.concatenate(alone)
+
+
+def perplexity(log_probs: Floats) -> float:
+    """e^(- mean log p)"""
+    return math.exp(min(700.0, -float(log_probs.mean())))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
