@@ -14,7 +14,7 @@ from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
-from nmt.layers.output import OutputLayer, make_output
+from nmt.layers.output import OutputLayer, SelfNormalized, make_output
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import Carried, Floats, Ints
@@ -88,6 +88,11 @@ class SoftmaxLM(LMBase):
 
     output: OutputLayer
     normalizer: float = 0.0  # weight of (log Z)² in training
+
+    @property
+    def self_normalized(self) -> bool:
+        """Are its scores trained to be log p without log Z?"""
+        return bool(self.normalizer) or isinstance(self.output, SelfNormalized)
 
     def read(self, batch: Batch) -> Tensor:
         """Features for each unit of some sentences, in packed order: (N, K)"""

@@ -109,7 +109,10 @@ class NormalizedScores(Protocol):
     """A model that can be trained so that its scores are log p without their normalizer log Z (Devlin et al.
     2014)."""
 
-    normalizer: float  # weight of (log Z)² in training; 0: not trained so
+    @property
+    def self_normalized(self) -> bool:
+        """Was it trained so?"""
+        ...
 
     def without_log_z(self) -> Scorer:
         """Scores with log Z taken as 0."""
@@ -169,7 +172,7 @@ def scorer_of(model: LanguageModel, normalized: bool, directory: Path) -> Scorer
     trained for that."""
     if not normalized:
         return model
-    if not isinstance(model, NormalizedScores) or not model.normalizer:
+    if not isinstance(model, NormalizedScores) or not model.self_normalized:
         raise ConfigError(
             f"--assume-normalized: {directory} is not a CSLM trained with lm.normalizer; its scores are not "
             "log p without log Z"

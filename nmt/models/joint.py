@@ -21,7 +21,7 @@ from nmt.data.aligned import AlignedBatch, Shape
 from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct, scores_of_windows
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OutputSettings, check_output, make_output
+from nmt.layers.output import OutputSettings, SelfNormalized, check_output, make_output
 from nmt.models.config import WIDEST, ModelConfig
 from nmt.models.protocols import AlignedModel, WindowScores
 from nmt.settings import choice, number
@@ -103,6 +103,10 @@ class JointModel(nn.Module, AlignedModel):
     @property
     def shape(self) -> Shape:
         return Shape(self.order, self.window, self.backward)
+
+    @property
+    def self_normalized(self) -> bool:
+        return bool(self.normalizer) or isinstance(self.output, SelfNormalized)
 
     def features(self, contexts: Tensor, windows: Tensor) -> Tensor:
         """Target words before (N, n - 1), source words around (N, w) -> what the output layer reads (N, K)"""

@@ -223,7 +223,6 @@ class AlignedModel(Parameters, Protocol):
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
     within: str  # where affiliations are looked for: SENTENCE or PHRASE of nmt.data.affiliation
-    normalizer: float  # weight of (log Z)² in training; 0: scores are not log p without log Z
 
     def __init__(
         self,
@@ -243,6 +242,11 @@ class AlignedModel(Parameters, Protocol):
     @property
     def shape(self) -> Shape:
         """What it sees at each word."""
+        ...
+
+    @property
+    def self_normalized(self) -> bool:
+        """Was it trained so that scores are log p without log Z?"""
         ...
 
     def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:

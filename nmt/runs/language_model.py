@@ -127,7 +127,7 @@ class NeuralLineScorer:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
         model, units = self.run.model, self.units(lines, tokenized)
-        if not isinstance(model, NormalizedScores) or not model.normalizer or not lines:
+        if not isinstance(model, NormalizedScores) or not model.self_normalized or not lines:
             return []
         texts = self.run.encode(units)
         found: list[float] = np.abs(model.log_normalizers(texts)).tolist()

@@ -29,7 +29,7 @@ class Joint:
     def __init__(self, run: SavedAligned, settings: FeatureSettings, inverse: bool = False) -> None:
         """ConfigError where log Z is taken as 0, but the model was not trained for that."""
         self.run, self.settings, self.inverse_aligned = run, settings, inverse
-        if settings.assume_normalized and not run.model.normalizer:
+        if settings.assume_normalized and not run.model.self_normalized:
             raise ConfigError(f"--assume-normalized: {run.directory} was not trained with model.normalizer")
         self.scores = run.model.window_scores(settings.assume_normalized, keep_tables=True)
 

@@ -1,6 +1,6 @@
 """Output layers: from features to a distribution over the vocabulary. One file each; `OUTPUTS` names them."""
 
-from nmt.layers.output.protocol import LearnsText, OutputLayer, WordByWord
+from nmt.layers.output.protocol import LearnsText, OutputLayer, SelfNormalized, WordByWord
 from nmt.layers.output.registry import OUTPUTS, check_output, make_output, refuse
 from nmt.layers.output.settings import OutputSettings
 from nmt.layers.output.softmax import Softmax
@@ -10,6 +10,7 @@ __all__ = [
     "LearnsText",
     "OutputLayer",
     "OutputSettings",
+    "SelfNormalized",
     "Softmax",
     "WordByWord",
     "check_output",

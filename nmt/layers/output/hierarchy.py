@@ -63,6 +63,7 @@ class Hierarchical(nn.Module):
     hierarchy, whose numbers of nodes and rows are those of all that `place` is given later."""
 
     reads: ClassVar[frozenset[str]] = frozenset()
+    self_normalized = True
     refuses: ClassVar[Mapping[str, str]] = {"tied": NO_TYING, "label_smoothing": NO_SMOOTHING}
 
     leaf: Tensor

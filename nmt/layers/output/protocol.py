@@ -100,3 +100,10 @@ class WordByWord(Protocol):
         """log p of words, any number of them for a row, in any order, without gradient: (R, K), rows (T,),
         (T,) -> (T,)"""
         ...
+
+
+@runtime_checkable
+class SelfNormalized(Protocol):
+    """A layer whose scores are log p, or are always trained to be: log Z is 0, or about 0."""
+
+    self_normalized: bool

@@ -6,11 +6,19 @@ from dataclasses import fields
 from nmt.errors import ConfigError
 from nmt.layers.output.classes import ClassSoftmax
 from nmt.layers.output.protocol import OutputLayer
+from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
 from nmt.layers.output.settings import OutputSettings
 from nmt.layers.output.softmax import Softmax
+from nmt.layers.output.tree import TreeSoftmax
 from nmt.numbers import shown
 
-OUTPUTS: dict[str, type[OutputLayer]] = {"softmax": Softmax, "classes": ClassSoftmax}
+OUTPUTS: dict[str, type[OutputLayer]] = {
+    "softmax": Softmax,
+    "classes": ClassSoftmax,
+    "tree": TreeSoftmax,
+    "nce": NoiseContrastive,
+    "negative-sampling": NegativeSampling,
+}
 
 
 def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bool = True) -> OutputLayer:
@@ -31,6 +39,8 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
             raise ConfigError(
                 f"{section}.{item.name}: output: {settings.output} does not read it; leave it out"
             )
+    if settings.output_arity == 1:
+        raise ConfigError(f"{section}.output_arity: 1 makes no tree; expected 2 or more, or 0")
     if tied:
         refuse(settings, section, "tied", f"{section}.tied")
 

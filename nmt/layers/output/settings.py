@@ -20,3 +20,16 @@ class OutputSettings:
     output_class_count: int = number(
         0, least=0, help="classes: how many; 0: the square root of the vocabulary"
     )
+    output_tree: str = choice(
+        "huffman", "random", help="tree: frequent words near the root, or words at random, all equally deep"
+    )
+    output_arity: int = number(
+        0,
+        least=0,
+        most=100_000,
+        help="trees: children of a node; 0: 2 of a Huffman tree, else as many as three levels need",
+    )
+    output_samples: int = number(100, least=1, help="nce, negative-sampling: noise words drawn for a batch")
+    output_power: float = number(
+        0.75, least=0, help="nce, negative-sampling: the noise is the frequency of a word to this power"
+    )

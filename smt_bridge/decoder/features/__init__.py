@@ -25,7 +25,7 @@ def load_network(name: str, path: str, normalized: bool) -> "Network":
             f"{path}: {name} has to be a CSLM; use other language models to rescore n-best lists "
             "(smt-rescore)"
         )
-    if normalized and not (isinstance(model, NormalizedScores) and model.normalizer):
+    if normalized and not (isinstance(model, NormalizedScores) and model.self_normalized):
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with lm.normalizer")
     scores = model.ngram_scores(normalized, keep_tables=True)
     return Network(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
@@ -62,7 +62,7 @@ def load_joint(path: str, normalized: bool) -> "JointNetwork":
     from smt_bridge.decoder.features.nnjm import JointNetwork
 
     run = aligned.load(path, "best", "cpu")
-    if normalized and not run.model.normalizer:
+    if normalized and not run.model.self_normalized:
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with model.normalizer")
     if run.model.shape.backward:
         raise ConfigError(

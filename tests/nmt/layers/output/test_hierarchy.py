@@ -25,6 +25,9 @@ KINDS: dict[str, dict[str, object]] = {
     "frequency": {"output": "classes"},
     "random": {"output": "classes", "output_classes": "random", "output_class_count": 5},
     "clusters": {"output": "classes", "output_classes": "clusters"},
+    "huffman": {"output": "tree"},
+    "wide": {"output": "tree", "output_arity": 4},
+    "equal": {"output": "tree", "output_tree": "random"},
 }
 
 

@@ -15,6 +15,12 @@ from nmt.layers.output import OutputSettings, check_output, refuse
             False,
             "lm.output_class_count: output: softmax does not read it; leave it out",
         ),
+        (
+            {"output": "tree", "output_arity": 1},
+            False,
+            "lm.output_arity: 1 makes no tree; expected 2 or",
+        ),
+        ({"output": "nce", "output_arity": 3}, False, "lm.output_arity: output: nce does not read it"),
         ({"output": "classes"}, True, "lm.tied: does not go with lm.output: classes: its matrix has rows of"),
     ],
 )

@@ -1,0 +1,111 @@
+"""Training by telling words of the text from words of a noise distribution Ψ, without the sum over the
+vocabulary: noise-contrastive estimation (Gutmann and Hyvärinen 2010; Mnih and Teh 2012) and negative sampling
+(Mikolov et al. 2013).
+
+    loss of a word y after features f:   -log σ(Δ(y)) - Σ_k log σ(-Δ(w_k)),   k noise words w_k drawn from Ψ
+    NCE:                 Δ(w) = s(w) - log k Ψ(w),  s(w) = g_w f + b_w - log V   ->  s = log p
+    negative sampling:   Δ(w) = g_w f + b_w  ->  PMI(w, f) - log k,  so that s(w) = Δ(w) + log k Ψ(w) -> log p
+
+At the optimum the scores s are log p themselves, log Z is 0. In training the noise words are the same for all
+words of a batch. Elsewhere the layer is a softmax of s.
+
+V words, K features, N tokens.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.layers.output.alias import alias_table, draw
+from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.softmax import Softmax
+
+UNSEEN = 0.1  # count of a word that the text does not have: the noise must be able to be any word
+
+
+class NoiseContrastive(Softmax):
+    """NCE: an `OutputLayer`. Until it is shown a text the noise is uniform."""
+
+    reads: ClassVar[frozenset[str]] = frozenset({"output_samples", "output_power"})
+    refuses: ClassVar[Mapping[str, str]] = {"label_smoothing": "its training compares with a few words only"}
+    self_normalized = True
+
+    noise: Tensor  # (V,) log Ψ
+    share: Tensor  # (V,) of its alias table
+    other: Tensor  # (V,)
+
+    def __init__(
+        self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
+    ) -> None:
+        super().__init__(inputs, vocab_size, bias)
+        settings = settings or OutputSettings()
+        self.samples, self.power = settings.output_samples, settings.output_power
+        self.register_buffer("noise", torch.full((vocab_size,), -math.log(vocab_size)))
+        self.register_buffer("share", torch.ones(vocab_size), persistent=False)
+        self.register_buffer("other", torch.arange(vocab_size), persistent=False)
+        self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
+
+    def learn(self, text: NDArray[np.integer]) -> None:
+        """Let the noise be the distribution of the words of a text (n,), to the power of `output_power`.
+        Biases start where s = log Ψ."""
+        counts = np.bincount(text, minlength=self.vocab_size)
+        powers = np.maximum(counts, UNSEEN) ** self.power
+        self.noise.copy_(torch.from_numpy(np.log(powers / powers.sum())))
+        if self.words_bias is not None:
+            with torch.no_grad():
+                self.words_bias.copy_(self.noise - self.base)
+        self.settle()
+
+    def settle(self) -> None:
+        """Make the alias table of the noise."""
+        share, other = alias_table(self.noise.double().exp().cpu().numpy())
+        self.share.copy_(torch.from_numpy(share))
+        self.other.copy_(torch.from_numpy(other))
+
+    @property
+    def base(self) -> Tensor:
+        """What s has beside g_w f + b_w: (V,)"""
+        return torch.full_like(self.noise, -math.log(self.vocab_size))
+
+    def weights(self) -> tuple[Tensor, Tensor | None]:
+        """The matrix and the bias of s."""
+        return self.words, self.base if self.words_bias is None else self.words_bias + self.base
+
+    def cross_entropy(
+        self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
+    ) -> Tensor:
+        """In training the loss above: (N, K), (N,) -> (). It makes log Z 0, so there is no penalty. Otherwise
+        Σ -log p(target)."""
+        if not self.training:
+            return super().cross_entropy(features, targets, smoothing, penalty)
+        assert not smoothing, self.refuses["label_smoothing"]
+        drawn = torch.cat([targets, draw(self.share, self.other, self.samples)])
+        shift = (self.base - self.noise - math.log(self.samples)).index_select(0, drawn)
+        if self.words_bias is not None:
+            shift = shift + self.words_bias.index_select(0, drawn)
+        rows = self.words.index_select(0, drawn)  # once: its gradient is a matrix as large as all words
+        N = len(targets)
+        true = (features * rows[:N]).sum(1) + shift[:N]
+        noise = F.linear(features, rows[N:], shift[N:])
+        loss: Tensor = F.softplus(-true).sum() + F.softplus(noise).sum()
+        return loss
+
+
+class NegativeSampling(NoiseContrastive):
+    """Negative sampling: an `OutputLayer`."""
+
+    @property
+    def base(self) -> Tensor:
+        """log k Ψ: (V,)"""
+        return self.noise + math.log(self.samples)
+
+
+def loaded(layer: NoiseContrastive, incompatible: object) -> None:
+    """The noise was read from a file: its alias table follows."""
+    layer.settle()

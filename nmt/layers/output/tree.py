@@ -1,0 +1,118 @@
+"""Softmaxes along the path to a word in a tree of arity M: a Huffman tree, in which frequent words are near
+the root, or words at random in a tree of equal depth.
+
+V words, M arity, n nodes, D depth.
+"""
+
+import logging
+import math
+from collections import deque
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Ints
+from nmt.layers.output.settings import OutputSettings
+
+log = logging.getLogger(__name__)
+
+SPARE = 1.05  # leaves of a tree of three levels for each word
+LEVELS = 3
+
+
+class TreeSoftmax(Hierarchical):
+    """A tree that stays as it is made for a text: an `OutputLayer`. Until it is shown one all words are taken
+    to be equally frequent."""
+
+    reads: ClassVar[frozenset[str]] = frozenset({"output_tree", "output_arity"})
+
+    def __init__(
+        self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
+    ) -> None:
+        settings = settings or OutputSettings()
+        self.huffman = settings.output_tree == "huffman"
+        self.arity = settings.output_arity or (2 if self.huffman else wide_enough(vocab_size))
+        super().__init__(inputs, self.tree(np.ones(vocab_size, np.int64)), bias)
+
+    def tree(self, counts: Ints) -> Hierarchy:
+        """The paths of words with these frequencies."""
+        if self.huffman:
+            return huffman(counts, self.arity)
+        order = torch.randperm(len(counts)).numpy()
+        return complete(spread(order, self.arity), self.arity)
+
+    def learn(self, text: NDArray[np.integer]) -> None:
+        """Make the tree for a text (n,)."""
+        counts = np.bincount(text, minlength=self.vocab_size)
+        self.place(self.tree(counts))
+        depths = (self.paths >= 0).sum(1).cpu().numpy()
+        log.info(
+            "tree of arity %d: a word of the training text is %.2f steps deep, the deepest word %d",
+            self.arity, (depths * counts).sum() / counts.sum(), depths.max(),
+        )  # fmt: skip
+
+
+def wide_enough(vocab_size: int) -> int:
+    """The arity with which three levels have leaves for all words, and some to spare."""
+    return max(2, math.ceil(math.pow(SPARE * vocab_size, 1 / LEVELS)))
+
+
+def levels_of(vocab_size: int, arity: int) -> int:
+    """The levels of a tree of equal depth with a leaf for each word."""
+    depth, leaves = 1, arity
+    while leaves < vocab_size:
+        depth, leaves = depth + 1, leaves * arity
+    return depth
+
+
+def spread(order: Ints, arity: int) -> Ints:
+    """Leaves for words in some order, as evenly as a tree of equal depth has them: (V,) -> (V,)"""
+    leaves = arity ** levels_of(len(order), arity)
+    codes = np.empty(len(order), np.int64)
+    codes[order] = np.arange(len(order)) * leaves // len(order)
+    return codes
+
+
+def complete(codes: Ints, arity: int) -> Hierarchy:
+    """The tree of equal depth in which each word has the leaf codes[word], counted from the left. Row r leads
+    to node r + 1, if not to a leaf."""
+    depth = levels_of(len(codes), arity)
+    nodes = sum(int(arity**level) for level in range(depth))
+    return Hierarchy(codes + nodes - 1, np.arange(nodes) - 1, np.arange(nodes + 1) * arity)
+
+
+def huffman(counts: Ints, arity: int) -> Hierarchy:
+    """The tree of this arity whose mean depth is least for words of these frequencies (Huffman 1952). Only
+    the deepest nodes may have fewer children."""
+    order = np.argsort(counts, kind="stable")
+    weights = counts[order].tolist()
+    rest = len(counts) % (arity - 1) if arity > 2 else 0
+    first = (rest - 2) % (arity - 1) + 2 if arity > 2 else 2  # children of the first node
+    leaves, made = deque(zip(weights, order.tolist(), strict=True)), deque[tuple[int, int]]()
+    children: list[list[int]] = []  # of each node: a word, or -1 - a node
+    while len(leaves) + len(made) > 1 or not children:
+        node, weight = list[int](), 0
+        for _ in range(min(first if not children else arity, len(leaves) + len(made))):
+            least = leaves if leaves and (not made or leaves[0][0] <= made[0][0]) else made
+            found = least.popleft()
+            weight += found[0]
+            node.append(found[1])
+        made.append((weight, -1 - len(children)))
+        children.append(node)
+    return numbered(children, len(counts), arity)
+
+
+def numbered(children: list[list[int]], words: int, arity: int) -> Hierarchy:
+    """The tree whose last node is the root, its nodes numbered level by level, each with `arity` rows."""
+    leaf, above = np.empty(words, np.int64), np.full(len(children), -1)
+    order = [len(children) - 1]
+    for number, node in enumerate(order):
+        for row, child in enumerate(children[node], number * arity):
+            if child >= 0:
+                leaf[child] = row
+            else:
+                above[len(order)] = row
+                order.append(-1 - child)
+    return Hierarchy(leaf, above, np.arange(len(children) + 1) * arity)
