@@ -16,6 +16,8 @@ class Context(Protocol):
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None: ...
 
+    def set_materialize_grads(self, value: bool) -> None: ...
+
 
 def apply(function: type[torch.autograd.Function], *args: object) -> Tensor:
     """Call a function that has one result."""

@@ -156,10 +156,9 @@ class GRU(nn.Module):
         return apply(_GRUFunction, x, start, gates, self.recurrent, sizes)
 
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and the state after the last step of the rows still alive then, (R, H), without
-        gradient."""
+        """As `unroll`, and the state after the last step of the rows still alive then, (R, H)."""
         states = self.unroll(inputs, sizes, start)
-        return states, states[-sizes[-1] :].detach()
+        return states, states[-sizes[-1] :]
 
     def unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
         """The other placements of the reset gate, by plain autograd: slower, for comparison with the
@@ -217,7 +216,7 @@ class _LSTMFunction(torch.autograd.Function):
         ctx: Context, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]
     ) -> tuple[Tensor, Tensor]:
         """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H),
-        cells (N, H) without gradient"""
+        cells (N, H)"""
         N, H = x.shape[0], start.shape[1] // 2
         gates, previous = torch.empty_like(x), x.new_empty(N, H)
         cells, squashed, old_cells, states = (x.new_empty(N, H) for _ in range(4))
@@ -237,15 +236,16 @@ class _LSTMFunction(torch.autograd.Function):
             end += rows
         ctx.save_for_backward(matrix, gates, previous, old_cells, squashed)
         ctx.sizes = sizes
-        ctx.mark_non_differentiable(cells)
+        ctx.set_materialize_grads(False)
         return states, cells
 
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: Context, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor | None, cell_grad: Tensor | None) -> tuple[Tensor | None, ...]:
         matrix, gates, previous, old_cells, squashed = ctx.saved_tensors
         N, H = squashed.shape
+        grad = torch.zeros_like(squashed) if grad is None else grad
         dx = grad.new_empty(N, 4 * H)
         dh, dc = grad.new_zeros(0, H), grad.new_zeros(0, H)
         end = N
@@ -256,6 +256,8 @@ class _LSTMFunction(torch.autograd.Function):
             d[: len(dh)] += dh
             dcell = d * o * (1 - t * t)
             dcell[: len(dc)] += dc
+            if cell_grad is not None:
+                dcell += cell_grad[now]
             di, df, do, dg = dx[now].chunk(4, 1)
             torch.mul(dcell * g, i * (1 - i), out=di)
             torch.mul(dcell * old_cells[now], f * (1 - f), out=df)
@@ -310,11 +312,10 @@ class LSTM(nn.Module):
         return apply_pair(_LSTMFunction, x, start, self.recurrent, sizes)[0]
 
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and the state after the last step of the rows still alive then, (R, 2H), without
-        gradient."""
+        """As `unroll`, and the state after the last step of the rows still alive then, (R, 2H)."""
         x = F.linear(inputs, self.inputs, self.bias)
         states, cells = apply_pair(_LSTMFunction, x, start, self.recurrent, sizes)
-        return states, torch.cat([states[-sizes[-1] :].detach(), cells[-sizes[-1] :]], 1)
+        return states, torch.cat([states[-sizes[-1] :], cells[-sizes[-1] :]], 1)
 
     def step(self, inputs: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         """One word for each row: inputs (R, E), state (R, 2H), projected context (R, 4H) -> state (R, 2H)"""

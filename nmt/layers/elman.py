@@ -66,10 +66,10 @@ class Elman(nn.Module):
 
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs (N, E), start (B, H) -> hidden states (N, H), and the state after the last step of the rows
-        still alive then, (R, H), without gradient."""
+        still alive then, (R, H)."""
         x = F.linear(inputs, self.inputs, self.bias)
         states = apply(_ElmanFunction, x, start, self.recurrent, sizes)
-        return states, states[-sizes[-1] :].detach()
+        return states, states[-sizes[-1] :]
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
         """One word for each row: inputs (R, E), state (R, H) -> state (R, H)"""

@@ -24,6 +24,7 @@ from nmt.layers.elman import Elman
 from nmt.layers.initialize import initialize
 from nmt.layers.normalized import NormalizedLSTM
 from nmt.layers.output import check_output
+from nmt.layers.recompute import unroll_in_segments
 from nmt.lm.base import FeatureLM, output_layer, trie_scores
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
@@ -51,6 +52,12 @@ class RecurrentConfig(LMConfig):
         False, help="one matrix for embedding and softmax; embedding and hidden have to be equal"
     )
     normalizer: float = number(0.0, least=0, help="weight of (log Z)² in training")
+    recompute: int = number(
+        0,
+        least=0,
+        help="gradient checkpointing: this many steps at a time are computed again in the backward pass "
+        "instead of being kept, for long texts; slower, less memory. 0: all are kept",
+    )
 
     def check(self) -> None:
         super().check()
@@ -84,6 +91,7 @@ class RecurrentLM(FeatureLM):
         super().__init__()
         config.check()
         self.carry, self.dropout, self.normalizer = config.carry, config.dropout, config.normalizer
+        self.recompute = config.recompute
         self.embedding = words or nn.Embedding(vocab_size, config.embedding)
         self.cells = nn.ModuleList(
             config.layer(config.hidden if number else config.inputs) for number in range(config.depth)
@@ -111,12 +119,37 @@ class RecurrentLM(FeatureLM):
     def unroll(self, token_ids: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
         """Words read (N,), rows at each step, state (B, S) -> features (N, H), state after the last step (R,
         S) without gradient"""
-        hidden, after = self.inputs(token_ids), []
-        for cell, state in zip(self.cells, torch.split(start, self.state_sizes, 1), strict=True):
+        vectors = self.inputs(token_ids)
+        if self.recompute and torch.is_grad_enabled():
+            masks = self.masks(vectors)
+            features, after = unroll_in_segments(self.layers, vectors, sizes, start, masks, self.recompute)
+        else:
+            features, after = self.layers(vectors, sizes, start)
+        return features, after.detach()
+
+    def layers(
+        self, hidden: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As `unroll`, of word vectors (N, E), with the gradient of the state. `masks`: dropout, drawn
+        beforehand, (N, H) for each layer, or no layer."""
+        after, keep = [], 1 - self.dropout
+        starts = torch.split(start, self.state_sizes, 1)
+        for layer, (cell, state) in enumerate(zip(self.cells, starts, strict=True)):
             hidden, last = cell.unroll_state(hidden, sizes, state)  # type: ignore[operator]
-            hidden = self.drop(hidden)
-            after.append(last.detach())
+            if masks is None:
+                hidden = self.drop(hidden)
+            elif masks:
+                hidden = hidden * masks[layer] / keep
+            after.append(last)
         return hidden, torch.cat(after, 1)
+
+    def masks(self, vectors: Tensor) -> list[Tensor]:
+        """The dropout of each layer's outputs, drawn as `layers` does it: (N, H) each; none without
+        dropout."""
+        if not (self.training and self.dropout):
+            return []
+        shapes = [(len(vectors), int(cell.hidden)) for cell in self.cells]  # type: ignore[arg-type]
+        return [self.drop(vectors.new_ones(shape)) > 0 for shape in shapes]
 
     def inputs(self, token_ids: Tensor) -> Tensor:
         """What the first layer reads of words: (N,) -> (N, E)"""

@@ -86,6 +86,12 @@ class TrainingConfig:
         "on a plateau",
     )
     decay_patience: int = number(1, least=1, help="validations")
+    decay_below: float = number(
+        0.0,
+        least=0,
+        help="instead: the rate decays at each validation whose perplexity fell by less than this since the "
+        "one before; 1 is the rule of the sub-word thesis, with sgd, decay 0.5, a validation each epoch",
+    )
     keep: int = number(1, least=1, help="newest checkpoints kept, besides the best")
     # The last key: a config.yaml without it was cut off.
     tensorboard: bool = setting(True, help="write curves for TensorBoard, where it is installed")
@@ -99,5 +105,7 @@ class TrainingConfig:
             raise ConfigError(
                 "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup"
             )
+        if self.decay_below and self.decay == 1:
+            raise ConfigError("training.decay_below: needs training.decay below 1, for example 0.5")
         if self.metric != "cost" and not self.dev_beam:
             raise ConfigError(f"training.metric: {self.metric} needs dev_beam of 1 or more")

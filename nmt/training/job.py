@@ -77,6 +77,7 @@ class Progress:
     bad: int = 0  # validations without a better score
     zeros: int = 0  # validations in a row whose BLEU or chrF, if it decides, was 0.00
     decayed: float = 1.0  # product of the decays so far
+    perplexity: float | None = None  # of the last validation
     validated: int = -1  # last validated step
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
 

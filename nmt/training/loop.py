@@ -202,6 +202,7 @@ def validate_and_save(job: Job, records: Records) -> None:
     else:
         score = job.validate()
         better = judge(job.config, progress, score.value(job.config.metric))
+        decay(job.config, progress, better, score.perplexity)
         progress.seconds = records.clock.seconds()
         log_validation(job, records, score, better)
     save(job, records.tables)
@@ -241,15 +242,25 @@ def deciding(metric: str, progress: Progress) -> str:
 
 
 def judge(config: TrainingConfig, progress: Progress, value: float) -> bool:
-    """Is a validation better than all before? If not, the learning rate may decay."""
+    """Is a validation better than all before?"""
     better = progress.best is None or value > progress.best
     if better:
         progress.best, progress.best_step, progress.bad = value, progress.step, 0
     else:
         progress.bad += 1
-        if progress.bad % config.decay_patience == 0:
-            progress.decayed *= config.decay
     return better
+
+
+def decay(config: TrainingConfig, progress: Progress, better: bool, perplexity: float) -> None:
+    """Lower the learning rate after validations without a better score, or with `decay_below` after one whose
+    perplexity is not that much below the one before."""
+    if config.decay_below:
+        due = progress.perplexity is not None and progress.perplexity - perplexity < config.decay_below
+    else:
+        due = not better and progress.bad % config.decay_patience == 0
+    progress.perplexity = perplexity
+    if due:
+        progress.decayed *= config.decay
 
 
 def open_records(job: Job) -> Records:

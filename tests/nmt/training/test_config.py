@@ -14,6 +14,7 @@ from nmt.training.config import TrainingConfig
         ({"schedule": "cosine"}, "expected one of 'constant', 'inverse_sqrt', 'linear'"),
         ({"schedule": "inverse_sqrt"}, "needs warmup"),
         ({"schedule": "linear", "warmup": 9, "max_steps": 9}, "linear needs max_steps"),
+        ({"decay_below": 1.0}, r"training\.decay_below: needs training\.decay below 1"),
         ({"label_smoothing": 1.0}, "range"),
         ({"accumulate": 0}, r"training\.accumulate: 0 is out of range, expected 1 or more"),
         ({"warmup": -1}, "range"),

@@ -13,7 +13,7 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
-from nmt.training.loop import Records, judge, limit_reached, log_validation, update
+from nmt.training.loop import Records, decay, judge, limit_reached, log_validation, update
 from nmt.training.optimizers import make_optimizer, rate_of
 from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.validation import DevScore
@@ -89,11 +89,25 @@ def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
     config, progress = TrainingConfig(decay=0.5, decay_patience=2), Progress()
     found = []
     for progress.step, value in enumerate([1.0, 2.0, 2.0, 1.5, 1.9, 2.5], 1):
-        found.append((judge(config, progress, value), progress.best_step, progress.bad, progress.decayed))
+        better = judge(config, progress, value)
+        decay(config, progress, better, math.nan)
+        found.append((better, progress.best_step, progress.bad, progress.decayed))
     assert found == [
         (True, 1, 0, 1.0), (True, 2, 0, 1.0), (False, 2, 1, 1.0), (False, 2, 2, 0.5), (False, 2, 3, 0.5),
         (True, 6, 0, 0.5),
     ]  # fmt: skip
+
+
+def test_the_rate_is_halved_when_perplexity_falls_by_less_than_one() -> None:
+    """The rule of the sub-word thesis, on perplexities as they may come."""
+    config, progress = TrainingConfig(optimizer="sgd", metric="cost", decay=0.5, decay_below=1.0), Progress()
+    found = []
+    for progress.step, perplexity in enumerate([300.0, 200.0, 150.0, 149.5, 148.4, 149.0, 148.0, 147.2], 1):
+        decay(config, progress, judge(config, progress, -math.log(perplexity)), perplexity)
+        found.append(progress.decayed)
+    # A fall of 1.1 from 149.5 to 148.4 is enough; the one of exactly 1 from 149 to 148 is, too.
+    assert found == [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125]
+    assert progress.best_step == 8 and progress.bad == 0
 
 
 def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(

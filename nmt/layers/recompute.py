@@ -1,0 +1,46 @@
+"""Gradient checkpointing over time steps: layers of long texts are computed again in the backward pass,
+segment by segment, instead of being kept (the document's section 9.2.3; Chen et al. 2016).
+
+E input size, H hidden units, S size of a state, B sentences, N tokens, R rows."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from nmt.compute.mixed import Mixed
+
+# Inputs (N, E), rows of each step, state (R, S), dropout masks (N, H) -> features (N, H), state (R, S)
+Layers = Callable[[Tensor, list[int], Tensor, Sequence[Tensor]], tuple[Tensor, Tensor]]
+
+
+def unroll_in_segments(
+    layers: Layers, inputs: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor], steps: int
+) -> tuple[Tensor, Tensor]:
+    """What `layers` gives for all steps, computed `steps` at a time. Between segments only the states are
+    kept. `masks`: dropout, drawn beforehand, so that the second computation has the same."""
+    parts = [sizes[at : at + steps] for at in range(0, len(sizes), steps)]
+    rows = [sum(part) for part in parts]
+    split = [mask.split(rows) for mask in masks]
+    found, state = [], start
+    for number, (part, here) in enumerate(zip(parts, inputs.split(rows), strict=True)):
+        features, state = checkpoint(
+            layers,
+            here,
+            part,
+            state[: part[0]],
+            [mask[number] for mask in split],
+            use_reentrant=False,
+            preserve_rng_state=False,
+            context_fn=contexts,
+        )
+        found.append(features)
+    return torch.cat(found), state
+
+
+def contexts() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+    """Those of the first computation and of the second: torch's engine leaves modes, so bf16 is entered
+    again."""
+    return nullcontext(), Mixed.entered[-1] if Mixed.entered else nullcontext()
