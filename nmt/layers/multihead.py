@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nmt.layers.affine import Affine
 from nmt.layers.attention import Memory
+from nmt.layers.dropout import dropout
 from nmt.layers.grids import Grid, WordGrid
 from nmt.layers.past import Reading
 
@@ -24,6 +25,25 @@ def split(values: Tensor, heads: int) -> Tensor:
 def merge(values: Tensor) -> Tensor:
     """(S, h, W, d) -> (S, W, D)"""
     return values.transpose(1, 2).flatten(2)
+
+
+def weights(query: Tensor, keys: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+    """softmax(Q Kᵀ / √d): (S, h, W, d), (S, h, L, d) -> (S, h, W, L). `mask`: added before the softmax."""
+    energies = query @ keys.transpose(2, 3) / math.sqrt(query.shape[3])
+    if causal:
+        later = torch.ones(energies.shape[2:], dtype=torch.bool, device=energies.device).triu(1)
+        energies = energies.masked_fill(later, -torch.inf)
+    return torch.softmax(energies if mask is None else energies + mask, 3)
+
+
+def attend(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, share: float, causal: bool = False
+) -> Tensor:
+    """softmax(Q Kᵀ / √d) V: (S, h, W, d). `share` of the weights is dropped, on the CPU not by torch's
+    kernel, which is slower then."""
+    if share and query.device.type == "cpu":
+        return dropout(weights(query, keys, mask, causal), share, True) @ values
+    return F.scaled_dot_product_attention(query, keys, values, mask, share, is_causal=causal)
 
 
 class SelfAttention(nn.Module):
@@ -40,8 +60,8 @@ class SelfAttention(nn.Module):
         query, keys, values = (split(part, self.heads) for part in grid.spread(self.inputs(x)).chunk(3, 2))
         # Behind the end of a sentence there are only words that a causal mask hides anyway.
         mask = None if causal or grid.mask is None else grid.mask[:, None, None]
-        dropout = self.dropout if self.training else 0.0
-        seen = F.scaled_dot_product_attention(query, keys, values, mask, dropout, is_causal=causal)
+        share = self.dropout if self.training else 0.0
+        seen = attend(query, keys, values, mask, share, causal)
         mixed: Tensor = self.outputs(grid.take(merge(seen)))
         return mixed
 
@@ -75,16 +95,15 @@ class SourceAttention(nn.Module):
     def forward(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
         """(rows, D) -> (rows, D): sentence i of the grid looks at sentence i of the memory."""
         query, keys, values = self.parts(x, grid, memory)
-        dropout = self.dropout if self.training else 0.0
-        seen = F.scaled_dot_product_attention(query, keys, values, memory.mask[:, None, None], dropout)
+        share = self.dropout if self.training else 0.0
+        seen = attend(query, keys, values, memory.mask[:, None, None], share)
         mixed: Tensor = self.outputs(grid.take(merge(seen)))
         return mixed
 
     def weights(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
         """The attention weights, the mean over the heads: (rows, D) -> (rows, L)"""
         query, keys, _ = self.parts(x, grid, memory)
-        energies = query @ keys.transpose(2, 3) / math.sqrt(query.shape[3])
-        return grid.take(torch.softmax(energies + memory.mask[:, None, None], 3).mean(1))
+        return grid.take(weights(query, keys, memory.mask[:, None, None]).mean(1))
 
     def parts(self, x: Tensor, grid: Grid, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (S, h, W, d), keys and values (S, h, L, d)"""

@@ -8,11 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.layers.affine import Affine
 from nmt.layers.attention import Memory
+from nmt.layers.dropout import dropout
 from nmt.layers.grids import SideBySide, WordGrid
 from nmt.layers.multihead import SelfAttention, SourceAttention
 from nmt.layers.past import Past
@@ -46,7 +46,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) -> (N, D)"""
-        y: Tensor = self.outer(F.dropout(torch.relu(self.inner(x)), self.dropout, self.training))
+        y: Tensor = self.outer(dropout(torch.relu(self.inner(x)), self.dropout, self.training))
         return y
 
 
@@ -60,7 +60,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, part: Part) -> Tensor:
         """(N, D) -> (N, D)"""
-        y = x + F.dropout(part(self.norm(x) if self.pre else x), self.dropout, self.training)
+        y = x + dropout(part(self.norm(x) if self.pre else x), self.dropout, self.training)
         return y if self.pre else self.norm(y)
 
 
@@ -108,7 +108,7 @@ class Stack(nn.Module):
     def embed(self, token_ids: Tensor, places: Tensor) -> Tensor:
         """(N,), (N,) -> (N, D)"""
         x = self.embedding(token_ids) + self.positions(places)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def memory(self, states: Tensor, grid: WordGrid) -> list[Memory]:
         """The encoded source as each layer looks at it."""

@@ -75,7 +75,8 @@ def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool)
     for part in parts:
         for key, warning in migrations.of_user(part.content):
             log.warning("%s: %s", part.where(key), warning)
-    schema, kind = schema_of(parts)
+    defaults = preset_parts(preset, parts)
+    schema, kind = schema_of([*defaults, *parts])
     for key, warning in migrations.of_other_types(parts[0].content, kind):  # of the file, not of overrides
         log.warning("%s: %s", parts[0].where(key), warning)
 
@@ -84,7 +85,6 @@ def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool)
         givers = [part for part in parts if gives(part.content, key)]
         return (givers or parts)[-1 if givers else 0].where(key)
 
-    defaults = preset_parts(preset, schema)
     result = resolve(merge_all(schema.defaults(kind), [*defaults, *parts], schema), where)
     if not overwrite and (old := text_of_old_run(result.run)):
         result = resolve(merge_all(schema.defaults(kind), [*defaults, old, *parts], schema), where)
@@ -123,8 +123,8 @@ def check_smoothing(config: RunConfig) -> None:
         refuse(cast(OutputSettings, config.lm or config.model), section, "label_smoothing", key)
 
 
-def preset_parts(preset: str | None, schema: Schema) -> list[Part]:
-    """A preset, without the section of what is not trained."""
+def preset_parts(preset: str | None, parts: Sequence[Part]) -> list[Part]:
+    """A preset, without the section of what is not trained by what is given."""
     if not preset:
         return []
     found = PRESETS / f"{preset}.yaml"
@@ -132,7 +132,8 @@ def preset_parts(preset: str | None, schema: Schema) -> list[Part]:
         names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
         raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
     content = read(str(found))[0]
-    own = {key: value for key, value in content.items() if key == schema.section or key not in REGISTRIES}
+    given = {key for key in REGISTRIES for part in parts if part.content.get(key) is not None}
+    own = {key: value for key, value in content.items() if key not in REGISTRIES or given <= {key}}
     return [Part(own, lambda key: str(found))]
 
 

@@ -54,7 +54,7 @@ class _CrossEntropy(torch.autograd.Function):
             scores = torch.log_softmax(scores, 1)
             total -= (1 - smoothing) * scores.gather(1, answers).sum(dtype=torch.float64)
             if smoothing:
-                total -= smoothing * scores[:, :vocab_size].mean(1, dtype=torch.float64).sum()
+                total -= smoothing * scores[:, :vocab_size].mean(1).sum(dtype=torch.float64)
             scores.exp_()
             if log_z is not None:
                 total += penalty * log_z.double().square().sum()

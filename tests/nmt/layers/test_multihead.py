@@ -10,7 +10,7 @@ from nmt.data.batches import pack
 from nmt.layers.affine import Affine
 from nmt.layers.grids import WordGrid
 from nmt.layers.initialize import initialize
-from nmt.layers.multihead import SelfAttention, SourceAttention
+from nmt.layers.multihead import SelfAttention, SourceAttention, attend
 
 D, HEADS = 6, 2
 SENTENCES, OTHERS = [[3, 4], [5], [6, 7, 8, 9]], [[3], [4, 5, 6], [7, 8]]
@@ -76,3 +76,14 @@ def test_words_look_at_another_sentence() -> None:
             mean, expected = weighted(query, list(keys), list(values))
             assert torch.allclose(row, layer.outputs(mean), atol=1e-12)
             assert torch.allclose(share[: len(keys)], expected) and not share[len(keys) :].any()
+
+
+def test_dropped_weights_are_zero_on_average_nothing_changes() -> None:
+    """Dropout of weights: the mean of many draws is the attention without it, also where it is causal."""
+    torch.manual_seed(0)
+    query, keys, values = torch.randn(3, 1, 2, 5, 4)
+    mask = torch.tensor([0.0, 0, 0, 0, -math.inf])[None, None, None]
+    for causal, seen in ((False, mask), (True, None)):
+        exact = attend(query, keys, values, seen, 0.0, causal)
+        drawn = torch.stack([attend(query, keys, values, seen, 0.4, causal) for _ in range(500)])
+        assert torch.allclose(drawn.mean(0), exact, atol=0.25) and float(drawn.std(0).mean()) > 0.1

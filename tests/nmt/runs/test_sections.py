@@ -9,6 +9,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
 from nmt.models.rnn.translator import Translator
+from nmt.models.transformer.config import TransformerConfig
 from nmt.runs import checkpoint
 from nmt.settings import number
 from nmt.training import config_file as config
@@ -75,6 +76,17 @@ def test_a_preset_leaves_out_the_section_that_is_not_trained(tmp_path: Path) -> 
     (tmp_path / "c.yaml").write_text("run: r\nlm: {type: cslm}\n")
     found = config.load(str(tmp_path / "c.yaml"), preset="small")
     assert found.model is None and found.training.optimizer == "adam"
+
+
+def test_a_preset_may_name_the_type(tmp_path: Path) -> None:
+    """Its section is that of its type, whatever else the file gives; another type is refused by name."""
+    (tmp_path / "c.yaml").write_text("run: r\nmodel: {feed_forward: 7}\n")
+    found = config.load(str(tmp_path / "c.yaml"), preset="transformer-small")
+    assert isinstance(found.model, TransformerConfig)
+    assert (found.model.type, found.model.feed_forward, found.model.heads) == ("transformer", 7, 4)
+    assert found.training.beta2 == 0.98 and found.training.keep == 10
+    with pytest.raises(ConfigError, match=r"small\.yaml: unknown key 'model\.encoder'"):
+        config.load(str(tmp_path / "c.yaml"), ["model.type=transformer"], preset="small")
 
 
 def test_a_run_of_a_plugin_that_is_not_loaded_says_so(

@@ -1,0 +1,111 @@
+"""The presets transformer-small and small on the same generated text: target words a CPU second in training,
+then sentences a CPU second at beam 5, with what was learned until then.
+
+python recipes/quickstart/corpus.py DIR
+python tests/benchmarks/transformer.py DIR [--seconds 60] [--batch-size N] [--presets transformer-small small]
+"""
+
+import timing  # noqa: F401  first: it sets the thread policy
+import argparse
+import tempfile
+import time
+from itertools import cycle
+from pathlib import Path
+from typing import cast
+
+import torch
+
+from nmt import files
+from nmt.data.batches import Batch, Ids
+from nmt.models.registry import AnyModel
+from nmt.runs import checkpoint
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
+from nmt.training import build, loop
+from nmt.training import config_file as configuration
+from nmt.training.job import Job
+from nmt.training.optimizers import make_optimizer
+
+
+class Contestant:
+    """A preset in training, and the CPU seconds and target words that it has had."""
+
+    def __init__(self, preset: str, text: Path, folder: Path, batch_size: int) -> None:
+        sides = {
+            f"{part}_{side}": f"{text}/{part}.{language}"
+            for part in ("train", "dev")
+            for side, language in (("source", "en"), ("target", "fr"))
+        }
+        training: dict[str, object] = {
+            "bleu_tokenizer": "none",
+            **({"batch_size": batch_size} if batch_size else {}),
+        }
+        content = {"run": f"{folder}/{preset}", "data": sides, "training": training}
+        config = configuration.from_mapping(content, preset)
+        parts = build.translator(config, Path(config.run), "cpu", True)
+        self.name, self.config, self.seconds, self.words = preset, config, 0.0, 0
+        self.model = cast(AnyModel, parts.model)
+        settings = config.training
+        optimizer = make_optimizer(
+            settings.optimizer, self.model.parameters(), settings.learning_rate, 0, 0,
+            (settings.beta1, settings.beta2),
+        )  # fmt: skip
+        self.job = Job(Path(config.run), settings, self.model, optimizer, parts.stream, None, bool)
+        self.batches = (batch for epoch in cycle(range(10**6)) for batch in parts.stream.batches(epoch))
+
+    def train(self, seconds: float) -> None:
+        """Updates for so many CPU seconds."""
+        self.model.train()
+        end = time.process_time() + seconds
+        while (began := time.process_time()) < end:
+            batch = next(self.batches)
+            assert isinstance(batch, Batch)
+            loop.update(self.job, [batch])
+            self.job.progress.step += 1
+            self.seconds += time.process_time() - began
+            self.words += batch.target_tokens
+        self.model.eval()
+
+    def sources(self, lines: list[str]) -> list[Ids]:
+        """Lines as ids."""
+        text, vocab = checkpoint.load_side(Path(self.config.run), "source", self.config.data)
+        return [vocab.encode(text.units(line)) for line in lines]
+
+
+def translate(model: AnyModel, sources: list[Ids], beam: int) -> tuple[float, int]:
+    """CPU seconds, and words of the best translations."""
+    began = time.process_time()
+    found = search(model, sources, BeamConfig(beam))
+    return time.process_time() - began, sum(len(candidates[0].words) + 1 for candidates in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "text", type=Path, metavar="DIR", help="folder of train.en, train.fr, dev.* and test.en"
+    )
+    parser.add_argument("--seconds", type=float, default=60, help="CPU seconds of training for each")
+    parser.add_argument("--batch-size", type=int, default=0, help="sentences; 0: those of the preset")
+    parser.add_argument("--lines", type=int, default=300, help="sentences to translate")
+    parser.add_argument("--presets", nargs="*", default=["transformer-small", "small"])
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        all_of_them = [Contestant(preset, args.text, folder, args.batch_size) for preset in args.presets]
+        for _ in range(10):  # in turns, so that a busy machine does not decide
+            for one in all_of_them:
+                one.train(args.seconds / 10)
+        lines = list(files.read_lines(args.text / "test.en"))[: args.lines]
+        for one in all_of_them:
+            size = sum(parameter.numel() for parameter in one.model.parameters())
+            seconds, words = translate(one.model, one.sources(lines), 5)
+            print(f"{one.name}: {size:,} parameters, {one.words / one.job.progress.step:,.0f} units a batch")
+            print(f"  training: {one.words / one.seconds:,.0f} target units a CPU second")
+            print(
+                f"  beam 5: {len(lines) / seconds:.1f} sentences, {words / seconds:,.0f} units a CPU second"
+            )
+
+
+if __name__ == "__main__":
+    main()
