@@ -2,13 +2,17 @@
 
 import argparse
 import logging
+import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, positive, settings_of
 from nmt.errors import ConfigError
+from nmt.runs import directory
 from nmt.serve import access, names
+from nmt.serve.access import Token
 from nmt.serve.config import EngineConfig, ServeConfig
 
 log = logging.getLogger(__name__)
@@ -27,14 +31,24 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-serve", args, times=True)
     config = settings_of(ServeConfig, args)
-    engine_config = settings_of(EngineConfig, args)
     check_names(args)
     token = access.read(config.token) if config.token else None
-    options.set_up_torch(args.device, args.threads, args.matmul)
+    from nmt.serve import server
+
+    with server.bind(config, token) as listening:
+        serve(args, config, listening, token)
+
+
+def serve(
+    args: argparse.Namespace, config: ServeConfig, listening: socket.socket, token: Token | None
+) -> None:
+    """Load the engines, and serve them until a signal comes."""
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, run_of(args.engines))
     from nmt.serve import served, server
 
-    listening = server.bind(config, token)
-    server.run(served.load(args.engines, engine_config, config), config, listening, token)
+    engines = served.load(args.engines, settings_of(EngineConfig, args), config)
+    log.info("%s", set_up)
+    server.run(engines, config, listening, token)
 
 
 def parser() -> options.Parser:
@@ -92,6 +106,12 @@ def named_path(text: str) -> tuple[str, str]:
         return names.parse_name(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def run_of(engines: Sequence[tuple[str, str]]) -> str | None:
+    """The first run directory, whose choice of matrix products counts for all engines."""
+    paths = [path.split(",")[0] for _, path in engines]
+    return next((path for path in paths if directory.exists(Path(path))), None)
 
 
 def check_names(args: argparse.Namespace) -> None:

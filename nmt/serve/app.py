@@ -15,10 +15,14 @@ from nmt.errors import UserError
 from nmt.serve import json_api
 from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
-from nmt.serve.gate import Gate, Record
+from nmt.serve.gate import Gate
 from nmt.serve.json_api import JsonApi
 from nmt.serve.libretranslate import LibreTranslate
+from nmt.serve.life import Life
+from nmt.serve.metrics import Metrics
 from nmt.serve.moses_rpc import MosesServer
+from nmt.serve.record import Record
+from nmt.serve.reloading import Reloading
 from nmt.serve.served import ServedEngines
 
 PAGE = Path(__file__).parent / "page"
@@ -28,16 +32,22 @@ def application(
     engines: ServedEngines,
     config: ServeConfig,
     token: Token | None = None,
+    life: Life | None = None,
     done: Callable[[Record], None] = lambda record: None,
 ) -> Starlette:
     """All interfaces, and the page. `done` is called with the record of each request."""
+    life = life or Life()
+    metrics = Metrics(engines, life)
     routes = [
         *JsonApi(engines, config).routes(),
-        *LibreTranslate(engines, config, token).routes(),
+        *Reloading(engines, token).routes(),
+        *LibreTranslate(engines, config, token, life).routes(),
         *MosesServer(engines, config).routes(),
+        *metrics.routes(),
         *page(),
     ]
-    middleware = [Middleware(Gate, config=config, token=token, done=done)]
+    gate = Middleware(Gate, config=config, token=token, life=life, done=(metrics.count, done))
+    middleware = [gate]
     if config.allow_origin:
         allowed = Middleware(
             CORSMiddleware,

@@ -5,8 +5,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -15,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nmt.serve import access, json_api
 from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
+from nmt.serve.life import Life
+from nmt.serve.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -31,44 +32,37 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+OPEN = ("/health", "/metrics")  # are answered until the end
 GUARDED = ("/api/", "/RPC2", "/metrics")  # need the token in a header; LibreTranslate's forms have it inside
-
-
-@dataclass
-class Record:
-    """How a request went."""
-
-    id: str
-    client: str
-    method: str
-    path: str
-    route: str = ""  # what handled it; empty: nothing
-    status: int = 0
-    seconds: float = 0.0
-    engine: str = ""
-    lines: int = 0
-    error: str = ""  # ours, with its traceback
 
 
 class Gate:
     """An ASGI middleware."""
 
     def __init__(
-        self, app: ASGIApp, config: ServeConfig, token: Token | None, done: Callable[[Record], None]
+        self,
+        app: ASGIApp,
+        config: ServeConfig,
+        token: Token | None,
+        life: Life,
+        done: Sequence[Callable[[Record], None]],
     ) -> None:
-        """`done` is called with the record of each request."""
-        self.app, self.config, self.token, self.done = app, config, token, done
+        """`done` are called with the record of each request."""
+        self.app, self.config, self.token, self.life, self.done = app, config, token, life, done
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         passage = Passage(self, scope, receive, send)
         begin = time.perf_counter()
+        self.life.active += 1
         try:
             await passage.run()
         finally:
+            self.life.active -= 1
             passage.record.seconds = time.perf_counter() - begin
-            self.done(passage.record)
+            for done in self.done:
+                done(passage.record)
 
 
 class Passage:
@@ -110,6 +104,8 @@ class Passage:
     def refused(self) -> tuple[int, str, dict[str, str]] | None:
         """Why the request goes no further: status, message and headers."""
         token, config = self.gate.token, self.gate.config
+        if self.gate.life.stopping and self.scope["path"] not in OPEN:
+            return 503, "the server is about to stop", {"Retry-After": "1"}
         if token is None and not access.is_loopback(access.host_of(self.headers.get("host", ""))):
             # A page of another site whose name has been made to stand for this machine.
             return 421, "this server answers to localhost only, unless it has a token", {}
@@ -152,6 +148,6 @@ class Passage:
                 headers[name] = value
             headers["X-Request-ID"] = self.record.id
             headers.setdefault("Cache-Control", "no-store")
-            if message["status"] in (408, 413):
+            if message["status"] in (408, 413) or self.gate.life.stopping:
                 headers["Connection"] = "close"  # what is left of the body is not read
         await self.send(message)

@@ -17,6 +17,7 @@ from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.html_text import Piece
 from nmt.serve.language_names import name_of
+from nmt.serve.life import Life
 from nmt.serve.served import ServedEngine, ServedEngines
 
 AUTO = "auto"
@@ -45,8 +46,8 @@ class Text:
 class LibreTranslate:
     """Its handlers. Engines whose languages are not known are not seen here."""
 
-    def __init__(self, engines: ServedEngines, config: ServeConfig, token: Token | None) -> None:
-        self.engines, self.config, self.token = engines, config, token
+    def __init__(self, engines: ServedEngines, config: ServeConfig, token: Token | None, life: Life) -> None:
+        self.engines, self.config, self.token, self.life = engines, config, token, life
         self.waiting = Waiting(config)
 
     def routes(self) -> list[BaseRoute]:
@@ -124,7 +125,7 @@ class LibreTranslate:
         )
 
     async def health(self, request: Request) -> Response:
-        if any(one.closed for one in self.engines.values()):
+        if self.life.stopping:
             return JSONResponse({"status": "stopping"}, 503)
         return JSONResponse({"status": "ok"})
 

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.serve import names, registry
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import Engine, EngineInfo, Options, Scoring, Translated
@@ -13,6 +14,8 @@ from nmt.serve.jobs import Call, Closed, Job, Jobs, Work
 from nmt.serve.workers import Workers
 
 log = logging.getLogger(__name__)
+
+FIRST = "a b c ."  # the line that an engine translates before any other
 
 Load = Callable[[str, EngineConfig], Engine]
 
@@ -127,13 +130,20 @@ class ServedEngines(Mapping[str, ServedEngine]):
         return next((one for one in self.engines.values() if one.languages == (source, target)), None)
 
 
+def warm(engine: Engine) -> Engine:
+    """An engine that has translated a line: what is compiled or made at first need is there."""
+    with suppress(UserError):
+        engine.translate(FIRST, Options(n_best=2), threading.Event())
+    return engine
+
+
 def load(
     named: Sequence[tuple[str, str]], engines: EngineConfig, config: ServeConfig, load: Load = registry.load
 ) -> ServedEngines:
     """The engines of (name, path). UserError, in one line, for one that cannot be loaded."""
     found = []
     for name, path in named:
-        found.append(ServedEngine(name, lambda path=path: load(path, engines), config))  # type: ignore[misc]
+        found.append(ServedEngine(name, lambda path=path: warm(load(path, engines)), config))  # type: ignore[misc]
         source, target = found[-1].languages
         pair = f" from {source} to {target}" if source and target else ""
         log.info("%s%s: %s", name, pair, found[-1].info.description)

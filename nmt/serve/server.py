@@ -1,20 +1,26 @@
 """The server as a process: uvicorn with our reaction to signals."""
 
+import asyncio
 import logging
+import signal
 import socket
+from types import FrameType
 
 import uvicorn
 
 from nmt.errors import ConfigError
-from nmt.serve import access
+from nmt.serve import access, reloading
 from nmt.serve.access import Token
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
+from nmt.serve.life import Life
+from nmt.serve.record import RequestLog
 from nmt.serve.served import ServedEngines
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024  # connections that wait to be accepted
+SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
 
 
 def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
@@ -49,11 +55,57 @@ def url_of(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
+class Server(uvicorn.Server):
+    """The first SIGTERM or Ctrl-C lets no more requests in, and the server ends with the last one in hand;
+    the second ends it at once. SIGHUP loads all engines anew."""
+
+    def __init__(self, config: uvicorn.Config, engines: ServedEngines, life: Life, grace: float) -> None:
+        """`grace`: seconds that requests in hand are given at the end."""
+        super().__init__(config)
+        self.engines, self.life, self.grace = engines, life, grace
+        self.wanted = False  # loading anew
+        self.loading: asyncio.Task[list[str]] | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.life.stopping:
+            self.should_exit = self.force_exit = True
+            return
+        self.life.stop()
+        log.info("stopping: %d requests are in hand", self.life.active)
+
+    def want_reload(self, sig: int, frame: FrameType | None) -> None:
+        """The reaction to SIGHUP."""
+        self.wanted = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second."""
+        if self.wanted and (self.loading is None or self.loading.done()) and not self.life.stopping:
+            self.wanted = False
+            self.loading = asyncio.create_task(reloading.anew(list(self.engines.values())))
+        if self.life.is_over(self.grace):
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
 def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
     """Serve until a signal comes."""
-    app = application(engines, config, token)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="off")
+    life = Life()
+    app = application(engines, config, token, life, RequestLog().write)
+    settings = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=int(SLACK),
+        backlog=BACKLOG,
     )
+    server = Server(settings, engines, life, config.read_timeout + config.timeout + SLACK)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, server.want_reload)
     log.info("listening on %s", url_of(listening))
     server.run(sockets=[listening])
+    for one in engines.values():
+        one.close()
+    log.info("stopped")

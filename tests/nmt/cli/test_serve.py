@@ -3,6 +3,7 @@
 import pytest
 
 from nmt.cli import serve
+from tests.nmt.serve.engines import TRANSLATOR
 
 
 @pytest.mark.parametrize(
@@ -11,13 +12,25 @@ from nmt.cli import serve
         ([], "the following arguments are required: NAME=PATH"),
         (["path"], "'path': expected NAME=PATH"),
         (["a=x", "b=y", "a=z"], "a: two engines of this name; give each its own"),
+        (
+            ["a=x", "--host", "0.0.0.0", "--port", "0"],
+            "--host 0.0.0.0: other machines can reach this address",
+        ),
+        (["a=x", "--token", "/nowhere"], "/nowhere: "),
+        (["a=/nowhere", "--port", "0"], "/nowhere: not there; expected a run directory"),
         (["a=x", "--port", "70000"], "70000 is out of range, expected 0 to 65535"),
     ],
 )
 def test_what_is_refused(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        assert serve.main(options) == 2
+        assert serve.main([*options, "--matmul", "mkl"]) == 2
     except SystemExit as error:
         assert error.code == 2
     printed = capsys.readouterr().err
     assert message in printed and printed.count("\n") == 1
+
+
+def test_the_first_run_directory_decides_on_matrix_products() -> None:
+    runs = str(TRANSLATOR)
+    assert serve.run_of([("a", "/nowhere"), ("b", f"{runs},{runs}")]) == runs
+    assert serve.run_of([("a", "/nowhere")]) is None

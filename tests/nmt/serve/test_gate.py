@@ -9,7 +9,8 @@ from starlette.testclient import TestClient
 from nmt.serve.access import Token
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
-from nmt.serve.gate import Record
+from nmt.serve.life import Life
+from nmt.serve.record import Record
 from tests.nmt.serve.engines import Upper, client, serving
 
 SECRET = "correct horse battery"
@@ -19,7 +20,7 @@ GIVEN = {"text": "a"}
 
 def app(records: list[Record], token: Token | None = None, **settings: object) -> Starlette:
     config = ServeConfig(gather=0.0, **settings)  # type: ignore[arg-type]
-    return application(serving(Upper(), config=config), config, token, records.append)
+    return application(serving(Upper(), config=config), config, token, done=records.append)
 
 
 def test_every_answer_has_the_headers_of_safety() -> None:
@@ -115,3 +116,14 @@ def test_records_say_what_came_of_requests(caplog: pytest.LogCaptureFixture) -> 
     assert records[1].error == "RuntimeError: secret" and "Traceback" in caplog.text
     assert all(one.seconds >= 0 and one.method and one.client for one in records)
     assert not any("crash" in str(one) for one in records)  # no text of a request
+
+
+def test_on_the_way_to_the_end_no_request_is_let_in() -> None:
+    life = Life()
+    api = TestClient(application(serving(Upper()), ServeConfig(), life=life), "http://localhost")
+    assert api.post("/api/translate", json=GIVEN).status_code == 200 and life.active == 0
+    life.stop()
+    answer = api.post("/api/translate", json=GIVEN)
+    assert answer.status_code == 503 and answer.headers["Connection"] == "close"
+    assert answer.headers["Retry-After"] == "1"
+    assert api.get("/metrics").status_code == 200 and api.get("/health").status_code == 503

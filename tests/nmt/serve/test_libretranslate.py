@@ -10,6 +10,7 @@ from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import ALIGNMENT, EngineInfo, Hypothesis, Translated
 from nmt.serve.libretranslate import versions
+from nmt.serve.life import Life
 from tests.nmt.serve.engines import Batch, Upper, client, serving
 
 Json = dict[str, object]
@@ -127,12 +128,12 @@ def test_languages() -> None:
 
 
 def test_settings_and_health() -> None:
-    engines = serving(Upper())
-    api = TestClient(application(engines, ServeConfig()), "http://localhost")
+    life = Life()
+    api = TestClient(application(serving(Upper()), ServeConfig(), life=life), "http://localhost")
     settings = api.get("/frontend/settings").json()
     assert settings["language"]["target"] == {"code": "fr", "name": "French"} and not settings["keyRequired"]
     assert api.get("/health").json() == {"status": "ok"}
-    engines.first.close()
+    life.stop()
     assert api.get("/health").status_code == 503
 
 

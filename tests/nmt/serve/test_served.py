@@ -102,3 +102,8 @@ def test_loading_says_what_is_served(caplog: pytest.LogCaptureFixture) -> None:
         engines = served.load([("one", "x"), ("two", "y")], EngineConfig(), ServeConfig(), load)
     assert list(engines) == ["one", "two"]
     assert "one from en to fr: upper case" in caplog.text
+
+
+def test_an_engine_has_translated_a_line_before_it_is_served() -> None:
+    engine = Upper()
+    assert served.warm(engine) is engine and engine.seen == [served.FIRST]
