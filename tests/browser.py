@@ -1,4 +1,4 @@
-"""A page in a real browser, for tests of reports."""
+"""A page in a real browser, for tests of reports and of the server."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(page: Path) -> "Iterator[Chrome]":
-    """The page in Chromium; the test is skipped where there is none."""
+def opened(page: Path | str) -> "Iterator[Chrome]":
+    """The page, a file or an address, in Chromium; the test is skipped where there is none."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
     driver = shutil.which("chromedriver")
     if driver is None:
@@ -31,6 +31,6 @@ def opened(page: Path) -> "Iterator[Chrome]":
         browser = webdriver.Chrome(
             options=options, service=webdriver.ChromeService(driver, env={**os.environ, "TMPDIR": short})
         )
-        browser.get(page.as_uri())
+        browser.get(page if isinstance(page, str) else page.as_uri())
         yield browser
         browser.quit()

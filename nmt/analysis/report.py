@@ -27,7 +27,10 @@ from nmt.settings import number
 Json = dict[str, object]
 
 NGRAMS = 10  # of each direction
-SCRIPTS = ("tables.js", "charts.js", "words.js", "sentences.js")
+STYLES = ("vendor/uPlot.min.css", "shared/common.css", "report.css")
+SCRIPTS = (
+    "shared/dom.js", "tables.js", "charts.js", "shared/subsequence.js", "words.js", "sentences.js",
+)  # fmt: skip
 
 
 @dataclass
@@ -179,7 +182,7 @@ def html(data: ReportData, lead: Lead | None = None) -> str:
         "note": escape(lead.note),
         "no-note": "" if lead.note else "hidden",
         "license": part("vendor/LICENSE"),
-        "style": part("vendor/uPlot.min.css") + part("report.css"),
+        "style": "".join(map(part, STYLES)),
         "library": part("vendor/uPlot.iife.min.js"),
         "script": "".join(map(part, SCRIPTS)),
         "systems": markup.systems_table(data.systems),

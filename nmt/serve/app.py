@@ -1,6 +1,6 @@
 """The server as an ASGI application."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -26,6 +26,7 @@ from nmt.serve.reloading import Reloading
 from nmt.serve.served import ServedEngines
 
 PAGE = Path(__file__).parent / "page"
+SHARED = Path(__file__).parents[1] / "analysis" / "page" / "shared"  # with the report of nmt-analyze
 
 
 def application(
@@ -63,8 +64,8 @@ def application(
     )
 
 
-def page(folder: Path = PAGE) -> list[BaseRoute]:
-    """The files of the page, as they are in the folder now: no path of a request reaches the file system."""
+def page(folders: Sequence[Path] = (PAGE, SHARED)) -> list[BaseRoute]:
+    """The files of the page, as they are in its folders now: no path of a request reaches the file system."""
 
     def route(place: Path) -> BaseRoute:
         async def send(request: Request) -> Response:
@@ -72,7 +73,7 @@ def page(folder: Path = PAGE) -> list[BaseRoute]:
 
         return Route("/" if place.name == "index.html" else f"/{place.name}", send)
 
-    return [route(place) for place in sorted(folder.iterdir()) if place.is_file()]
+    return [route(place) for folder in folders for place in sorted(folder.iterdir()) if place.is_file()]
 
 
 async def http_error(request: Request, error: Exception) -> Response:

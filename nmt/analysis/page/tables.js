@@ -1,14 +1,4 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const byId = (id) => document.getElementById(id);
-const number = (value, digits) => (value === null || value === undefined ? "" : value.toFixed(digits));
-
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
 
 // The heads of a table become buttons that sort its rows by data-value; cells without one come last.
 function sortable(table) {

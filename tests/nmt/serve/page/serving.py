@@ -1,0 +1,150 @@
+"""Engines that have all that the page can show, and a server of them for a browser."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import uvicorn
+
+from nmt.errors import DataError
+from nmt.serve import engine, server
+from nmt.serve.access import Token
+from nmt.serve.app import application
+from nmt.serve.config import ServeConfig
+from nmt.serve.engine import (
+    Engine,
+    EngineInfo,
+    Hypothesis,
+    Options,
+    Parse,
+    ParseNode,
+    Segment,
+    Translated,
+    nothing,
+)
+from tests.nmt.serve.engines import serving
+
+ALL = (
+    engine.N_BEST, engine.ALIGNMENT, engine.ATTENTION, engine.SEGMENTS, engine.FEATURES, engine.PARSE,
+    engine.SCORE,
+)  # fmt: skip
+
+
+class Backwards:
+    """Turns the order of the words around and their letters to upper case, those of `rewritten` into others.
+    The words `fail` and `wait` do as they say: `wait` until `go` is set or nobody waits. Unknown words have
+    a digit."""
+
+    workers = 4
+
+    def __init__(self, info: EngineInfo, rewritten: dict[str, str] | None = None) -> None:
+        self.info, self.rewritten = info, rewritten or {}
+        self.go, self.seen, self.stopped = threading.Event(), list[str](), list[str]()
+
+    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+        self.seen.append(line)
+        words = line.split()
+        if "fail" in words:
+            raise DataError("a word that fails")
+        while "wait" in words and not self.go.wait(0.01):
+            if stop.is_set():
+                self.stopped.append(line)
+                raise InterruptedError
+        if not words:
+            return nothing()
+        return Translated(
+            words,
+            [self.hypothesis(words, rank, options) for rank in range(min(3, options.n_best))],
+            [place for place, word in enumerate(words) if any(map(str.isdigit, word))],
+            parse=parse(words) if options.parse and engine.PARSE in self.info.capabilities else None,
+        )
+
+    def hypothesis(self, words: list[str], rank: int, options: Options) -> Hypothesis:
+        count, can = len(words), self.info.capabilities
+        made = [self.rewritten.get(word, word.upper()) for word in reversed(words)]
+        text = " ".join(made) + " !" * rank
+        far = 0.2 / max(1, count - 1)
+        weights = [[0.8 if one + at == count - 1 else far for one in range(count)] for at in range(count)]
+        return Hypothesis(
+            text=text,
+            words=text.split(),
+            score=-1.5 - rank,
+            log_prob=-3.25 - rank,
+            alignment=[(count - 1 - at, at) for at in range(count)],
+            attention=weights if options.attention and engine.ATTENTION in can else [],
+            segments=segments(count) if engine.SEGMENTS in can else [],
+            features={"LM0": [-12.5], "TranslationModel0": [-1.0, -2.0, -0.5, -0.25]}
+            if engine.FEATURES in can
+            else {},
+        )
+
+    def fit(self, line: str) -> float:
+        return 1.0
+
+    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
+        return [[0.0] for _ in pairs]
+
+
+def segments(count: int) -> list[Segment]:
+    """Phrases of two words, in target order."""
+    spans = [(first, min(first + 1, count - 1)) for first in range(0, count, 2)]
+    return [Segment((count - 1 - last, count - 1 - first), (first, last)) for first, last in spans]
+
+
+def parse(words: list[str]) -> Parse:
+    nodes = [
+        ParseNode(first, first + level, 0.6 if first % 2 else 0.1, 0.3 if first % 2 else 0.8, 0.1)
+        for level in range(1, len(words))
+        for first in range(len(words) - level)
+    ]
+    return Parse(words, nodes)
+
+
+def info(kind: str, source: str, target: str, capabilities: tuple[str, ...] = ALL) -> EngineInfo:
+    return EngineInfo(kind, f"a {kind} of tests", source, target, capabilities)
+
+
+@dataclass
+class Served:
+    """A server at work, its engines by name."""
+
+    url: str
+    engines: dict[str, Backwards]
+
+
+def engines() -> dict[str, Backwards]:
+    simple = (engine.N_BEST, engine.ALIGNMENT)
+    return {
+        "en-fr": Backwards(info("run", "en", "fr")),
+        "pb": Backwards(info("phrase-based", "en", "fr", simple), {"house": "MAISON"}),
+        "fr-en": Backwards(info("run", "fr", "en", simple)),
+        "en-ar": Backwards(info("run", "en", "ar", simple), {"house": "بيت", "green": "أخضر"}),
+    }
+
+
+@contextmanager
+def served(token: str = "", **settings: object) -> Iterator[Served]:
+    """A server on a free port of the loopback address."""
+    config = replace(ServeConfig(gather=0.0, port=0), **settings)  # type: ignore[arg-type]
+    known = engines()
+    with running(known, config, token) as url:
+        yield Served(url, known)
+
+
+@contextmanager
+def running(known: Mapping[str, Engine], config: ServeConfig, token: str) -> Iterator[str]:
+    """The address of a server with these engines, while it runs."""
+    loaded = serving(*known.values(), names=list(known), config=config)
+    app = application(loaded, config, Token(token) if token else None)
+    listening = server.bind(config)
+    process = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    thread = threading.Thread(target=process.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield server.url_of(listening)
+    finally:
+        process.should_exit = True
+        thread.join()
+        for one in loaded.values():
+            one.close()
