@@ -277,3 +277,14 @@ def test_texts_of_all_lengths_sum_to_one() -> None:
     whole = sum(math.exp(sum(row)) for text, row in zip(texts, scores, strict=True) if len(text) < 4)
     begun = sum(math.exp(sum(row[:-1])) for text, row in zip(texts, scores, strict=True) if len(text) == 4)
     assert whole + begun == pytest.approx(1, abs=1e-10)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_cuda_gives_the_same_scores_and_beams() -> None:
+    cpu, gpu = make(), make().to("cuda")
+    for ours, theirs in zip(word_scores(cpu, PAIRS), word_scores(gpu, PAIRS), strict=True):
+        assert theirs == pytest.approx(ours, abs=1e-9)
+    found = [search(model, SOURCES[:4], BeamConfig(beam_size=3)) for model in (cpu, gpu)]
+    assert [[one.words for one in line] for line in found[0]] == [
+        [one.words for one in line] for line in found[1]
+    ]
