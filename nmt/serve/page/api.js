@@ -10,7 +10,7 @@ export class ApiError extends Error {
   get busy() { return this.status === 429 || this.status === 503; }
 }
 
-// The JSON that the server answers. Asks for the token where one is needed. Throws ApiError, and AbortError
+// The JSON that the server answers. `path` is relative to the page, which may lie behind a proxy. Asks for the token where one is needed. Throws ApiError, and AbortError
 // when `signal` says so.
 export async function call(path, body, signal) {
   for (let again = false; ; again = true) {

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 export const engines = { all: [], limits: {}, version: "" };
 
 export async function loadEngines() {
-  const found = await call("/api/engines");
+  const found = await call("api/engines");
   Object.assign(engines, { all: found.engines, limits: found.limits, version: found.version });
 }
 

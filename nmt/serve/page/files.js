@@ -90,7 +90,7 @@ export class FileJob {
     for (let tried = 1; ; tried++) {
       const started = performance.now();
       try {
-        const found = await call("/api/translate", { engine: this.with.name, lines: texts }, signal);
+        const found = await call("api/translate", { engine: this.with.name, lines: texts }, signal);
         if (found.translations.length !== texts.length) throw new Error("The server answered with another number of lines.");
         this.adapt((performance.now() - started) / 1000);
         this.trouble("");

@@ -74,6 +74,7 @@ function draw() {
   });
   for (const target of targets) {
     if (target.other) target.draw();
+    target.showCurrent(lines.length > 1 ? line : -1);
     facts(target);
     details.get(target).show(line);
   }
@@ -243,6 +244,7 @@ async function start() {
     byId("desk").prepend(element("p", { class: "trouble", role: "alert" }, error.message, " ", again));
     return;
   }
+  byId("about").replaceChildren(`nmt-smt ${engines.version}. For programs, `, element("code", {}, "/api/openapi.json"), " describes the interface.");
   byId("from").replaceChildren(...sources().map((code) => element("option", { value: code }, languageName(code))));
   byId("from").addEventListener("change", (event) => { setSource(event.target.value); now(); });
   byId("swap").addEventListener("click", swap);

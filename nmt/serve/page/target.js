@@ -25,7 +25,7 @@ export class Target {
     this.part(".engine").id = `${id}-engine`;
     this.part(".count").id = `${id}-count`;
     this.part(".engine").addEventListener("change", (event) => this.choose(event.target.value));
-    this.part(".count").replaceChildren(...COUNTS.filter((count) => count <= engines.limits.max_n_best).map((count) => element("option", {}, count)));
+    this.part(".count").replaceChildren(...COUNTS.filter((count) => count <= engines.limits.max_n_best).map((count) => element("option", { value: count }, count)));
     this.part(".count").value = recall("alternatives") ?? "5";
     if (!this.part(".count").value) this.part(".count").value = "1";
     this.part(".count").addEventListener("change", () => { remember("alternatives", this.count); this.forget(); on.changed(this); });
@@ -62,7 +62,10 @@ export class Target {
     this.cursor = null;
   }
 
-  stop() { this.controller?.abort(); }
+  stop() {
+    this.controller?.abort();
+    this.root.classList.remove("pending");
+  }
 
   // ---- translating ----
 
@@ -70,7 +73,7 @@ export class Target {
   async follow(lines) {
     this.stop();
     this.lines = lines;
-    const controller = (this.controller = new AbortController());
+    const controller = (this.controller = new AbortController()); // one for each text
     const missing = [...new Set(lines)].filter((line) => line.trim() && !this.entries.has(line));
     if (this.entries.size > KEPT) for (const line of this.entries.keys()) if (!lines.includes(line)) this.entries.delete(line);
     this.trouble("");
@@ -95,7 +98,7 @@ export class Target {
   async ask(lines, signal) {
     for (;;) {
       try {
-        const found = await call("/api/translate", this.request(lines), signal);
+        const found = await call("api/translate", this.request(lines), signal);
         signal.throwIfAborted();
         lines.forEach((line, index) => this.entries.set(line, entry(line, found.translations[index])));
         return this.trouble("");
@@ -163,6 +166,11 @@ export class Target {
     if (failed >= 0) this.trouble(`Line ${failed + 1}: ${this.entryOf(failed).error}`);
     this.part(".copy").hidden = !this.lines.some((_, line) => this.textOf(line));
     this.on.drawn(this);
+  }
+
+  // Point out the line that the details are about.
+  showCurrent(line) {
+    for (const row of this.output.children) row.classList.toggle("current", row.line === line);
   }
 
   drawLine(row, text, line) {
