@@ -6,11 +6,13 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt import files, folders
 from nmt.cli import options
@@ -22,7 +24,7 @@ from nmt.ngram.histories import Histories
 
 if TYPE_CHECKING:
     from nmt.runs.line_scores import LineScorer
-    from nmt.runs.mixture import MixtureFile, MixtureScorer
+    from nmt.runs.mixture import LineParts, MixtureFile, MixtureScorer
 
 log = logging.getLogger(__name__)
 
@@ -142,20 +144,23 @@ def learn(args: Namespace, members: Sequence["LineScorer"], made: "MixtureFile")
         histories = count_contexts(args, whole)
         made.contexts = f"{args.output}.contexts.gz"
         histories.save(made.contexts)
-    log_probs, evidence, alone = score(args, whole, histories)
+    dev = score(args, whole, histories)
     if histories:
-        made.edges = interpolation.edges(evidence, args.bucket_words)
-        buckets = interpolation.bucket_of(evidence, made.edges)
-        weights = interpolation.learn_by_bucket(log_probs, buckets, len(made.edges) + 1)
-        mixed = interpolation.mixed(log_probs, weights[buckets])
+        made.edges = interpolation.edges(dev.evidence, args.bucket_words)
+        buckets = interpolation.bucket_of(dev.evidence, made.edges)
+        weights = interpolation.learn_by_bucket(dev.log_probs, buckets, len(made.edges) + 1)
+        mixed = interpolation.mixed(dev.log_probs, weights[buckets])
     else:
-        weights = interpolation.learn(log_probs).weights[None]
-        mixed = interpolation.mixed(log_probs, weights[0])
+        weights = interpolation.learn(dev.log_probs).weights[None]
+        mixed = interpolation.mixed(dev.log_probs, weights[0])
     made.weights = weights.tolist()
     for place, member in enumerate(members):
         shown = " ".join(f"{weight:.4f}" for weight in weights[:, place])
-        log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(alone[:, place]), shown)
-    log.info("%s: perplexity %.2f on %s", args.output, perplexity(mixed), files.name_of(args.input))
+        log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(dev.alone[:, place]), shown)
+    log.info(
+        "%s: perplexity %.2f, without unknown units %.2f, on %s",
+        args.output, perplexity(mixed), perplexity(mixed[dev.known]), files.name_of(args.input),
+    )  # fmt: skip
 
 
 def count_contexts(args: Namespace, whole: "MixtureScorer") -> Histories:
@@ -166,26 +171,33 @@ def count_contexts(args: Namespace, whole: "MixtureScorer") -> Histories:
         return Histories.count(texts, args.context_words)
 
 
-def score(
-    args: Namespace, whole: "MixtureScorer", histories: Histories | None
-) -> tuple[Floats, Ints, Floats]:
-    """Of each unit of the development text and of the ends of its lines: log p by each model as a part of the
-    mixture, (N, M); what is known of its context, (N,); log p by each model on its own, (N, M)."""
-    parts: list[Floats] = []
-    evidence: list[Ints] = [np.zeros(0, np.int64)]
-    alone: list[Floats] = []
+@dataclass
+class Development:
+    """What M models say of the N units of the development text, ends of lines among them."""
+
+    log_probs: Floats  # (N, M) as parts of a mixture
+    alone: Floats  # (N, M) on their own
+    known: NDArray[np.bool_]  # (N,)
+    evidence: Ints  # (N,) what is known of the contexts; empty without counts of contexts
+
+
+def score(args: Namespace, whole: "MixtureScorer", histories: Histories | None) -> Development:
+    """Score the development text. DataError for an empty one."""
+    parts: list[LineParts] = []
     text = iter(files.read_lines(args.input))
     with options.line_progress(args, args.input) as progress:
         while block := list(islice(text, READ_AHEAD)):
-            for units, joined, own in whole.parts(block, args.tokenized):
-                parts.append(joined)
-                alone.append(own)
-                if histories:
-                    evidence.append(histories.evidence(units))
+            parts += whole.parts(block, args.tokenized)
             progress.add(len(block))
     if not parts:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
-    return np.concatenate(parts), np.concatenate(evidence), np.concatenate(alone)
+    evidence = [histories.evidence(part.units) for part in parts] if histories else [np.zeros(0, np.int64)]
+    return Development(
+        log_probs=np.concatenate([part.log_probs for part in parts]),
+        alone=np.concatenate([part.alone for part in parts]),
+        known=np.concatenate([part.known for part in parts]),
+        evidence=np.concatenate(evidence),
+    )
 
 
 def perplexity(log_probs: Floats) -> float:

@@ -101,18 +101,37 @@ class Totals:
         known = zip(scored.log_probs, [*scored.known, True], strict=True)
         self.known_log_prob += sum(value for value, is_known in known if is_known)
 
+    @property
+    def units(self) -> int:
+        """Words or subword units, and ends of lines."""
+        return self.words + self.lines
+
+    @property
+    def perplexity(self) -> float:
+        """A unit, unknown ones as <unk>."""
+        return perplexity(self.log_prob, self.units)
+
+    @property
+    def known_perplexity(self) -> float:
+        """A unit, unknown ones left out."""
+        return perplexity(self.known_log_prob, self.units - self.unknown)
+
+    def perplexities(self) -> str:
+        """Both, for a line of the log."""
+        return f"perplexity {self.perplexity:.2f}, without unknown units {self.known_perplexity:.2f}"
+
     def rows(self) -> Iterator[tuple[str, str]]:
         """The values of the table and their names."""
-        units = self.words + self.lines
+        units = self.units
         yield f"{self.lines}", "sentences"
         yield f"{self.words}", "words or subword units"
         yield f"{self.unknown}", "of them unknown"
         yield (
-            f"{perplexity(self.log_prob, units):.4f}",
+            f"{self.perplexity:.4f}",
             "perplexity a unit, ends of sentences counted, unknown ones as <unk>",
         )
         yield (
-            f"{perplexity(self.known_log_prob, units - self.unknown):.4f}",
+            f"{self.known_perplexity:.4f}",
             "perplexity without unknown units",
         )
         bits = -self.log_prob / math.log(2) / self.characters

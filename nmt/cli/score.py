@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input
+from nmt.cli.perplexity import Totals
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -193,13 +194,16 @@ def score_text(args: Namespace) -> None:
 
     model = line_scorer(args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff)
     text = iter(files.read_lines(args.input))
-    total = partial(files.number_of_lines, args.input)
-    with files.Writing(args.output) as out, options.progress(args, "lines", total, set_up) as progress:
+    number, totals = partial(files.number_of_lines, args.input), Totals()
+    with files.Writing(args.output) as out, options.progress(args, "lines", number, set_up) as progress:
         while block := list(islice(text, READ_AHEAD)):
-            for scored in model.score(block, args.tokenized):
+            for line, scored in zip(block, model.score(block, args.tokenized), strict=True):
                 out.write(line_of(scored.log_probs, args.word_scores))
+                totals.add(line, scored)
             out.flush()
             progress.add(len(block))
+    if totals.lines:
+        log.info("%s lines, %s (%s)", f"{totals.lines:,}", totals.perplexities(), model.name)
 
 
 def line_of(scores: Sequence[float], words: bool) -> str:

@@ -183,13 +183,12 @@ class MixtureScorer:
             found.append(LineScores(units=units, log_probs=mixed.tolist(), known=known))
         return found
 
-    def parts(
-        self, lines: Sequence[str], tokenized: bool = False
-    ) -> Iterator[tuple[list[str], Floats, Floats]]:
-        """What weights are learned from. Of each line: its units, and of each unit and the end log p by each
-        model as `joined`, and on its own, (units + 1, M)."""
+    def parts(self, lines: Sequence[str], tokenized: bool = False) -> Iterator["LineParts"]:
+        """What weights are learned from, line by line."""
         for units, scored in self.by_model(lines, tokenized):
-            yield units, joined(scored)[0], np.array([line.log_probs for line in scored]).T
+            log_probs, known = joined(scored)
+            alone = np.array([line.log_probs for line in scored]).T
+            yield LineParts(units=units, log_probs=log_probs, alone=alone, known=np.array([*known, True]))
 
     def by_model(
         self, lines: Sequence[str], tokenized: bool
@@ -218,6 +217,16 @@ class MixtureScorer:
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
         """Nothing: a mixture has no normalizer of its own."""
         return []
+
+
+@dataclass
+class LineParts:
+    """A line as each of M models reads it: log p of each unit and of the end."""
+
+    units: list[str]
+    log_probs: Floats  # (units + 1, M) as a part of the mixture, see `joined`
+    alone: Floats  # (units + 1, M) on its own
+    known: NDArray[np.bool_]  # (units + 1,) does some model know the unit?
 
 
 def joined(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:

@@ -47,7 +47,8 @@ def test_learned_weights_are_better_than_equal_ones_and_than_each_model(
     found = {model: of_dev(model) for model in (*models, *weights)}
     assert found["cut"] < found["deep/mix"] < found["equal"]
     assert found["deep/mix"] < min(found["one.arpa"], found["two.arpa"])
-    assert f"deep/mix: perplexity {found['deep/mix']:.2f} on dev" in log
+    both = f"{found['deep/mix']:.2f}, without unknown units {found['deep/mix']:.2f}, on dev"
+    assert f"deep/mix: perplexity {both}" in log
     assert f"one.arpa: perplexity {found['one.arpa']:.2f}, weight {weights['deep/mix'][0][0]:.4f}" in log
     assert Path("cut.contexts.gz").exists() and "MixtureScorer" not in repr(line_scorer("cut"))
 

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli import perplexity, score
+from nmt.runs.language_model import line_scorer
+from tests.conftest import ROOT
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -50,3 +54,18 @@ def test_score_refuses_unequal_files(
     )
     assert "t: 7 lines, but" in refused(done) and "has 20" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_language_model_says_both_perplexities(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = ROOT / "tests" / "golden" / "0.5.0" / "lm"
+    (tmp_path / "text").write_text("Un garçon ne suit pas xyzzy.\n\n", encoding="utf-8")
+    assert score.main([str(run), "-i", str(tmp_path / "text"), "-o", str(tmp_path / "out")]) == 0
+    totals = perplexity.Totals()
+    for line, scored in zip(
+        ("Un garçon ne suit pas xyzzy.", ""),
+        line_scorer(run).score(["Un garçon ne suit pas xyzzy.", ""]),
+        strict=True,
+    ):
+        totals.add(line, scored)
+    assert totals.unknown == 1 and totals.perplexity != totals.known_perplexity
+    assert f"2 lines, {totals.perplexities()} (lm@" in capfd.readouterr().err
