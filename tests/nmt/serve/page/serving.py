@@ -66,12 +66,15 @@ class Backwards:
         text = " ".join(made) + " !" * rank
         far = 0.2 / max(1, count - 1)
         weights = [[0.8 if one + at == count - 1 else far for one in range(count)] for at in range(count)]
+        points = [(count - 1 - at, at) for at in range(count)]
+        if engine.ATTENTION not in can and count > 2:
+            points.append((0, 1))
         return Hypothesis(
             text=text,
             words=text.split(),
             score=-1.5 - rank,
             log_prob=-3.25 - rank,
-            alignment=[(count - 1 - at, at) for at in range(count)],
+            alignment=points,
             attention=weights if options.attention and engine.ATTENTION in can else [],
             segments=segments(count) if engine.SEGMENTS in can else [],
             features={"LM0": [-12.5], "TranslationModel0": [-1.0, -2.0, -0.5, -0.25]}

@@ -34,10 +34,12 @@ def saved(page: Page, folder: Path, name: str) -> str:
 
 def test_a_dropped_file_is_translated_line_for_line(page: Page, tmp_path: Path) -> None:
     lines = [f"line {number}" if number % 3 else "" for number in range(200)]
+    page.server.engines["en-fr"].seen.clear()
     drop(page, "test.en", "\r\n".join(lines).encode())  # without an end of the last line
     expected = [f"{number} LINE" if number % 3 else "" for number in range(200)]
     assert saved(page, tmp_path, "test.fr") == "".join(f"{line}\n" for line in expected)
     assert page.one("#job-says").text == "Done: 200 lines by en-fr"
+    assert sorted(page.server.engines["en-fr"].seen) == sorted(lines)
     assert page.js("const bar = document.getElementById('job-progress'); return bar.value === bar.max")
     drop(page, "empty.txt", b"", "paste")
     page.until(lambda: page.one("#job-title").text == "empty.txt")

@@ -19,6 +19,8 @@ def test_a_word_of_the_translation_shows_its_source_words(page: Page) -> None:
     page.translated("THREE TWO ONE")
     page.point_at(".output .word", 2)
     assert page.lit("#mirror") == {"one": 1.0} and page.tip() == ["ONE", "one"]
+    page.point_at(".output .word", 1)
+    assert page.lit("#mirror") == {"one": 1.0, "two": 1.0}
     page.point_at("h1", 0)
     assert page.lit("#mirror") == {} and page.tip() == []
 
