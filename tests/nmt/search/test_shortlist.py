@@ -1,36 +1,36 @@
 """A short-list of all words is the model; one of some words is the model renormalized over them."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
-from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
+from nmt.models.transformer.translator import Transformer
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.search.shortlist import Shortlisted
+from nmt.search.shortlist import RestrictableModel, Shortlisted
+from tests.nmt.search.models import ATTENTIVE, make, make_transformer
 
 SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
 
 
-def make() -> Translator:
-    torch.manual_seed(2)
-    return (
-        Translator(
-            RNNConfig(
-                encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.5, bias=True
-            ),
-            7,
-            20,
-        )
-        .double()
-        .eval()
-    )
+def rnn() -> Translator:
+    return make(words=17, seed=2, **ATTENTIVE)
 
 
-def test_all_words_change_nothing() -> None:
-    model, config = make(), BeamConfig(3, rows=6)
+def transformer() -> Transformer:
+    return make_transformer(words=17)
+
+
+BOTH = pytest.mark.parametrize("made", [rnn, transformer])
+
+
+@BOTH
+def test_all_words_change_nothing(made: Callable[[], RestrictableModel[Any]]) -> None:
+    model, config = made(), BeamConfig(3, rows=6)
     for a, b in zip(
         search(model, SOURCES, config),
         search(Shortlisted(model, lambda source: set(range(20))), SOURCES, config),
@@ -42,9 +42,10 @@ def test_all_words_change_nothing() -> None:
         )
 
 
-def test_some_words_for_each_sentence() -> None:
+@BOTH
+def test_some_words_for_each_sentence(made: Callable[[], RestrictableModel[Any]]) -> None:
     """Only listed words are used, whatever the neighbours may; log p is that of the softmax over the list."""
-    model = make()
+    model = made()
     short = Shortlisted(
         model, lambda source: {0, 1, 2, *(word + 4 for word in source), *(word + 9 for word in source)}
     )
@@ -68,7 +69,7 @@ def test_some_words_for_each_sentence() -> None:
 
 
 def test_probabilities_sum_to_one() -> None:
-    model = make()
+    model = rnn()
     short = Shortlisted(model, lambda source: {0, 1, 2, source[0] + 4})
     with torch.no_grad():
         log_probs, _ = short.step(short.start(SOURCES), None)

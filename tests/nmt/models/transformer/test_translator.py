@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmt.data.batches import make_batch, pack_source
 from nmt.errors import ConfigError
+from nmt.layers.output import OUTPUTS, LearnsText
 from nmt.models.config import RNNConfig
 from nmt.models.protocols import PrefixTrees, Restrictable, SourceVectors, WordParameters, WordVectors
 from nmt.models.registry import AnyModel
@@ -203,6 +204,23 @@ def test_tries_give_the_scores_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("nmt.data.prefix_tree.BLOCK", 7)
     monkeypatch.setattr("nmt.data.prefix_tree.blocks.__defaults__", (7,))
     np.testing.assert_allclose(pair_scores(model, SOURCES, TARGETS, source_of), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_with_every_output_layer(output: str) -> None:
+    """Loss, tries and beam have the scores of pairs, whatever turns features into words."""
+    model = make(output=output, tied="none")
+    for layer in model.modules():
+        if isinstance(layer, LearnsText):
+            layer.learn(np.array([3, 4, 5, EOS, 6, 7, 8, 9, 10, 11, 3, 3, 4, EOS]))
+    expected = [sum(scores) for scores in word_scores(model, PAIRS)]
+    sources, targets = zip(*PAIRS, strict=True)
+    loss = model.loss(make_batch(sources, targets)).detach()
+    assert float(loss) == pytest.approx(-sum(expected), abs=1e-10)
+    np.testing.assert_allclose(pair_scores(model, sources, targets, range(4)), expected, atol=1e-10)
+    for source, candidates in zip(sources, search(model, sources, BeamConfig(2)), strict=True):
+        scores = sum(word_scores(model, [(source, candidates[0].words)])[0])
+        assert candidates[0].log_prob == pytest.approx(scores, abs=1e-10)
 
 
 @torch.no_grad()
