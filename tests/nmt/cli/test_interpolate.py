@@ -33,6 +33,7 @@ def of_dev(model: str) -> float:
     return float(row.split("\t")[0])
 
 
+@pytest.mark.ci
 def test_learned_weights_are_better_than_equal_ones_and_than_each_model(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

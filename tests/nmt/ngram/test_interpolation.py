@@ -45,7 +45,7 @@ def test_a_mixture_is_the_sum_and_words_may_have_no_probability() -> None:
 
 
 def test_weights_by_bucket_are_those_of_its_words() -> None:
-    first, second = drawn(PLANTED), drawn(PLANTED[::-1].copy(), seed=0)
+    first, second = drawn(PLANTED, 5000), drawn(PLANTED[::-1].copy(), 5000)
     buckets = np.array([0] * len(first) + [2] * len(second))
     found = learn_by_bucket(np.concatenate([first, second]), buckets, 3)
     assert found.shape == (3, 3) and found.sum(1) == pytest.approx(np.ones(3))
