@@ -9,7 +9,9 @@ from nmt.settings import number, setting
 class EngineConfig:
     """How engines compute."""
 
-    device: str = setting("cpu", help="device of networks: cpu, cuda, cuda:1 ...")
+    device: str = setting(
+        "cpu", help="device of networks: cpu, cuda, cuda:1 ..., auto (a GPU if there is one)"
+    )
     beam_size: int = number(
         10, least=1, most=1000, help="hypotheses that a network keeps at each word, unless a request says"
     )

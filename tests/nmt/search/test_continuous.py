@@ -3,13 +3,15 @@
 import pytest
 import torch
 
+from nmt.models.registry import AnyModel
 from nmt.search.beam import Candidate, search
 from nmt.search.config import BeamConfig
 from nmt.search.continuous import ContinuousSearch
 from nmt.search.steps import Ensemble, Reading
-from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, make
+from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, make, make_transformer
 
-MANY = [source for count in range(4) for source in SOURCES[: 1 + count]]
+OPTIONS: dict[str, dict[str, object]] = {"plain": {}, "attention": ATTENTIVE}
+MANY = [source for count in range(3) for source in SOURCES[: 1 + count]]
 
 
 def same(found: list[Candidate], expected: list[Candidate]) -> None:
@@ -18,11 +20,15 @@ def same(found: list[Candidate], expected: list[Candidate]) -> None:
     assert [one.looked_at for one in found] == [one.looked_at for one in expected]
 
 
-@pytest.mark.parametrize("every", [1, 3, 50])
-@pytest.mark.parametrize("options", [{}, ATTENTIVE], ids=["plain", "attention"])
-def test_sentences_that_come_one_after_the_other(every: int, options: dict[str, object]) -> None:
+def model_of(kind: str) -> AnyModel:
+    return make_transformer() if kind == "transformer" else make(WORDS, 0, **OPTIONS[kind])
+
+
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("kind", ["plain", "attention", "transformer"])
+def test_sentences_that_come_one_after_the_other(every: int, kind: str) -> None:
     """One more sentence every few steps, of three beam sizes, in so few rows that places are used again."""
-    model = make(WORDS, 0, **options)
+    model = model_of(kind)
     work = ContinuousSearch(model, BeamConfig(beam_size=4, rows=14))
     widths = [(4, 2, 7)[number % 3] for number in range(len(MANY))]
     coming, numbers = list(range(len(MANY))), dict[int, int]()
