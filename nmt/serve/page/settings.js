@@ -1,10 +1,11 @@
 "use strict";
 // What the page remembers in this browser, and the colors, which are wanted before anything is drawn.
+const settings = new Map(); // for browsers that forbid to store anything
 const recall = (name) => {
-  try { return localStorage.getItem(`nmt-smt ${name}`); } catch { return null; } // a browser may forbid it
+  try { return localStorage.getItem(`nmt-smt ${name}`); } catch { return settings.get(name) ?? null; }
 };
 const remember = (name, value) => {
-  try { localStorage.setItem(`nmt-smt ${name}`, value); } catch { /* then it is forgotten */ }
+  try { localStorage.setItem(`nmt-smt ${name}`, value); } catch { settings.set(name, value); }
 };
 
 const THEMES = ["automatic", "light", "dark"];

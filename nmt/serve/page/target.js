@@ -25,9 +25,6 @@ export class Target {
     this.part(".engine").id = `${id}-engine`;
     this.part(".count").id = `${id}-count`;
     this.part(".engine").addEventListener("change", (event) => this.choose(event.target.value));
-    this.part(".count").replaceChildren(...COUNTS.filter((count) => count <= engines.limits.max_n_best).map((count) => element("option", { value: count }, count)));
-    this.part(".count").value = recall("alternatives") ?? "5";
-    if (!this.part(".count").value) this.part(".count").value = "1";
     this.part(".count").addEventListener("change", () => { remember("alternatives", this.count); this.forget(); on.changed(this); });
     this.part(".copy").addEventListener("click", () => this.copy());
     this.listen();
@@ -48,12 +45,21 @@ export class Target {
     this.part("h2").textContent = `Translation by ${name}`;
     this.part(".engine").title = this.engine.description;
     this.part(".to").textContent = this.engine.target ? `To ${languageName(this.engine.target)} by` : "Engine";
-    this.part(".count").closest("label").hidden = !can(this.engine, "n_best");
+    this.offerCounts();
     this.output.setAttribute("aria-label", `Translation by ${name}; arrow keys go from word to word`);
     if (this.engine.target) this.output.lang = this.engine.target;
     else this.output.removeAttribute("lang");
     this.forget();
     if (tell) this.on.changed(this);
+  }
+
+  // How many alternatives one may ask for: a beam has no more hypotheses than its size.
+  offerCounts() {
+    const menu = this.part(".count"), most = Math.min(engines.limits.max_n_best, this.engine.beam_size || Infinity);
+    const counts = COUNTS.filter((count) => count <= most), wanted = Number(recall("alternatives") ?? 5);
+    menu.replaceChildren(...counts.map((count) => element("option", { value: count }, count)));
+    menu.value = counts.filter((count) => count <= wanted).at(-1) ?? 1;
+    menu.closest("label").hidden = !can(this.engine, "n_best");
   }
 
   forget() {

@@ -105,7 +105,8 @@ def parse(words: list[str]) -> Parse:
 
 
 def info(kind: str, source: str, target: str, capabilities: tuple[str, ...] = ALL) -> EngineInfo:
-    return EngineInfo(kind, f"a {kind} of tests", source, target, capabilities)
+    beam_size = 5 if kind == "run" else 0
+    return EngineInfo(kind, f"a {kind} of tests", source, target, capabilities, beam_size)
 
 
 @dataclass

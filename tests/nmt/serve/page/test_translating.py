@@ -40,6 +40,7 @@ def test_alternatives_have_scores_and_can_be_chosen(page: Page) -> None:
     page.all(".pick")[1].click()
     page.translated("TWO ONE !")
     assert page.js("return document.activeElement.textContent") == "TWO ONE !"
+    assert page.texts("#first-count option") == ["1", "3", "5"]  # the beam has 5
     page.choose("first-count", "1")
     page.translated("TWO ONE")
     assert "Alternatives" not in page.texts(".tabs button")
@@ -49,7 +50,9 @@ def test_unknown_words_are_marked_and_named(page: Page) -> None:
     page.write("a b2 c\nd4")
     page.until(lambda: page.texts("#mirror .unknown") == ["b2", "d4"])
     assert "not known: d4" in page.one("section.target .facts").text
+    assert page.texts(".output .current") == ["D4"]
     page.one(".before").click()
+    assert page.texts(".output .current") == ["C B2 A"]
     assert "not known: b2" in page.one("section.target .facts").text
 
 
