@@ -1,4 +1,4 @@
-"""The recipe of the other source documents, its dry run."""
+"""The recipes of the other source documents, their dry runs."""
 
 import os
 import subprocess
@@ -6,31 +6,60 @@ from pathlib import Path
 
 import pytest
 
+from nmt.models.transformer.config import TransformerConfig
+from nmt.training import config_file as configuration
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def dry_run(folder: Path, name: str) -> Path:
+    """Runs a script on generated text; where its output is."""
+    for part in ("nmt", "recipes"):
+        (folder / part).symlink_to(ROOT / part)
+    script = (ROOT / "recipes" / "seeds" / name).read_text(encoding="utf-8")
+    (folder / "run.sh").write_text(
+        script.replace('cd "$(dirname "$0")/../.."', f"cd {folder}"), encoding="utf-8"
+    )
+    done = subprocess.run(
+        ["bash", str(folder / "run.sh"), "--quick"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NMT_DATA": ""},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "runs" / "seeds"
 
 
 @pytest.mark.slow
 def test_language_models_of_the_dry_run(tmp_path: Path) -> None:
     """From generated text to perplexities of all models and of their mixtures, and neighbors of words."""
-    for name in ("nmt", "recipes"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    script = (ROOT / "recipes" / "seeds" / "language_models.sh").read_text(encoding="utf-8")
-    (tmp_path / "run.sh").write_text(
-        script.replace('cd "$(dirname "$0")/../.."', f"cd {tmp_path}"), encoding="utf-8"
-    )
-    environment = {**os.environ, "NMT_DATA": ""}
-    done = subprocess.run(
-        ["bash", str(tmp_path / "run.sh"), "--quick"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    out = tmp_path / "runs" / "seeds" / "lm_quick"
+    out = dry_run(tmp_path, "language_models.sh") / "lm_quick"
     rows = [line.split("\t") for line in (out / "perplexities.tsv").read_text().splitlines()[1:]]
     found = {name: float(test) for name, _, test in rows}
     single = {"word", "characters", "kn5", "ngrams", "rnn", "lstm"}
     assert found.keys() == single | {"mix", "mix_by_context"}
     assert found["mix"] <= 1.01 * min(found[name] for name in single)
     assert (out / "neighbors" / "neighbors.tsv").exists()
+
+
+@pytest.mark.slow
+def test_transformers_of_the_dry_run(tmp_path: Path) -> None:
+    """Two seeds, the means of their checkpoints, and a comparison."""
+    out = dry_run(tmp_path, "transformer.sh") / "transformer_quick"
+    lines = (out / "text" / "val.tok.en").read_text(encoding="utf-8").count("\n")
+    for seed in (1, 2):
+        assert (out / f"val.{seed}.mean.fr").read_text(encoding="utf-8").count("\n") == lines
+    assert len((out / "val" / "compare.tsv").read_text(encoding="utf-8").splitlines()) == 4
+
+
+def test_the_transformer_of_the_recipe() -> None:
+    """Tokens as they are, one vocabulary, enough checkpoints for the mean of ten."""
+    recipe = ROOT / "recipes" / "seeds" / "transformer.yaml"
+    config = configuration.load(
+        str(recipe), ["run=r", "data.train_source=a.en", "data.train_target=a.fr"], preset="transformer-small"
+    )
+    assert isinstance(config.model, TransformerConfig) and config.model.tied == "all"
+    assert config.data.shared_vocabulary and not config.data.target.tokenize
+    assert config.data.source.case == config.data.target.case == "keep"
+    assert config.training.keep == 10 and config.training.max_minutes == 85
