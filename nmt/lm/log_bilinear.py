@@ -11,6 +11,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from nmt.layers.initialize import initialize
+from nmt.layers.output import check_output
 from nmt.lm.config import WIDEST, LMConfig
 from nmt.lm.cslm import CSLM, Activation, NgramConfig
 from nmt.settings import number, setting
@@ -24,6 +25,10 @@ class LogBilinearConfig(NgramConfig):
     embedding: int = number(200, least=1, most=WIDEST, help="size of a word vector, and of r")
     order: int = number(5, least=2, most=1000, help="words of an n-gram, the predicted one included")
     tied: bool = setting(True, help="the same vectors for the words before and for the predicted word")
+
+    def check(self) -> None:
+        super().check()
+        check_output(self, "lm", self.tied)
 
     @property
     def sizes(self) -> list[int]:

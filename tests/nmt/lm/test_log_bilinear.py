@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.errors import ConfigError
 from nmt.lm.log_bilinear import LogBilinear
 from tests.nmt.lm.models import TEXTS, V, model_of
 
@@ -40,3 +41,13 @@ def test_scores_of_ngrams_with_and_without_tables() -> None:
     plain = model.ngram_scores(normalized=True).score(contexts, words)
     assert plain[0] - plain[2] == pytest.approx(whole[0] - whole[2], abs=1e-9)
     assert len(model.log_normalizers(TEXTS)) > 3
+
+
+def test_other_output_layers_need_vectors_of_their_own() -> None:
+    with pytest.raises(ConfigError, match=r"lm\.tied: does not go with lm\.output: classes"):
+        model_of("log-bilinear", output="classes")
+    for kind, options in (("log-bilinear", {"tied": False}), ("characters", {})):
+        model = model_of(kind, output="classes", output_class_count=3, **options)
+        with torch.no_grad():
+            log_probs, _ = model.step(model.start([()]), None)
+        assert float(log_probs.exp().sum()) == pytest.approx(1, abs=1e-9)
