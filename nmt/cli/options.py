@@ -93,7 +93,8 @@ def add_language_model(parser: "Container") -> None:
         "model",
         type=Input,
         metavar="RUN_DIR|ARPA|BINARY",
-        help="a language model's run directory, an ARPA file (.gz too), or a KenLM binary",
+        help="a language model's run directory, an ARPA file (.gz too), a KenLM binary, or a mixture of "
+        "nmt-interpolate",
     )
     add_compute(parser)
     parser.add_argument(

@@ -44,7 +44,8 @@ def parser() -> options.Parser:
         type=Input,
         metavar="RUN_DIR|ARPA|BINARY",
         help="run directories made by nmt-train; several translators are an ensemble, the mean of their "
-        "probabilities. Or one language model: a run, an ARPA file, a KenLM binary",
+        "probabilities. Or one language model: a run, an ARPA file, a KenLM binary, a mixture of "
+        "nmt-interpolate",
     )
     options.add_compute(parser)
     options.add_precision(parser)
