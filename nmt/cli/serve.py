@@ -43,7 +43,10 @@ def serve(
     args: argparse.Namespace, config: ServeConfig, listening: socket.socket, token: Token | None
 ) -> None:
     """Load the engines, and serve them until a signal comes."""
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, run_of(args.engines))
+    run = run_of(args.engines)
+    # Only a run remembers what is fastest; phrase-based models compute as smt-decode does.
+    matmul = "mkl" if args.matmul == "auto" and run is None else args.matmul
+    set_up = options.set_up_torch(args.device, args.threads, matmul, run)
     from nmt.serve import served, server
 
     engines = served.load(args.engines, settings_of(EngineConfig, args), config)

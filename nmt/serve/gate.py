@@ -109,12 +109,23 @@ class Passage:
         if token is None and not access.is_loopback(access.host_of(self.headers.get("host", ""))):
             # A page of another site whose name has been made to stand for this machine.
             return 421, "this server answers to localhost only, unless it has a token", {}
+        if self.from_another_site():
+            return 403, "pages of other sites may not use this server; see --allow-origin", {}
         if self.scope["path"].startswith(GUARDED) and not self.scope["state"]["authorized"]:
             return 401, "the token is missing or wrong", {"WWW-Authenticate": "Bearer"}
         length = self.headers.get("content-length", "")
         if length.isdigit() and (len(length) > 18 or int(length) > config.max_request):
             return 413, self.too_large(), {}
         return None
+
+    def from_another_site(self) -> bool:
+        """Has a page of a site that is not allowed made the browser send this?"""
+        allowed = {"*", self.headers.get("origin", "")} & set(self.gate.config.allow_origin)
+        return (
+            self.headers.get("sec-fetch-site") == "cross-site"
+            and self.scope["method"] == "POST"
+            and not allowed
+        )
 
     def too_large(self) -> str:
         return f"the request is larger than {self.gate.config.max_request} bytes"

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from nmt.errors import ConfigError, UserError
 from nmt.serve import names, registry
@@ -15,6 +16,7 @@ from nmt.serve.workers import Workers
 
 log = logging.getLogger(__name__)
 
+SCORED = 16  # pairs that are scored together: translations wait meanwhile
 FIRST = "a b c ."  # the line that an engine translates before any other
 
 Load = Callable[[str, EngineConfig], Engine]
@@ -78,12 +80,14 @@ class ServedEngine:
         engine = self.engine
         if not isinstance(engine, Scoring):
             raise ConfigError(f"{self.name}: an engine of the kind {self.info.kind} gives no scores")
-        call = Call(lambda: engine.score(pairs, tokenized))
-        self.put([call])
+        parts = [pairs[begin : begin + SCORED] for begin in range(0, len(pairs), SCORED)]
+        calls = [Call(partial(engine.score, part, tokenized)) for part in parts]
+        self.put(calls)
         try:
-            return await asyncio.wrap_future(call.answer)
+            return [row for call in calls for row in await asyncio.wrap_future(call.answer)]
         finally:
-            call.drop()
+            for call in calls:
+                call.drop()
 
     def put(self, jobs: Sequence[Work]) -> None:
         while True:

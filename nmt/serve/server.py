@@ -20,6 +20,7 @@ from nmt.serve.served import ServedEngines
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024  # connections that wait to be accepted
+CONNECTIONS = 1000  # at a time; more are answered with 503
 SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
 
 
@@ -100,6 +101,7 @@ def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, t
         ws="none",
         timeout_graceful_shutdown=int(SLACK),
         backlog=BACKLOG,
+        limit_concurrency=CONNECTIONS,
     )
     server = Server(settings, engines, life, config.read_timeout + config.timeout + SLACK)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

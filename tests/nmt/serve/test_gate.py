@@ -127,3 +127,16 @@ def test_on_the_way_to_the_end_no_request_is_let_in() -> None:
     assert answer.status_code == 503 and answer.headers["Connection"] == "close"
     assert answer.headers["Retry-After"] == "1"
     assert api.get("/metrics").status_code == 200 and api.get("/health").status_code == 503
+
+
+def test_pages_of_other_sites_cannot_make_a_browser_send_requests() -> None:
+    cross = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.org", "Content-Type": "text/plain"}
+    with client(Upper()) as api:
+        assert api.post("/api/translate", json=GIVEN, headers=cross).status_code == 403
+        assert (
+            api.post("/api/translate", json=GIVEN, headers={"Sec-Fetch-Site": "same-origin"}).status_code
+            == 200
+        )
+        assert api.get("/", headers=cross).status_code == 200
+    allowed = TestClient(app([], Token(SECRET), allow_origin=["https://evil.org"]))
+    assert allowed.post("/api/translate", json=GIVEN, headers={**cross, **BEARER}).status_code == 200

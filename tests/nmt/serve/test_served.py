@@ -89,6 +89,12 @@ def test_after_close_there_is_no_more_work() -> None:
         asyncio.run(engine.translate(["a"], Options()))
 
 
+def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
+    pairs = [("", "x" * number) for number in range(1, 40)]
+    found = asyncio.run(serving(Upper()).first.score(pairs, False))
+    assert found == [[-float(number)] for number in range(1, 40)]
+
+
 def test_scores_come_from_engines_that_have_them() -> None:
     assert asyncio.run(serving(Upper()).first.score([("a", "bc d")], False)) == [[-2.0, -1.0]]
 
