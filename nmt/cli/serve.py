@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, positive, settings_of
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.runs import directory
 from nmt.serve import access, names
 from nmt.serve.access import Token
@@ -17,6 +17,7 @@ from nmt.serve.config import EngineConfig, ServeConfig
 
 log = logging.getLogger(__name__)
 
+LIBRARIES = ("starlette", "uvicorn", "prometheus_client")  # of the extra `serve`
 LIMITS = (
     "queue", "gather", "timeout", "read_timeout", "max_request", "max_lines", "max_line", "max_n_best",
     "max_beam_size",
@@ -33,7 +34,12 @@ def command(argv: Sequence[str] | None) -> None:
     config = settings_of(ServeConfig, args)
     check_names(args)
     token = access.read(config.token) if config.token else None
-    from nmt.serve import server
+    try:
+        from nmt.serve import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in LIBRARIES:
+            raise
+        raise UserError("nmt-serve needs more libraries: pip install 'nmt-smt[serve]'") from error
 
     with server.bind(config, token) as listening:
         serve(args, config, listening, token)

@@ -1,5 +1,8 @@
 """The options of nmt-serve."""
 
+import subprocess
+import sys
+
 import pytest
 
 from nmt.cli import serve
@@ -34,3 +37,13 @@ def test_the_first_run_directory_decides_on_matrix_products() -> None:
     runs = str(TRANSLATOR)
     assert serve.run_of([("a", "/nowhere"), ("b", f"{runs},{runs}")]) == runs
     assert serve.run_of([("a", "/nowhere")]) is None
+
+
+@pytest.mark.ci
+def test_without_its_libraries_it_says_how_to_install_them() -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = None; from nmt.cli.serve import main; sys.exit(main(['a=x']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "pip install 'nmt-smt[serve]'" in done.stderr
+    assert done.stderr.count("\n") == 1
