@@ -2,6 +2,7 @@
 // edges darker where a weight is larger.
 const LEAST = 0.1; // weight of an edge that is drawn
 const ROW = 44, MARGIN = 40;
+const READABLE = 760; // pixels to which a wide picture may shrink
 
 const svg = (name, attributes, ...children) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -27,6 +28,7 @@ export function parseView(parse) {
   });
   const width = 2 * MARGIN + step * (count - 0.5), height = MARGIN + ROW * (count - 1) + 16;
   const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", class: "parse", "aria-label": `Soft parse of ${count} units; the table below has its weights` }, ...lines, ...dots, ...leaves);
+  picture.style.minWidth = `${Math.min(width, READABLE)}px`;
   return [
     element("p", { class: "note" }, "Blue edges make a new combination of both children, gray ones copy one of them."),
     element("div", { class: "scroll" }, picture),
