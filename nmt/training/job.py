@@ -1,6 +1,6 @@
 """What a training holds: its model, data and optimizer, and where it stands."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from nmt.layers.output import Evolves
 from nmt.training.config import TrainingConfig
 from nmt.training.parallel import Team
 from nmt.training.validation import DevScore
@@ -99,4 +100,5 @@ class Job:
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
+    evolving: Sequence[Evolves] = ()  # parts of the model that are told of each update
     team: Team = field(default_factory=Team)  # the processes that train together

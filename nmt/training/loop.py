@@ -148,6 +148,8 @@ def update(job: Job, batches: Sequence[AnyBatch]) -> tuple[float, float]:
     factor = scheduled(config.schedule, config.warmup, step, config.max_steps)
     set_rate(job.optimizer, config.learning_rate * job.progress.decayed * factor)
     job.optimizer.step()
+    for part in job.evolving:
+        part.updated(step)
     return cost, norm
 
 

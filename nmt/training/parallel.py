@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import ConfigError
+from nmt.layers.output import Evolves
 
 PATIENCE = timedelta(days=365)  # torchrun ends the others when a process dies
 
@@ -68,12 +69,17 @@ class Team:
 
     def wrap(self, model: CostModel[Item]) -> None:
         """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
-        state through the text."""
+        state through the text, or learns a tree."""
         if self.size == 1:
             return
         if getattr(model, "carries", False):
             raise ConfigError(
                 "lm.carry: a model that carries its state trains in one process; start it without torchrun"
+            )
+        if any(isinstance(part, Evolves) for part in cast(nn.Module, model).modules()):
+            raise ConfigError(
+                "output: a learned tree keeps statistics of all its words and trains in one process; start "
+                "it without torchrun"
             )
         device = model.device
         self.costs = DistributedDataParallel(

@@ -17,12 +17,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
+
+from torch import nn
 
 from nmt.compute import device as devices
 from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
 from nmt.data.corpus import check_aligned, check_config, check_text
 from nmt.errors import ConfigError
+from nmt.layers.output import Evolves
 from nmt.lm.registry import language_model_class
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
@@ -221,6 +225,7 @@ class Training:
             extra={"matmul": matmul.in_use()},
             precision=self.config.precision,
             show_bar=show_bar,
+            evolving=[part for part in cast(nn.Module, model).modules() if isinstance(part, Evolves)],
             team=self.team,
         )
 

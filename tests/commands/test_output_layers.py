@@ -32,6 +32,7 @@ KINDS: dict[str, dict[str, object]] = {
     "classes": {"output": "classes", "output_class_count": 4},
     "huffman": {"output": "tree"},
     "random": {"output": "tree", "output_tree": "random", "output_arity": 3},
+    "learned": {"output": "learned-tree"},
     "nce": {"output": "nce"},
     "negative": {"output": "negative-sampling", "output_power": 1.0},
 }
@@ -40,6 +41,7 @@ TRAINED = {
     "clusters": ["output=classes", "output_classes=clusters", "output_class_count=9"],
     "huffman": ["output=tree", "output_arity=3"],
     "random": ["output=tree", "output_tree=random"],
+    "learned": ["output=learned-tree", "output_rebuild=6"],
     "nce": ["output=nce"],
     "negative": ["output=negative-sampling", "output_power=1"],
 }

@@ -15,7 +15,7 @@ V words, n nodes, E rows, K features, D steps of the longest path; N tokens, R r
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 import torch
@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
-from nmt.layers.output.nodes import CLOSED, Seen, path_log_probs
+from nmt.layers.output.best_words import best_words
+from nmt.layers.output.nodes import CLOSED, Nodes, Seen, path_log_probs
 
 Ints = NDArray[np.int64]
+PLAIN = 64  # rows of all words at a time
 NO_TYING = "its matrix has rows of nodes, not one for each word"
 NO_SMOOTHING = "spreading probability over all words computes all of them, which it is there to avoid"
 
@@ -83,6 +85,7 @@ class Hierarchical(nn.Module):
         for name in ("paths", "node"):
             self.register_buffer(name, torch.empty(0, dtype=torch.long), persistent=False)
         self.register_buffer("closed", torch.zeros(rows), persistent=False)
+        self._bias: tuple[object, Tensor] | None = None
         self.edges: list[int] = []  # the first row of each level, and E
         self.place(hierarchy)
         self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
@@ -101,6 +104,22 @@ class Hierarchical(nn.Module):
         sizes = self.starts[1:] - self.starts[:-1]
         self.node = torch.arange(len(sizes), device=device).repeat_interleave(sizes)
         self.edges = hierarchy.levels().tolist()
+
+    def train(self, mode: bool = True) -> Self:
+        self._bias = None  # torch's fused optimizers change weights without changing their version
+        return super().train(mode)
+
+    def whole_bias(self) -> Tensor:
+        """The bias of each row, CLOSED where it leads nowhere: (E,); kept while it does not change."""
+        if self.rows_bias is None:
+            return self.closed
+        if self.training or torch.is_grad_enabled():
+            return self.closed + self.rows_bias
+        version = (self.rows_bias.data_ptr(), self.rows_bias._version, id(self.closed))
+        kept = self._bias  # read once: another thread may replace it
+        if kept is None or kept[0] != version:
+            kept = self._bias = (version, self.closed + self.rows_bias.detach())
+        return kept[1]
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -122,7 +141,7 @@ class Hierarchical(nn.Module):
         words, _, taken = self.steps(targets)
         nodes = self.node[taken]
         pairs = (rows[words], nodes, taken - self.starts[nodes], words)
-        at = (self.rows, self.rows_bias, self.closed, self.starts)
+        at = (self.rows, self.rows_bias, self.whole_bias(), self.starts)
         return path_log_probs(features, at, pairs, len(targets), seen)
 
     def steps(self, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -157,8 +176,7 @@ class Hierarchical(nn.Module):
 
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
         """log p of every word: (R, K) -> (R, V). `out` is not used."""
-        bias = self.closed if self.rows_bias is None else self.closed + self.rows_bias
-        steps = self.log_softmax(F.linear(features, self.rows, bias))
+        steps = self.log_softmax(F.linear(features, self.rows, self.whole_bias()))
         above = self.above[self.node]  # of each row
         totals = [steps[:, : self.edges[1]]]
         for first, start, end in zip(self.edges, self.edges[1:], self.edges[2:], strict=False):
@@ -170,8 +188,22 @@ class Hierarchical(nn.Module):
         """Of the children of each node: (R, E) -> (R, E)"""
         sizes = (self.starts[1:] - self.starts[:-1]).tolist()
         if len(set(sizes)) == 1:
-            return torch.log_softmax(scores.view(len(scores), len(sizes), -1), 2).flatten(1)
+            return torch.log_softmax(scores.view(len(scores), len(sizes), sizes[0]), 2).flatten(1)
         return torch.cat([part.log_softmax(1) for part in scores.split(sizes, 1)], 1)
+
+    @torch.no_grad()
+    def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
+        """The `count` most likely words, the best first, and their log p: (R, K) -> (R, count) twice, without
+        gradient. `width`: by a beam search over the tree; 0: exact."""
+        below, word = torch.full_like(self.node, -1), torch.full_like(self.node, -1)
+        below[self.above[1:]] = torch.arange(1, len(self.above), device=below.device)
+        word[self.leaf] = torch.arange(len(self.leaf), device=word.device)
+        at = Nodes(self.rows, self.whole_bias(), self.starts)
+        values, words, rest = best_words(features, at, below, word, count, width)
+        for rows in rest.split(PLAIN) if len(rest) else ():
+            found, which = self.log_probs(features[rows]).topk(min(count, self.vocab_size), 1)
+            values[rows, : found.shape[1]], words[rows, : found.shape[1]] = found, which
+        return values, words
 
     def room(self, rows: int) -> Tensor:
         """No memory is prepared."""

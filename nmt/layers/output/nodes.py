@@ -9,6 +9,8 @@ R rows of features, K features, E rows of the matrix, P pairs, T words asked for
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import torch
@@ -38,26 +40,46 @@ class Block:
     pairs: Tensor  # (b,) which of the pairs
     features: Tensor  # (b, K)
     log_probs: Tensor  # (b, m) of the children; a probability of 0 beyond a node's last
-    first: int  # the first row of the node; of small nodes -1
+    parts: list[tuple[int, int, int]]  # of large nodes: its pairs are from .. to, and its first row
     rows: Tensor | None  # (b, m) the rows of small nodes
 
 
 def blocks(features: Tensor, where: Tensor, nodes: Tensor, at: Nodes) -> Iterator[Block]:
-    """The softmaxes of pairs: features (R, K), rows of them (P,), nodes (P,)"""
+    """The softmaxes of pairs: features (R, K), rows of them (P,), nodes (P,). Without gradient."""
     order = torch.argsort(nodes, stable=True)
-    found, counts = torch.unique_consecutive(nodes[order], return_counts=True)
-    first, sizes = at.starts[found], at.starts[found + 1] - at.starts[found]
-    large = counts * sizes * features.shape[1] >= LARGE
-    ends = counts.cumsum(0)
-    chosen = torch.stack([ends - counts, ends, first, first + sizes])[:, large]
-    for begin, end, row, stop in chosen.t().tolist():
-        pairs = order[begin:end]
-        given = features.index_select(0, where[pairs])
-        scores = torch.addmm(at.bias[row:stop], given, at.matrix[row:stop].t())
-        yield Block(pairs, given, torch.log_softmax(scores, 1), row, None)
-    if not bool(large.all()):
-        small = (~large).repeat_interleave(counts)
-        yield from small_blocks(features, where, nodes, order[small], at)
+    found, counts = torch.unique_consecutive(nodes.index_select(0, order), return_counts=True)
+    first = at.starts.index_select(0, found)
+    sizes = at.starts.index_select(0, found + 1) - first
+    large = counts * sizes >= -(-LARGE // features.shape[1])
+    if bool(large.all()):
+        yield from large_blocks(features, where, order, first, sizes, counts, at)
+        return
+    chosen = large.repeat_interleave(counts)
+    yield from large_blocks(features, where, order[chosen], first[large], sizes[large], counts[large], at)
+    yield from small_blocks(features, where, nodes, order[~chosen], at)
+
+
+def large_blocks(
+    features: Tensor, where: Tensor, pairs: Tensor, first: Tensor, sizes: Tensor, counts: Tensor, at: Nodes
+) -> Iterator[Block]:
+    """As `blocks`, for some of the pairs (b,), those of a node side by side, and for these nodes: first row,
+    number of rows, number of pairs. One product a node; a block is of nodes of the same size."""
+    given = features.index_select(0, where.index_select(0, pairs))
+    begin = 0
+    for size, group in groupby(
+        zip(first.tolist(), sizes.tolist(), counts.tolist(), strict=True), itemgetter(1)
+    ):
+        parts, end = [], 0
+        for row, _, count in group:
+            parts.append((end, end + count, row))
+            end += count
+        mine = given[begin : begin + end]
+        scores = given.new_empty(end, size)
+        for start, stop, row in parts:
+            rows = slice(row, row + size)
+            torch.addmm(at.bias[rows], mine[start:stop], at.matrix[rows].t(), out=scores[start:stop])
+        yield Block(pairs[begin : begin + end], mine, torch.log_softmax(scores, 1), parts, None)
+        begin += end
 
 
 def small_blocks(features: Tensor, where: Tensor, nodes: Tensor, pairs: Tensor, at: Nodes) -> Iterator[Block]:
@@ -72,7 +94,7 @@ def small_blocks(features: Tensor, where: Tensor, nodes: Tensor, pairs: Tensor, 
         given = features.index_select(0, where[pairs[cut]])
         copied = at.matrix[rows]  # (b, m, K)
         scores = torch.bmm(copied, given[:, :, None])[:, :, 0] + at.bias[rows]
-        yield Block(pairs[cut], given, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), -1, rows)
+        yield Block(pairs[cut], given, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), [], rows)
 
 
 class Seen(NamedTuple):
@@ -101,7 +123,7 @@ class _PathLogProbs(torch.autograd.Function):
         features: Tensor,
         matrix: Tensor,
         bias: Tensor | None,
-        closed: Tensor,
+        whole_bias: Tensor,
         starts: Tensor,
         where: Tensor,
         nodes: Tensor,
@@ -110,10 +132,10 @@ class _PathLogProbs(torch.autograd.Function):
         count: int,
         seen: list[Seen] | None,
     ) -> Tensor:
-        """closed (E,): 0, or CLOSED. Pairs: where (P,) of the features, nodes (P,), the child that is taken
-        (P,), and which of `count` words the pair belongs to (P,). `seen`: gets the probabilities of all
-        children."""
-        at = Nodes(matrix, closed if bias is None else closed + bias, starts)
+        """whole_bias (E,): of `Nodes`; only `bias` gets a gradient. Pairs: where (P,) of the features, nodes
+        (P,), the child that is taken (P,), and which of `count` words the pair belongs to (P,). `seen`: gets
+        the probabilities of all children."""
+        at = Nodes(matrix, whole_bias, starts)
         total = features.new_zeros(count)
         ctx.blocks = []
         for block in blocks(features, where, nodes, at):
@@ -137,11 +159,13 @@ class _PathLogProbs(torch.autograd.Function):
             d = block.log_probs.exp().mul_(-weight[:, None])
             d.scatter_add_(1, children[block.pairs, None], weight[:, None])
             if block.rows is None:
-                rows = slice(block.first, block.first + d.shape[1])
-                back = torch.mm(d, matrix[rows])
-                torch.mm(d.t(), block.features, out=d_matrix[rows])
-                if d_bias is not None:
-                    torch.sum(d, 0, out=d_bias[rows])
+                back = torch.empty_like(block.features)
+                for start, stop, row in block.parts:
+                    rows, mine = slice(row, row + d.shape[1]), d[start:stop]
+                    torch.mm(mine, matrix[rows], out=back[start:stop])
+                    torch.mm(mine.t(), block.features[start:stop], out=d_matrix[rows])
+                    if d_bias is not None:
+                        torch.sum(mine, 0, out=d_bias[rows])
             else:
                 copied = matrix[block.rows]
                 back = torch.bmm(d[:, None, :], copied)[:, 0]
@@ -161,6 +185,6 @@ def path_log_probs(
     seen: list[Seen] | None = None,
 ) -> Tensor:
     """log p of `count` words from the steps of their paths, (count,), with gradient. `at`: matrix (E, K),
-    bias (E,), closed (E,), starts. `pairs`: row of the features, node, child, and word of each step, (P,)
-    each."""
+    bias (E,), the bias of `Nodes` (E,), starts. `pairs`: row of the features, node, child, and word of each
+    step, (P,) each."""
     return apply(_PathLogProbs, features, *at, *pairs, count, seen)

@@ -103,6 +103,25 @@ class WordByWord(Protocol):
 
 
 @runtime_checkable
+class BestWords(Protocol):
+    """A layer that finds the most likely words without log p of all."""
+
+    def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
+        """Natural log p and words of the `count` most likely ones, the best first, without gradient: (R, K)
+        -> (R, count) twice. `width`: by a beam search; 0: exact."""
+        ...
+
+
+@runtime_checkable
+class Evolves(Protocol):
+    """A layer whose structure changes while it is trained."""
+
+    def updated(self, step: int) -> None:
+        """Told after each update of a training, with its number from 1."""
+        ...
+
+
+@runtime_checkable
 class SelfNormalized(Protocol):
     """A layer whose scores are log p, or are always trained to be: log Z is 0, or about 0."""
 

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from nmt.errors import ConfigError
 from nmt.layers.output.classes import ClassSoftmax
+from nmt.layers.output.learned_tree import LearnedTree
 from nmt.layers.output.protocol import OutputLayer
 from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
 from nmt.layers.output.settings import OutputSettings
@@ -16,6 +17,7 @@ OUTPUTS: dict[str, type[OutputLayer]] = {
     "softmax": Softmax,
     "classes": ClassSoftmax,
     "tree": TreeSoftmax,
+    "learned-tree": LearnedTree,
     "nce": NoiseContrastive,
     "negative-sampling": NegativeSampling,
 }

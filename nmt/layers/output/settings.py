@@ -29,6 +29,12 @@ class OutputSettings:
         most=100_000,
         help="trees: children of a node; 0: 2 of a Huffman tree, else as many as three levels need",
     )
+    output_rebuild: int = number(
+        200, least=0, help="learned-tree: updates after which the tree is built anew; 0: never"
+    )
+    output_rebuild_until: int = number(
+        0, least=0, help="learned-tree: the update after which the tree stays as it is; 0: it never does"
+    )
     output_samples: int = number(100, least=1, help="nce, negative-sampling: noise words drawn for a batch")
     output_power: float = number(
         0.75, least=0, help="nce, negative-sampling: the noise is the frequency of a word to this power"

@@ -28,6 +28,7 @@ KINDS: dict[str, dict[str, object]] = {
     "huffman": {"output": "tree"},
     "wide": {"output": "tree", "output_arity": 4},
     "equal": {"output": "tree", "output_tree": "random"},
+    "learned": {"output": "learned-tree"},
 }
 
 

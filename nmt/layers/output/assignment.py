@@ -1,0 +1,114 @@
+"""Which child of a node each word belongs to: the learning of trees of 000, section 3.3 (algorithm 3.3, with
+the corrections of its equations).
+
+At a node that words i pass through with shares q_i, p_{j|i} is the mean probability of its child j when the
+word was i, and p_j = Σ_i q_i p_{j|i}. The node is good where
+
+    J = (2/M) Σ_i q_i Σ_j |p_j - p_{j|i}|        0 <= J <= J* = (4/M) (1 - 1/M)
+
+is great: J* where its children are equally likely (balanced) and each word goes to one of them (pure).
+
+V words, W words of a node, M children of a node.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.floating]
+
+
+def objective(shares: Floats, given: Floats) -> float:
+    """J of a node: q (W,), which sum to 1, p_{j|i} (W, M)"""
+    mean = shares @ given
+    return float(2 / given.shape[1] * (shares @ np.abs(given - mean).sum(1)))
+
+
+def best_objective(arity: int) -> float:
+    """J*, of a node that is balanced and pure."""
+    return 4 / arity * (1 - 1 / arity)
+
+
+def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
+    """How much J of a word's node gains by sending it to each child, q (1 - q) p_{j|i} sign(p_{j|i} - p_j):
+    (V, M). Node of each word (V,), summed probabilities of the node's children (V, M), their number (V,)."""
+    nodes = int(node.max()) + 1
+    total = np.bincount(node, counts, minlength=nodes)
+    order = np.argsort(node, kind="stable")
+    used, first = np.unique(node[order], return_index=True)
+    of_node = np.zeros((nodes, sums.shape[1]), sums.dtype)
+    of_node[used] = np.add.reduceat(sums[order], first, axis=0)
+    mean = of_node / np.maximum(total, 1e-30)[:, None].astype(sums.dtype)
+    share = (counts / total[node]).astype(sums.dtype)
+    given = sums / counts[:, None].astype(sums.dtype)
+    gains = given * np.sign(given - mean[node])
+    gains *= (share * (1 - share))[:, None]
+    return np.asarray(gains)
+
+
+def assign(node: Ints, gains: Floats, room: int) -> Ints:
+    """The child that each word goes to, (V,), at most `room` words to each: again and again the word and the
+    child of greatest affinity, of a word that has none yet and a child that has room. Of equals the first
+    word, then the first child.
+
+    All nodes are filled side by side. As long as no child is full, words take the child they like best, in
+    the order of their liking; once a word finds its child full, those that want this child look for another.
+    """
+    V, M = gains.shape
+    taken = np.zeros((int(node.max()) + 1, M), np.int64)
+    child = np.full(V, -1)
+    waiting = np.arange(V)
+    wanted = gains.argmax(1)
+    liking = gains[waiting, wanted]
+    while len(waiting):
+        order = np.lexsort((-liking[waiting], node[waiting]))
+        words = waiting[order]
+        where = node[words] * M + wanted[words]
+        late = ranks(where) >= room - taken.reshape(-1)[where]
+        blocked = after_first(late, node[words])
+        settled = words[~blocked]
+        child[settled] = wanted[settled]
+        np.add.at(taken, (node[settled], child[settled]), 1)
+        waiting = np.sort(words[blocked])
+        full = taken >= room
+        again = waiting[full[node[waiting], wanted[waiting]]]
+        choice = np.where(full[node[again]], -np.inf, gains[again])
+        wanted[again] = choice.argmax(1)
+        liking[again] = choice[np.arange(len(again)), wanted[again]]
+    return child
+
+
+def ranks(keys: Ints) -> Ints:
+    """How many entries before each one are equal to it: (n,) -> (n,)"""
+    order = np.argsort(keys, kind="stable")
+    found = np.arange(len(keys))
+    new = np.r_[True, keys[order][1:] != keys[order][:-1]] if len(keys) else np.zeros(0, bool)
+    starts = np.maximum.accumulate(np.where(new, found, 0))
+    result = np.empty(len(keys), np.int64)
+    result[order] = found - starts
+    return result
+
+
+def after_first(marks: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
+    """Which entries of each group stand at or behind its first mark; groups are in increasing order: (n,)"""
+    so_far = np.cumsum(marks)
+    new = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, bool)
+    before = np.maximum.accumulate(np.where(new, so_far - marks, 0))
+    return np.asarray(so_far > before)
+
+
+def rebuild(codes: Ints, sums: Floats, counts: Floats) -> Ints:
+    """New leaves for the words of a tree of equal depth D: leaves codes (V,), counted from the left,
+    statistics of the nodes on each path from the root down, sums (V, D, M) and counts (V, D), -> (V,)
+
+    Statistics are of the nodes on the old paths. Where a word comes to another node, they are set back to
+    those of one visit with equal probabilities, in place."""
+    depth, arity = sums.shape[1:]
+    now = np.zeros(len(codes), np.int64)
+    for level in range(depth):
+        moved = now != codes // arity ** (depth - level)
+        sums[moved, level], counts[moved, level] = 1 / arity, 1
+        _, node = np.unique(now, return_inverse=True)
+        gains = affinities(node, sums[:, level], counts[:, level])
+        now = now * arity + assign(node, gains, arity ** (depth - level - 1))
+    return now

@@ -1,0 +1,162 @@
+"""Output layers of large vocabularies against the flat softmax: the layer alone, and the training of a
+recurrent language model.
+
+python tests/benchmarks/output_layers.py [--words 250000] [--features 200] [--classes 30000]
+
+Words are drawn from Zipf's law. For the best word the features are scaled so that the perplexity of p is that
+of 000's language models, about 150: the flatter p, the more branch and bound has to look at.
+"""
+
+from timing import interleave, report  # first: it sets the thread policy
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nmt.data.running import Chunk
+from nmt.layers.output import OutputSettings, make_output
+from nmt.layers.output.hierarchy import Hierarchical
+from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
+from nmt.training.optimizers import clip, make_optimizer
+
+PERPLEXITY = 150
+
+
+def zipf(words: int, size: int) -> Tensor:
+    shares = 1 / np.arange(1, words + 1)
+    return torch.from_numpy(np.random.default_rng(0).choice(words, size, p=shares / shares.sum()))
+
+
+def layer_of(words: int, inputs: int, **settings: object) -> nn.Module:
+    layer = make_output(OutputSettings(**settings), inputs, words)  # type: ignore[arg-type]
+    assert isinstance(layer, nn.Module)
+    torch.manual_seed(0)
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.05)
+    return layer
+
+
+def scaled(layer: nn.Module, features: Tensor) -> Tensor:
+    """Features whose mean perplexity is PERPLEXITY."""
+    low, high = 1.0, 64.0
+    while high / low > 1.02:
+        middle = (low * high) ** 0.5
+        with torch.no_grad():
+            found = layer.log_probs(features[:8] * middle)  # type: ignore[operator]
+        entropy = -(found.exp() * found).sum(1).mean()
+        low, high = (middle, high) if float(entropy.exp()) > PERPLEXITY else (low, middle)
+    return features * low
+
+
+def alone(words: int, inputs: int) -> None:
+    flat = layer_of(words, inputs).eval()
+    tree = layer_of(words, inputs, output="learned-tree").eval()
+    assert isinstance(tree, Hierarchical)
+    for count in (1, 128, 1024):
+        features, targets = torch.randn(count, inputs), zipf(words, count)
+        seconds = interleave(
+            {
+                "flat softmax": lambda f=features, t=targets: flat.log_probs_of(f, t),  # type: ignore[misc, operator]
+                "learned tree": lambda f=features, t=targets: [tree.log_probs_of(f, t) for _ in range(20)],  # type: ignore[misc]
+            },
+            3,
+        )
+        seconds["learned tree"] /= 20
+        report(f"log p of words, {count} at a time, V {words:,} K {inputs}", seconds, "at least 100x")
+    features = scaled(tree, torch.randn(128, inputs))
+    assert torch.equal(tree.best_words(features, 1)[1][:, 0], best(tree, features))
+    seconds = interleave(
+        {
+            "flat softmax, the greatest of all": lambda: best(flat, features),
+            "learned tree, branch and bound": lambda: tree.best_words(features, 1),
+            "learned tree, the greatest of all": lambda: best(tree, features),
+            "learned tree, beam of 1": lambda: tree.best_words(features, 1, width=1),
+        },
+        3,
+    )
+    report(f"best word of 128 rows, perplexity {PERPLEXITY}", seconds, "at least 5x")
+    for count in (128, 1024):
+        training(words, inputs, count)
+
+
+@torch.no_grad()
+def best(layer: nn.Module, features: Tensor) -> Tensor:
+    return layer.log_probs(features).argmax(1)  # type: ignore[operator, no-any-return]
+
+
+def training(words: int, inputs: int, count: int) -> None:
+    features, targets = torch.randn(count, inputs), zipf(words, count)
+
+    def step(with_optimizer: bool, **settings: object) -> Callable[[], object]:
+        layer = layer_of(words, inputs, **settings).train()
+        optimizer = torch.optim.Adagrad(layer.parameters(), 0.01)
+
+        def run() -> None:
+            given = features.clone().requires_grad_()
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(layer.cross_entropy(given, targets) / count)  # type: ignore[operator]
+            if with_optimizer:
+                optimizer.step()
+
+        return run
+
+    for with_optimizer in (False, True):
+        kinds = {"flat softmax": {}, "learned tree": {"output": "learned-tree"}, "nce": {"output": "nce"}}
+        seconds = interleave({name: step(with_optimizer, **kind) for name, kind in kinds.items()}, 3)
+        also = " and dense Adagrad" if with_optimizer else ""
+        report(f"training step of {count} words: forward, backward{also}", seconds, "at least 2.8x")
+
+
+def language_model(words: int) -> None:
+    text, tokens = zipf(words, 300_000), 700
+    kinds = {
+        "softmax": {},
+        **{
+            f"classes, {kind}": {"output": "classes", "output_classes": kind}
+            for kind in ("frequency", "random")
+        },
+        "tree, huffman": {"output": "tree"},
+        "nce": {"output": "nce"},
+    }
+
+    def training_of(**settings: object) -> Callable[[], object]:
+        torch.manual_seed(0)
+        config = RecurrentConfig(embedding=200, hidden=200, carry=True, init_scale=0.1, **settings)  # type: ignore[arg-type]
+        model = RecurrentLM(config, words)
+        if settings:
+            model.output.learn(text.numpy())  # type: ignore[attr-defined]
+        optimizer = make_optimizer("adam", model.parameters(), 1e-3, 0, 0)
+
+        def run() -> None:
+            for number in range(3):
+                ids = text[number * tokens : (number + 1) * tokens]
+                optimizer.zero_grad(set_to_none=True)
+                cost, _ = model.cost(Chunk(previous=ids.roll(1), ids=ids, tracks=20, fresh=True), 0, None)
+                torch.autograd.backward(cost / tokens)
+                clip(model.parameters(), 1.0)
+                optimizer.step()
+
+        return run
+
+    seconds = interleave({name: training_of(**kind) for name, kind in kinds.items()}, 3)
+    report(f"training an LSTM of 200 units, V {words:,}, 20 x 35 words, Adam", seconds, "classes at least 2x")
+    for name, value in seconds.items():
+        print(f"  {name:<52} {3 * tokens / value:,.0f} words a CPU second")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--words", type=int, default=250_000)
+    parser.add_argument("--features", type=int, default=200)
+    parser.add_argument("--classes", type=int, default=30_000, help="words of the language model")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    alone(args.words, args.features)
+    language_model(args.classes)
+
+
+if __name__ == "__main__":
+    main()
