@@ -2,6 +2,7 @@
 recurrent language model.
 
 python tests/benchmarks/output_layers.py [--words 250000] [--features 200] [--classes 30000]
+python tests/benchmarks/output_layers.py --text DIR    # perplexities; recipes/seeds/generated_text.py
 
 Words are drawn from Zipf's law. For the best word the features are scaled so that the perplexity of p is that
 of 000's language models, about 150: the flatter p, the more branch and bound has to look at.
@@ -10,19 +11,24 @@ of 000's language models, about 150: the flatter p, the more branch and bound ha
 from timing import interleave, report  # first: it sets the thread policy
 
 import argparse
+import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from nmt.data.running import Chunk
-from nmt.layers.output import OutputSettings, make_output
+from nmt.layers.output import Evolves, OutputSettings, make_output
 from nmt.layers.output.hierarchy import Hierarchical
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
+from nmt.text.vocab import EOS, Vocab
 from nmt.training.optimizers import clip, make_optimizer
 
 PERPLEXITY = 150
+SMALL, BATCH, RATE = 48, 512, 0.004  # of the networks whose perplexity is compared
 
 
 def zipf(words: int, size: int) -> Tensor:
@@ -147,13 +153,80 @@ def language_model(words: int) -> None:
         print(f"  {name:<52} {3 * tokens / value:,.0f} words a CPU second")
 
 
+class Bigrams(nn.Module):
+    """p(w | the word before) from one tanh layer."""
+
+    def __init__(self, words: int, **settings: object) -> None:
+        super().__init__()
+        self.embedding, self.layer = nn.Embedding(words, SMALL), nn.Linear(SMALL, SMALL)
+        self.output = make_output(OutputSettings(**settings), SMALL, words)  # type: ignore[arg-type]
+        for parameter in self.parameters():
+            (nn.init.zeros_ if parameter.dim() == 1 else partial(nn.init.uniform_, a=-0.1, b=0.1))(parameter)
+
+    def features(self, before: Tensor) -> Tensor:
+        found: Tensor = torch.tanh(self.layer(self.embedding(before)))
+        return found
+
+
+def perplexities(folder: Path, epochs: int) -> None:
+    """The same small network and updates with each layer, the rate linear to 0; perplexity of test.txt."""
+    texts = [(folder / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("train", "test")]
+    vocab = Vocab.count([line.split() for line in texts[0]], 10**6)
+    text, test = (
+        torch.tensor([i for line in part for i in (*vocab.encode(line.split()), EOS)]) for part in texts
+    )
+    updates = epochs * -(-(len(text) - 1) // BATCH)
+    learned = {
+        "output": "learned-tree",
+        "output_rebuild": updates // 24,
+        "output_rebuild_until": updates // 2,
+    }
+    kinds: dict[str, dict[str, object]] = {
+        "flat": {}, "learned tree": learned, "random tree": {"output": "tree", "output_tree": "random"},
+        "huffman tree": {"output": "tree"}, "classes, frequency": {"output": "classes"},
+        "classes, random": {"output": "classes", "output_classes": "random"},
+        "classes, clusters": {"output": "classes", "output_classes": "clusters"}, "nce": {"output": "nce"},
+    }  # fmt: skip
+    print(f"\n{len(text):,} words, {len(vocab):,} different ones, {updates} updates", flush=True)
+    for name, settings in kinds.items():
+        torch.manual_seed(0)
+        model, start = Bigrams(len(vocab), **settings), time.process_time()
+        if settings:
+            model.output.learn(text.numpy())  # type: ignore[attr-defined]
+        learn(model, text, epochs, updates)
+        spent = time.process_time() - start
+        found = model.eval().output.log_probs_of(model.features(test[:-1]), test[1:])
+        print(f"  {name:<20} perplexity {float((-found.mean()).exp()):8.1f}   {spent:6.1f} CPU s", flush=True)
+
+
+def learn(model: Bigrams, text: Tensor, epochs: int, updates: int) -> None:
+    optimizer, step = make_optimizer("adam", model.parameters(), RATE, 0, 0), 0
+    evolving = [part for part in model.modules() if isinstance(part, Evolves)]
+    for _ in range(epochs):
+        for places in torch.randperm(len(text) - 1).split(BATCH):
+            optimizer.param_groups[0]["lr"] = RATE * min(1.0, 2 * (1 - step / updates))
+            optimizer.zero_grad()
+            loss = model.output.cross_entropy(model.features(text[places]), text[places + 1])
+            torch.autograd.backward(loss / len(places))
+            clip(model.parameters(), 1.0)
+            optimizer.step()
+            step += 1
+            for part in evolving:
+                part.updated(step)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--words", type=int, default=250_000)
     parser.add_argument("--features", type=int, default=200)
     parser.add_argument("--classes", type=int, default=30_000, help="words of the language model")
+    parser.add_argument("--text", type=Path, metavar="DIR", help="perplexities on this text instead")
+    parser.add_argument("--epochs", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(1)
+    if args.text:
+        perplexities(args.text, args.epochs)
+        return
     alone(args.words, args.features)
     language_model(args.classes)
 

@@ -18,6 +18,10 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.floating]
 
 
+ALIKE = 1.5  # probabilities of a smaller ratio are alike
+MEMORY = 0.3  # share of the statistics that is kept when the tree is built anew
+
+
 def objective(shares: Floats, given: Floats) -> float:
     """J of a node: q (W,), which sum to 1, p_{j|i} (W, M)"""
     mean = shares @ given
@@ -31,7 +35,11 @@ def best_objective(arity: int) -> float:
 
 def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     """How much J of a word's node gains by sending it to each child, q (1 - q) p_{j|i} sign(p_{j|i} - p_j):
-    (V, M). Node of each word (V,), summed probabilities of the node's children (V, M), their number (V,)."""
+    (V, M). Node of each word (V,), summed probabilities of the node's children (V, M), their number (V,),
+    one of them made up.
+
+    The sign is 0 where the two probabilities are alike, and for words that the node has not seen: at a node
+    whose words nothing tells apart it would be noise, and words would move at random for ever."""
     nodes = int(node.max()) + 1
     total = np.bincount(node, counts, minlength=nodes)
     order = np.argsort(node, kind="stable")
@@ -41,15 +49,16 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     mean = of_node / np.maximum(total, 1e-30)[:, None].astype(sums.dtype)
     share = (counts / total[node]).astype(sums.dtype)
     given = sums / counts[:, None].astype(sums.dtype)
-    gains = given * np.sign(given - mean[node])
-    gains *= (share * (1 - share))[:, None]
+    usual = mean[node]
+    gains = given * ((given > ALIKE * usual) * 1.0 - (given * ALIKE < usual)).astype(sums.dtype)
+    gains *= (share * (1 - share) * (counts > 1))[:, None]
     return np.asarray(gains)
 
 
-def assign(node: Ints, gains: Floats, room: int) -> Ints:
+def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
     """The child that each word goes to, (V,), at most `room` words to each: again and again the word and the
     child of greatest affinity, of a word that has none yet and a child that has room. Of equals the first
-    word, then the first child.
+    word, then its `present` child (V,), then the first.
 
     All nodes are filled side by side. As long as no child is full, words take the child they like best, in
     the order of their liking; once a word finds its child full, those that want this child look for another.
@@ -58,8 +67,7 @@ def assign(node: Ints, gains: Floats, room: int) -> Ints:
     taken = np.zeros((int(node.max()) + 1, M), np.int64)
     child = np.full(V, -1)
     waiting = np.arange(V)
-    wanted = gains.argmax(1)
-    liking = gains[waiting, wanted]
+    wanted, liking = favorites(gains, present)
     while len(waiting):
         order = np.lexsort((-liking[waiting], node[waiting]))
         words = waiting[order]
@@ -73,9 +81,17 @@ def assign(node: Ints, gains: Floats, room: int) -> Ints:
         full = taken >= room
         again = waiting[full[node[waiting], wanted[waiting]]]
         choice = np.where(full[node[again]], -np.inf, gains[again])
-        wanted[again] = choice.argmax(1)
-        liking[again] = choice[np.arange(len(again)), wanted[again]]
+        wanted[again], liking[again] = favorites(choice, present[again])
     return child
+
+
+def favorites(gains: Floats, present: Ints) -> tuple[Ints, Floats]:
+    """The best child of each word, the present one if no other is better, and its gain: (V, M), (V,) -> (V,)
+    twice"""
+    rows = np.arange(len(gains))
+    best = gains.argmax(1)
+    best = np.where(gains[rows, present] >= gains[rows, best], present, best)
+    return best, gains[rows, best]
 
 
 def ranks(keys: Ints) -> Ints:
@@ -101,8 +117,10 @@ def rebuild(codes: Ints, sums: Floats, counts: Floats) -> Ints:
     """New leaves for the words of a tree of equal depth D: leaves codes (V,), counted from the left,
     statistics of the nodes on each path from the root down, sums (V, D, M) and counts (V, D), -> (V,)
 
-    Statistics are of the nodes on the old paths. Where a word comes to another node, they are set back to
-    those of one visit with equal probabilities, in place."""
+    A word stays where it is as long as J gains by it, and where nothing tells children apart; only others
+    look for the best child. Statistics are of the nodes on the old paths. Where a word comes to another node
+    they are set back to those of one visit with equal probabilities, in place; of the others a share is
+    forgotten, so that they follow the model."""
     depth, arity = sums.shape[1:]
     now = np.zeros(len(codes), np.int64)
     for level in range(depth):
@@ -110,5 +128,11 @@ def rebuild(codes: Ints, sums: Floats, counts: Floats) -> Ints:
         sums[moved, level], counts[moved, level] = 1 / arity, 1
         _, node = np.unique(now, return_inverse=True)
         gains = affinities(node, sums[:, level], counts[:, level])
-        now = now * arity + assign(node, gains, arity ** (depth - level - 1))
+        below = arity ** (depth - level - 1)
+        present = codes // below % arity
+        suits = np.flatnonzero(gains[np.arange(len(codes)), present] > 0)
+        gains[suits, present[suits]] = np.inf
+        now = now * arity + assign(node, gains, below, present)
+    sums[:] = 1 / arity + MEMORY * (sums - 1 / arity)
+    counts[:] = 1 + MEMORY * (counts - 1)
     return now

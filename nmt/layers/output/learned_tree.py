@@ -98,17 +98,23 @@ class LearnedTree(Hierarchical):
 
     @torch.no_grad()
     def rebuild(self) -> int:
-        """Build the tree anew from its statistics; returns how many words have moved."""
+        """Build the tree anew from its statistics; returns how many words have moved. They take the rows of
+        their leaves with them. A node that no word came to before starts afresh."""
         before, used = self.codes, self.nodes_in_use()
         sums, counts = self.sums.cpu().numpy(), self.counts.cpu().numpy()
         codes = rebuild(before, sums, counts)
         self.sums.copy_(torch.from_numpy(sums))
         self.counts.copy_(torch.from_numpy(counts))
+        leaf = self.leaf
         self.place(complete(codes, self.arity))
         fresh = (self.nodes_in_use() & ~used)[self.node]
+        old = self.rows[leaf]
         self.rows[fresh] = torch.randn_like(self.rows[fresh]) * FRESH
+        self.rows[self.leaf] = old
         if self.rows_bias is not None:
+            old = self.rows_bias[leaf]
             self.rows_bias[fresh] = 0
+            self.rows_bias[self.leaf] = old
         return int((codes != before).sum())
 
     def nodes_in_use(self) -> Tensor:

@@ -73,19 +73,22 @@ def test_it_is_rebuilt_when_it_is_time() -> None:
     assert torch.equal(before, never.leaf)
 
 
-def test_a_node_that_no_word_came_to_before_starts_afresh() -> None:
+def test_words_take_their_rows_with_them_and_new_nodes_start_afresh() -> None:
     layer = make(output_arity=2)  # 13 words, 16 leaves
     assert layer.nodes_in_use().all()
     given = layer.hierarchy
     came = []
-    for seed in range(5):
+    for seed in range(8):
         layer.place(Hierarchy(np.arange(13) + 14, given.above, given.starts))
         empty = ~layer.nodes_in_use()
         assert empty.nonzero().tolist() == [[14]]  # above the last two leaves
-        rows = layer.rows.detach().clone()
+        before, leaf = layer.rows.detach().clone(), layer.leaf.clone()
         shaken(layer, seed).rebuild()
-        new = empty & layer.nodes_in_use()
-        assert torch.equal((layer.rows != rows).any(1), new[layer.node])
+        assert torch.equal(layer.rows[layer.leaf], before[leaf])
+        new = (empty & layer.nodes_in_use())[layer.node]
+        inner = torch.ones(len(new), dtype=torch.bool)
+        inner[layer.leaf] = False  # rows of nodes, and of leaves without a word
+        assert torch.equal((layer.rows != before).any(1) & inner, new & inner)
         came.append(bool(new.any()))
     assert any(came) and not all(came)
 
