@@ -155,7 +155,7 @@ class Load:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.options = ["-q", "--beam-size", str(args.beam_size), "--workers", str(args.workers)]
-        self.options += ["--threads", str(args.threads)]
+        self.options += ["--threads", str(args.threads), "--matmul", args.matmul]
         text = Path(args.text).read_text(encoding="utf-8").split("\n")
         self.lines = list(dict.fromkeys(line for line in text if line))[: args.lines]
         config = EngineConfig(beam_size=args.beam_size, workers=1)
@@ -238,6 +238,7 @@ def main() -> None:
         ("beam-size", 5), ("workers", 2), ("threads", 1),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--matmul", default="auto")
     load = Load(parser.parse_args())
     load.throughput()
     load.full_queue()
