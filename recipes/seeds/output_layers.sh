@@ -28,7 +28,7 @@ else
     out=runs/seeds/output_generated words=10000 lines=40000
     if $quick; then
         out=runs/seeds/output_quick words=300 lines=400 updates=40 rebuild=5
-        small=(lm.embedding=16 "lm.layers=[16]" threads=1)
+        small=(lm.embedding=16 "lm.layers=[16]" threads=1 training.log_every=10)
     fi
     mkdir -p $out
     [ -s $out/text/test.txt ] ||

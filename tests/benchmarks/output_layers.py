@@ -12,7 +12,7 @@ from timing import interleave, report  # first: it sets the thread policy
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -168,7 +168,7 @@ class Bigrams(nn.Module):
         return found
 
 
-def perplexities(folder: Path, epochs: int) -> None:
+def perplexities(folder: Path, epochs: int, only: Sequence[str]) -> None:
     """The same small network and updates with each layer, the rate linear to 0; perplexity of test.txt."""
     texts = [(folder / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in ("train", "test")]
     vocab = Vocab.count([line.split() for line in texts[0]], 10**6)
@@ -189,6 +189,8 @@ def perplexities(folder: Path, epochs: int) -> None:
     }  # fmt: skip
     print(f"\n{len(text):,} words, {len(vocab):,} different ones, {updates} updates", flush=True)
     for name, settings in kinds.items():
+        if only and name not in only:
+            continue
         torch.manual_seed(0)
         model, start = Bigrams(len(vocab), **settings), time.process_time()
         if settings:
@@ -222,10 +224,11 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=30_000, help="words of the language model")
     parser.add_argument("--text", type=Path, metavar="DIR", help="perplexities on this text instead")
     parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=[], metavar="LAYER", help="such as flat, 'learned tree'")
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.text:
-        perplexities(args.text, args.epochs)
+        perplexities(args.text, args.epochs, args.only)
         return
     alone(args.words, args.features)
     language_model(args.classes)
