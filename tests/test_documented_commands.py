@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from nmt.cli import serve
 from tests.conftest import Command, write_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +25,7 @@ PAGES = (
     "docs/analysis.md",
     "docs/language-models.md",
     "docs/files.md",
+    "docs/serve.md",
 )
 RINGS = {"docs/smt.md": pytest.mark.slow}  # trains a system, tunes it and proposes phrases
 SYSTEM = "system"  # a phrase-based one that no page names
@@ -76,6 +78,9 @@ def run(line: str, folder: Path, command: Command) -> None:
     line = re.sub(r"\$\(cat (\S+)\)", lambda match: (folder / match[1]).read_text().strip(), line)
     for stage in re.sub(r"\s+#.*", "", line).replace("$PWD", str(folder)).split(" | "):
         words = shlex.split(stage)
+        if words[0] == "nmt-serve":  # runs until it is stopped: tests/nmt/serve/test_processes.py
+            serve.parser().parse_args(words[1:])
+            return
         ends = {mark: words[words.index(mark) + 1] for mark in "<>" if mark in words}
         if "<" in ends:
             text = (folder / ends["<"]).read_text()

@@ -13,7 +13,6 @@ from nmt.cli.analyses.base import Findings, add_output
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.cli.options import Parser, add_model
 from nmt.errors import ConfigError, DataError
-from nmt.lm.config import LMConfig
 from nmt.text.vocab import SPECIALS, UNK, Vocab
 
 if TYPE_CHECKING:
@@ -67,6 +66,7 @@ class Neighbors:
 
 def load(args: argparse.Namespace) -> tuple[Vocab, list[int], object]:
     """Vocabulary, ids of --words and model of a language model's run, or of a translator's."""
+    from nmt.lm.config import LMConfig
     from nmt.runs import checkpoint
 
     if isinstance(checkpoint.checked_config(Path(args.run)).model, LMConfig):
@@ -82,10 +82,11 @@ def vectors_of(model: object, token_ids: list[int], args: argparse.Namespace) ->
     """The vectors of words: (T,) -> (T, width)"""
     import torch
 
+    from nmt.compute.device import resolve
     from nmt.lm.protocols import OpenVocabulary
     from nmt.models.protocols import WordVectors
 
-    rows = torch.tensor(token_ids, device=args.device)
+    rows = torch.tensor(token_ids, device=resolve(args.device))
     if args.before_highway:
         if not isinstance(model, OpenVocabulary):
             raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
