@@ -39,6 +39,7 @@ def test_sizes_and_no_test_source_in_training(corpus: Path) -> None:
     assert min(lengths) >= 3 and 38 <= max(lengths) <= 41
 
 
+@pytest.mark.ci
 def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path], check=True, capture_output=True

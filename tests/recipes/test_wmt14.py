@@ -86,6 +86,7 @@ def download(folder: Path, server: Server, *names: str) -> subprocess.CompletedP
     return subprocess.run(list(map(str, given)), capture_output=True, text=True, timeout=1200, check=False)
 
 
+@pytest.mark.ci
 def test_resume(server: Server, tmp_path: Path) -> None:
     """A part of a file is there: only the rest is sent; a server without ranges sends all; a connection that
     ends early is taken up again."""

@@ -167,6 +167,7 @@ def test_text_in_chunks_is_the_text_at_once() -> None:
     assert -costs[-1] == pytest.approx(sum(word_scores(model, [((), joined)])[0]), abs=1e-9)
 
 
+@pytest.mark.ci
 def test_samples_are_tokens_and_make_text() -> None:
     model = model_of(seed=4)
     lines = list(model.sample(40, max_length=12, seed=1))

@@ -125,6 +125,7 @@ def test_probabilities_of_all_sentences_sum_to_one() -> None:
     assert whole + begun == pytest.approx(1, abs=1e-10)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_overfits_twenty_pairs(cell: str) -> None:
     rng = random.Random(0)
