@@ -108,6 +108,10 @@ def prepare(line: str, folder: Path, command: Command) -> None:
         shutil.copy(folder / "moses.fr", folder / "control.fr")
     if first.startswith("runs/mine-mean"):
         shutil.copytree(folder / "runs" / "mine", folder / "runs" / "other")
+    if name == "nmt-interpolate":
+        for other in (word for word in line.split() if word.startswith("runs/lstm")):
+            if not (folder / other).exists():
+                shutil.copytree(folder / "runs" / "cslm", folder / other)
     if name == "nmt-translate" and not (folder / first).exists():
         shutil.copytree(GOLDEN / "translator", folder / first)
 

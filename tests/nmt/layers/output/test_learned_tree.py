@@ -112,7 +112,9 @@ def train(rebuild: int, steps: int = 160) -> LearnedTree:
     torch.manual_seed(0)
     layer = LearnedTree(4, 16, True, OutputSettings(output_arity=4, output_rebuild=rebuild))
     layer.learn(np.zeros(0, int))
-    torch.nn.init.normal_(layer.rows, std=0.1)
+    # Contexts lead to different children from the start: with small weights words have learned where they
+    # are before the first rebuilding, and stay.
+    torch.nn.init.normal_(layer.rows, std=1.0)
     optimizer = torch.optim.Adam(layer.parameters(), 0.1)
     targets = torch.arange(16)
     for step in range(1, steps + 1):
@@ -126,7 +128,7 @@ def train(rebuild: int, steps: int = 160) -> LearnedTree:
 @pytest.mark.ci
 def test_words_of_like_contexts_come_together() -> None:
     """Each context gets a child of the root of its own, and so J rises; in a random tree it does not."""
-    learned, fixed = train(rebuild=20), train(rebuild=0)
+    learned, fixed = train(rebuild=10), train(rebuild=0)
     groups = learned.codes.reshape(4, 4) // 4
     assert (groups == groups[:, :1]).all() and len(set(groups[:, 0])) == 4
     assert learned.objectives()[0] > fixed.objectives()[0] + 0.1
