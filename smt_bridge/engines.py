@@ -18,7 +18,6 @@ from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
-from smt_bridge.moses import ini as moses_ini
 
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
 
@@ -133,9 +132,7 @@ class HybridSystem:
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         hybrid = folder.read(Path(path))
-        search = hybrid.decoder_config()
-        system = systems.load_ini(moses_ini.read(hybrid.ini), Cache(config.cache), beside=True)
-        decoder = Decoder(system, search, lines=hybrids.lines_of(hybrid, search.max_line_words))
+        decoder = hybrids.decoder_of(hybrid, cache=Cache(config.cache))
         info = EngineInfo(
             kind="hybrid",
             description=described(hybrid.folder.name, decoder),

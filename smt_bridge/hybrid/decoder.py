@@ -27,7 +27,13 @@ def load(
     system's. `cache`: as in `Decoder.load`. ConfigError or DataError, in one line, for a folder that is not
     whole, and for a mistake in the glossary.
     """
-    hybrid = folder.read(Path(path))
+    return decoder_of(folder.read(Path(path)), config, glossary, cache)
+
+
+def decoder_of(
+    hybrid: Hybrid, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
+) -> Decoder:
+    """As `load`, of a folder that has been read."""
     config = config or hybrid.decoder_config()
     system = systems.load_ini(moses_ini.read(hybrid.ini), cache, beside=True)
     return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
