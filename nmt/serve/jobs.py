@@ -5,9 +5,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from nmt.serve.engine import Options, Translated
+
+Answer = TypeVar("Answer")
 
 
 class QueueFull(Exception):
@@ -18,14 +20,12 @@ class Closed(Exception):
     """The engine takes no more lines."""
 
 
-@dataclass(eq=False)
-class Job:
-    """A line, and who waits for its translation."""
+class Awaited(Generic[Answer]):
+    """Something that an engine is asked, and who waits for the answer."""
 
-    line: str
-    options: Options
-    answer: "Future[Translated]" = field(default_factory=Future)
-    stop: threading.Event = field(default_factory=threading.Event)  # nobody waits any more
+    def __init__(self) -> None:
+        self.answer: Future[Answer] = Future()
+        self.stop = threading.Event()  # nobody waits any more
 
     def drop(self) -> None:
         """Nobody waits any more."""
@@ -37,20 +37,20 @@ class Job:
         return self.answer.set_running_or_notify_cancel() and not self.stop.is_set()
 
 
-@dataclass(eq=False)
-class Call:
+class Job(Awaited[Translated]):
+    """A line to translate."""
+
+    def __init__(self, line: str, options: Options) -> None:
+        super().__init__()
+        self.line, self.options = line, options
+
+
+class Call(Awaited[list[list[float]]]):
     """Something else to compute with the engine: scores."""
 
-    compute: Callable[[], list[list[float]]]
-    answer: "Future[list[list[float]]]" = field(default_factory=Future)
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def drop(self) -> None:
-        self.stop.set()
-        self.answer.cancel()
-
-    def begin(self) -> bool:
-        return self.answer.set_running_or_notify_cancel() and not self.stop.is_set()
+    def __init__(self, compute: Callable[[], list[list[float]]]) -> None:
+        super().__init__()
+        self.compute = compute
 
     def run(self) -> None:
         """Compute, and answer."""

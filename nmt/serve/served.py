@@ -11,7 +11,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.serve import names, registry
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import Engine, EngineInfo, Options, Scoring, Translated
-from nmt.serve.jobs import Call, Closed, Job, Jobs, Work
+from nmt.serve.jobs import Answer, Awaited, Call, Closed, Job, Jobs, Work
 from nmt.serve.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -68,11 +68,7 @@ class ServedEngine:
         translated. When the caller is cancelled, the lines are dropped."""
         jobs = [Job(line, options) for line in lines]
         self.put(jobs)
-        try:
-            return [await asyncio.wrap_future(job.answer) for job in jobs]
-        finally:
-            for job in jobs:
-                job.drop()
+        return await answers(jobs)
 
     async def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
         """Natural log p of the units of each translation. Errors as from `translate`; ConfigError for an
@@ -83,11 +79,7 @@ class ServedEngine:
         parts = [pairs[begin : begin + SCORED] for begin in range(0, len(pairs), SCORED)]
         calls = [Call(partial(engine.score, part, tokenized)) for part in parts]
         self.put(calls)
-        try:
-            return [row for call in calls for row in await asyncio.wrap_future(call.answer)]
-        finally:
-            for call in calls:
-                call.drop()
+        return [row for rows in await answers(calls) for row in rows]
 
     def put(self, jobs: Sequence[Work]) -> None:
         while True:
@@ -152,3 +144,12 @@ def load(
         pair = f" from {source} to {target}" if source and target else ""
         log.info("%s%s: %s", name, pair, found[-1].info.description)
     return ServedEngines(found)
+
+
+async def answers(asked: Sequence[Awaited[Answer]]) -> list[Answer]:
+    """The answers, in order. When the caller is cancelled, what is asked is dropped."""
+    try:
+        return [await asyncio.wrap_future(one.answer) for one in asked]
+    finally:
+        for one in asked:
+            one.drop()
