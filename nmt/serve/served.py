@@ -101,6 +101,10 @@ class ServedEngine:
         """No more lines; those in hand are finished."""
         self.workers.jobs.close()
 
+    def join(self, seconds: float) -> None:
+        """After `close`: wait until its threads have ended, at most so many seconds."""
+        self.workers.join(seconds)
+
 
 class ServedEngines(Mapping[str, ServedEngine]):
     """In the order of the command line; the first is the default."""

@@ -32,7 +32,8 @@ def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         access.check_address(config.host, str(address[0]), token)
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small answers at once (TCP_NODELAY) only where the socket names its protocol.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
         raise refusal(config, error) from error
     try:
@@ -110,4 +111,6 @@ def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, t
     server.run(sockets=[listening])
     for one in engines.values():
         one.close()
+    for one in engines.values():
+        one.join(SLACK)  # a thread inside torch while Python ends would abort the process
     log.info("stopped")

@@ -53,10 +53,11 @@ class Workers:
     def in_hand(self) -> "InHand":
         return InHand(self)
 
-    def join(self) -> None:
-        """Wait until all is done."""
+    def join(self, seconds: float | None = None) -> None:
+        """Wait until all is done, at most so many seconds; None: for ever."""
+        end = None if seconds is None else time.monotonic() + seconds
         for thread in self.threads:
-            thread.join()
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
 
 
 class InHand:

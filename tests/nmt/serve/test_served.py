@@ -9,7 +9,7 @@ from nmt.errors import ConfigError
 from nmt.serve import served
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import EngineInfo, Options
-from nmt.serve.jobs import Closed, QueueFull
+from nmt.serve.jobs import Closed, Job, QueueFull
 from nmt.serve.served import ServedEngine
 from tests.nmt.serve.engines import Batch, Upper, serving
 
@@ -87,6 +87,19 @@ def test_after_close_there_is_no_more_work() -> None:
     engine.close()
     with pytest.raises(Closed):
         asyncio.run(engine.translate(["a"], Options()))
+
+
+def test_join_waits_for_what_is_in_hand_but_no_longer_than_is_said() -> None:
+    upper = Upper()
+    engine = serving(upper).first
+    job = Job("wait", Options())
+    engine.put([job])
+    engine.close()
+    engine.join(0.05)
+    assert not job.answer.done()
+    upper.go.set()
+    engine.join(30)
+    assert job.answer.done() and not any(thread.is_alive() for thread in engine.workers.threads)
 
 
 def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
