@@ -78,11 +78,18 @@ def add_compute(parser: "Container", threads: str = "torch decides unless given"
         help="best, last or the number of an update",
     )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ..., auto (a GPU if there is one)")
+    add_processor(parser, threads)
+
+
+def add_processor(
+    parser: "Container", threads: str = "torch decides unless given", matmul: str = "auto"
+) -> None:
+    """Options of how the CPU computes. `threads`: what its help says; `matmul`: its default."""
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument(
         "--matmul",
         choices=("auto", "mkl", "onednn"),
-        default="auto",
+        default=matmul,
         help="back end of matrix products on the CPU",
     )
 

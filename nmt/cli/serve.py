@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, add_setting, positive, settings_of
+from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError, UserError
 from nmt.runs import directory
 from nmt.serve import access, names
@@ -50,9 +50,7 @@ def serve(
 ) -> None:
     """Load the engines, and serve them until a signal comes."""
     run = run_of(args.engines)
-    # Only a run remembers what is fastest; phrase-based models compute as smt-decode does.
-    matmul = "mkl" if args.matmul == "auto" and run is None else args.matmul
-    set_up = options.set_up_torch(args.device, args.threads, matmul, run)
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
     from nmt.serve import served, server
 
     engines = served.load(args.engines, settings_of(EngineConfig, args), config)
@@ -96,15 +94,8 @@ def add_compute(group: argparse._ArgumentGroup) -> None:
     """Options of how engines compute."""
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
-    group.add_argument(
-        "--threads", type=positive, default=None, help="CPU threads of networks; torch decides unless given"
-    )
-    group.add_argument(
-        "--matmul",
-        choices=("auto", "mkl", "onednn"),
-        default="auto",
-        help="back end of matrix products on the CPU",
-    )
+    # oneDNN keeps compiled code for each shape, and a server meets hundreds: no faster, twice the memory.
+    options.add_processor(group, matmul="mkl")
     add_setting(group, EngineConfig, "workers")
     add_setting(group, EngineConfig, "cache", metavar="DIR")
 

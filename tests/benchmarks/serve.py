@@ -238,7 +238,7 @@ def main() -> None:
         ("beam-size", 5), ("workers", 2), ("threads", 1),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--matmul", default="auto")
+    parser.add_argument("--matmul", default="mkl")
     load = Load(parser.parse_args())
     load.throughput()
     load.full_queue()
