@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from tests.fuzz.cases import options
 from tests.fuzz.files import NBEST, TABLE, text
 from tests.fuzz.mutations import mutated
 from tests.fuzz.smt_readers import INI
-from tests.fuzz.test_readers import bounded, options
+from tests.fuzz.test_readers import bounded
 
 LINES = ("the cat sat", "", "a b c d e", "été \u2028 l' homme")
 Make = Callable[[Path], object]

@@ -12,10 +12,11 @@ from types import FrameType
 from typing import NoReturn
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 from nmt.errors import UserError
 from tests.fuzz import nmt_readers, smt_readers
+from tests.fuzz.cases import options
 from tests.fuzz.files import Reader
 from tests.fuzz.mutations import mutated
 
@@ -23,18 +24,6 @@ SECONDS = 10  # of the processor: a busy machine is no failure
 MEMORY = 3 << 30  # bytes beyond what the process has: far more than any of these small files needs
 CASES = 500  # of each reader, in the slow ring
 READERS = nmt_readers.READERS | smt_readers.READERS
-
-
-def options(cases: int) -> settings:
-    return settings(
-        max_examples=cases,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -21,6 +21,7 @@ from nmt.serve import openapi
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.json_api import SCORED, TRANSLATE
+from tests.fuzz.cases import options
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 
 CONFIG = ServeConfig(
@@ -73,17 +74,6 @@ PARTS = st.sampled_from(
         b"%",
     ]
 )
-
-
-def options(cases: int) -> settings:
-    return settings(
-        max_examples=cases,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 @pytest.fixture(scope="module")
