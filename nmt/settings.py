@@ -28,6 +28,9 @@ Config = TypeVar("Config", bound="DataclassInstance")
 
 ALLOWED, HELP = "allowed", "help"  # keys of a field's metadata
 
+# Of a layer; a square matrix of this size is beyond any memory, but its size in bytes is still a number.
+MOST_UNITS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Range:

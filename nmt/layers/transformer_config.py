@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 from nmt.errors import ConfigError
 from nmt.layers.positions import POSITIONS
-from nmt.settings import choice, name_in, number
-
-WIDEST = 1_000_000  # see nmt/models/config.py
+from nmt.settings import MOST_UNITS, choice, name_in, number
 
 
 @dataclass
@@ -14,12 +12,12 @@ class TransformerSizes:
     """Keys of `model` and of `lm`. Defaults are the base model of Vaswani et al. 2017."""
 
     embedding: int = number(
-        512, least=1, most=WIDEST, help="size of a word's vector and of the output of every layer"
+        512, least=1, most=MOST_UNITS, help="size of a word's vector and of the output of every layer"
     )
     feed_forward: int = number(
-        2048, least=1, most=WIDEST, help="units of the two-layer network at each word (ReLU)"
+        2048, least=1, most=MOST_UNITS, help="units of the two-layer network at each word (ReLU)"
     )
-    heads: int = number(8, least=1, most=WIDEST, help="heads of each attention; they divide `embedding`")
+    heads: int = number(8, least=1, most=MOST_UNITS, help="heads of each attention; they divide `embedding`")
     norm: str = choice(
         "post",
         "pre",
@@ -33,7 +31,7 @@ class TransformerSizes:
     longest: int = number(
         512,
         least=1,
-        most=WIDEST,
+        most=MOST_UNITS,
         help="positions: learned; places that have a vector of their own, later ones share the last",
     )
     dropout: float = number(0.1, least=0, below=1, help="on embeddings and on the output of each sub-layer")

@@ -16,11 +16,11 @@ from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.layers.characters import LONGEST, OpenWords, SpellingSizes
 from nmt.lm.base import LMBase
-from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import Floats
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
-from nmt.settings import number
+from nmt.settings import MOST_UNITS, number
 from nmt.text.vocab import SPECIALS, UNK
 
 
@@ -31,18 +31,21 @@ class CharacterConfig(RecurrentConfig):
 
     type: str = "characters"
     embedding: int = number(
-        0, least=0, most=WIDEST, help="size of a word vector; 0: one unit for each filter, no projection"
+        0, least=0, most=MOST_UNITS, help="size of a word vector; 0: one unit for each filter, no projection"
     )
     init_scale: float = number(0.05, above=0, help="width of uniform and normal; the thesis has U(±0.05)")
-    hidden: int = number(300, least=1, most=WIDEST, help="units of a layer")
+    hidden: int = number(300, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(2, least=1, most=1000, help="layers, stacked")
-    character: int = number(15, least=1, most=WIDEST, help="size of a character's vector")
+    character: int = number(15, least=1, most=MOST_UNITS, help="size of a character's vector")
     widths: list[int] = number(
         [1, 2, 3, 4, 5, 6], least=1, most=LONGEST + 2, help="characters that filters see"
     )
-    filters: int = number(25, least=1, most=WIDEST, help="filters of width w: w times as many")
+    filters: int = number(25, least=1, most=MOST_UNITS, help="filters of width w: w times as many")
     most_filters: int = number(
-        0, least=0, most=WIDEST, help="but at most this many for a width, 200 in the large model; 0: no limit"
+        0,
+        least=0,
+        most=MOST_UNITS,
+        help="but at most this many for a width, 200 in the large model; 0: no limit",
     )
     highway: int = number(1, least=0, most=100, help="highway layers")
 

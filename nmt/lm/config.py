@@ -4,10 +4,7 @@ from dataclasses import dataclass
 
 from nmt import settings
 from nmt.layers.output import OutputSettings, check_output
-from nmt.settings import choice, number, setting
-
-# Units; a matrix of this many rows and columns is beyond any memory, but its size in bytes is still a number.
-WIDEST = 1_000_000
+from nmt.settings import MOST_UNITS, choice, number, setting
 
 
 @dataclass
@@ -16,7 +13,7 @@ class LMConfig(OutputSettings):
     the keys of that type. An empty type: the run is a translator."""
 
     type: str = setting("", help="what kind of language model to train; empty: a translator")
-    embedding: int = number(512, least=1, most=WIDEST, help="size of a word vector")
+    embedding: int = number(512, least=1, most=MOST_UNITS, help="size of a word vector")
     dropout: float = number(
         0.0, least=0, below=1, help="on embeddings and outputs of layers, never on recurrent connections"
     )

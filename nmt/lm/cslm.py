@@ -21,9 +21,9 @@ from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct, scores_of_windows
 from nmt.layers.initialize import initialize
 from nmt.lm.base import FeatureLM, output_layer
-from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.config import LMConfig
 from nmt.lm.protocols import Floats, Ints
-from nmt.settings import choice, number
+from nmt.settings import MOST_UNITS, choice, number
 from nmt.text.vocab import BOS, EOS
 
 NORMALIZER_ROWS = 200  # contexts at a time for log Z
@@ -61,7 +61,7 @@ class CSLMConfig(NgramConfig):
     layers: list[int] = number(
         [1536, 1024],
         least=1,
-        most=WIDEST,
+        most=MOST_UNITS,
         help="sizes of the hidden layers (section 4.4.1); one of them with tanh is section 2.2.1",
     )
     activation: str = choice("relu", "tanh", help="activation function of the hidden layers")

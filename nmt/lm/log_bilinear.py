@@ -12,9 +12,9 @@ from torch import Tensor
 
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
-from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM, Activation, NgramConfig
-from nmt.settings import number, setting
+from nmt.settings import MOST_UNITS, number, setting
 
 
 @dataclass
@@ -22,7 +22,7 @@ class LogBilinearConfig(NgramConfig):
     """The keys of `lm` for type log-bilinear."""
 
     type: str = "log-bilinear"
-    embedding: int = number(200, least=1, most=WIDEST, help="size of a word vector, and of r")
+    embedding: int = number(200, least=1, most=MOST_UNITS, help="size of a word vector, and of r")
     order: int = number(5, least=2, most=1000, help="words of an n-gram, the predicted one included")
     tied: bool = setting(True, help="the same vectors for the words before and for the predicted word")
 

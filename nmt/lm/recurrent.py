@@ -26,9 +26,9 @@ from nmt.layers.normalized import NormalizedLSTM
 from nmt.layers.output import check_output
 from nmt.layers.recompute import unroll_in_segments
 from nmt.lm.base import FeatureLM, output_layer, trie_scores
-from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.config import LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
-from nmt.settings import choice, number, setting
+from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
 CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": GRU, "elman": Elman}
@@ -40,7 +40,7 @@ class RecurrentConfig(LMConfig):
 
     type: str = "recurrent"
     cell: str = choice(*CELLS, help="recurrent cell")
-    hidden: int = number(512, least=1, most=WIDEST, help="units of a layer")
+    hidden: int = number(512, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(1, least=1, most=1000, help="layers, stacked")
     layer_norm: bool = setting(False, help="layer normalization (Ba et al. 2016) in LSTM layers; slower")
     carry: bool = setting(

@@ -6,11 +6,7 @@ from nmt import settings
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
 from nmt.layers.output import OutputSettings, check_output
-from nmt.settings import choice, number, setting
-
-WIDEST = (
-    1_000_000  # units; a square matrix of this size exceeds any memory, but its size is still a valid number
-)
+from nmt.settings import MOST_UNITS, choice, number, setting
 
 
 @dataclass
@@ -38,31 +34,34 @@ class RNNConfig(OutputSettings, ModelConfig):
         help="birnn reads in both directions; grconv is the gated recursive convolution (section 6.2.2)",
     )
     cell: str = choice("gru", "lstm", help="recurrent unit; gru is eqs. 4.5-4.8")
-    embedding: int = number(620, least=1, most=WIDEST, help="size of a word's vector")
+    embedding: int = number(620, least=1, most=MOST_UNITS, help="size of a word's vector")
     source_words: str = choice(
         "table",
         "characters",
         help="source word vectors: a table, or computed from the spelling (CNN and highway)",
     )
-    hidden: int = number(1000, least=1, most=WIDEST, help="units of encoder and decoder")
+    hidden: int = number(1000, least=1, most=MOST_UNITS, help="units of encoder and decoder")
     encoder_hidden: int = number(
         0,
         least=0,
-        most=WIDEST,
+        most=MOST_UNITS,
         help="units of the encoder, for each direction; 0: as hidden. The papers' grconv has 2000",
     )
     encoder_layers: int = number(1, least=1, most=1000, help="layers of the encoder")
     decoder_layers: int = number(1, least=1, most=1000, help="layers of the decoder")
     attention: int = number(
-        0, least=0, most=WIDEST, help="units of the additive attention (RNNsearch); 0: none, c is one vector"
+        0,
+        least=0,
+        most=MOST_UNITS,
+        help="units of the additive attention (RNNsearch); 0: none, c is one vector",
     )
     reverse: bool = setting(
         False, help="read the source from its last word to its first (Sutskever et al. 2014)"
     )
     maxout: int = number(
-        500, least=1, most=WIDEST, help="maxout units below the output layer, each the larger of two sums"
+        500, least=1, most=MOST_UNITS, help="maxout units below the output layer, each the larger of two sums"
     )
-    output_rank: int = number(0, least=0, most=WIDEST, help="rank of the output matrix; 0: not factored")
+    output_rank: int = number(0, least=0, most=MOST_UNITS, help="rank of the output matrix; 0: not factored")
     tied: str = choice(
         "none",
         "target",
@@ -148,3 +147,9 @@ class RNNConfig(OutputSettings, ModelConfig):
         if self.cell == "lstm":
             return LSTM(inputs, hidden, context)
         return GRU(inputs, hidden, context, self.bias, self.gate, self.reset)
+
+
+def check_one_vocabulary(source_size: int, target_size: int) -> None:
+    """ConfigError unless both sides can share their word vectors."""
+    if source_size != target_size:
+        raise ConfigError("model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary")

@@ -22,9 +22,9 @@ from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct, scores_of_windows
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputSettings, SelfNormalized, check_output, make_output
-from nmt.models.config import WIDEST, ModelConfig
+from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel, WindowScores
-from nmt.settings import choice, number
+from nmt.settings import MOST_UNITS, choice, number
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -53,8 +53,8 @@ class JointConfig(OutputSettings, ModelConfig):
         RIGHT_TO_LEFT,
         help="right-to-left: the history is the words that follow; for n-best lists, not for the search",
     )
-    embedding: int = number(192, least=1, most=WIDEST, help="size of a word's vector")
-    layers: list[int] = number([512, 512], least=1, most=WIDEST, help="sizes of the hidden layers")
+    embedding: int = number(192, least=1, most=MOST_UNITS, help="size of a word's vector")
+    layers: list[int] = number([512, 512], least=1, most=MOST_UNITS, help="sizes of the hidden layers")
     activation: str = choice("tanh", "relu", help="activation function of the hidden layers")
     normalizer: float = number(
         0.1, least=0, help="weight of (log Z)²: scores become log p themselves; 0: they do not"

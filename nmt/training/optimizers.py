@@ -37,7 +37,7 @@ class Adadelta(Optimizer):
             update(params, grads, squares, deltas, lr, rho, eps)
 
     def tensors(self, parameter: Parameter) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """A parameter, its gradient, G and D, flat: the first three are changed in place, new ones are 0."""
+        """A parameter, its gradient, G and D, flat. G and D are 0 at first."""
         state = self.state[parameter]
         if not state:
             state["square_avg"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)

@@ -83,7 +83,6 @@ class Words:
         run = inputs.load_run(args, args.run)
         import torch
 
-        from nmt.compute.device import resolve
         from nmt.models.protocols import WordVectors
 
         member = run.members[0]
@@ -91,7 +90,7 @@ class Words:
         if not isinstance(member.model, WordVectors):
             raise ConfigError(f"{args.run}: a model of its type has no word vectors")
         ids = list(range(3, min(len(vocab), args.count + 3)))
-        rows = torch.tensor(ids, device=resolve(args.device))
+        rows = torch.tensor(ids, device=member.model.device)
         vectors = member.model.word_vectors(args.side, rows).cpu().numpy()
         return map_findings(args, vocab.decode(ids), vectors, f"{args.side} words of {run.name}")
 

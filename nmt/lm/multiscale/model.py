@@ -28,11 +28,11 @@ from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, LearnsText
 from nmt.lm.base import LMBase, output_layer
-from nmt.lm.config import WIDEST, LMConfig
+from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import REMOVALS, Dictionary
 from nmt.lm.multiscale.lattice import Tokens, marginal
 from nmt.lm.protocols import Carried
-from nmt.settings import choice, number, setting
+from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import EOS
 
 NEVER = -1e30  # log α of an unreachable position
@@ -43,7 +43,7 @@ class MultiscaleConfig(LMConfig):
     """The keys of `lm` for type multiscale."""
 
     type: str = "multiscale"
-    hidden: int = number(512, least=1, most=WIDEST, help="units of the LSTM layer")
+    hidden: int = number(512, least=1, most=MOST_UNITS, help="units of the LSTM layer")
     carry: bool = setting(
         False, help="carry the state from line to line: for running text, not for translations"
     )

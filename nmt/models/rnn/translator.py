@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, pack_source
-from nmt.errors import ConfigError
 from nmt.layers.batch_scores import tensor
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer
-from nmt.models.config import RNNConfig
+from nmt.models.config import RNNConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.models.rnn.decoder import DecoderState, RNNDecoder
 from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNNEncoder
@@ -42,10 +41,7 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         self.encoder = ENCODER_CLASSES[config.encoder](config, source_vocab_size, spelling)
         self.decoder = RNNDecoder(config, target_vocab_size)
         if config.tied == "all":
-            if source_vocab_size != target_vocab_size:
-                raise ConfigError(
-                    "model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary"
-                )
+            check_one_vocabulary(source_vocab_size, target_vocab_size)
             self.encoder.embedding.weight = self.decoder.embedding.weight
         if fill:
             initialize(self, config.init, config.init_scale)

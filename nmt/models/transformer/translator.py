@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, Packed, pack_source
-from nmt.errors import ConfigError
 from nmt.layers.attention import Memory
 from nmt.layers.batch_scores import tensor
 from nmt.layers.grids import WordGrid, join_sentences, side_by_side
@@ -20,6 +19,7 @@ from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, make_output
 from nmt.layers.past import Past
 from nmt.layers.transformer import Stack
+from nmt.models.config import check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.models.transformer.config import TransformerConfig
 from nmt.text.vocab import BOS
@@ -83,10 +83,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         if config.tied != "none":
             self.output.tie(self.decoder.embedding)
         if config.tied == "all":
-            if source_vocab_size != target_vocab_size:
-                raise ConfigError(
-                    "model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary"
-                )
+            check_one_vocabulary(source_vocab_size, target_vocab_size)
             self.encoder.embedding.weight = self.decoder.embedding.weight
         if fill:
             initialize(self, "glorot", 0)
