@@ -1,5 +1,6 @@
-"""Gradient checkpointing over time steps: layers of long texts are computed again in the backward pass,
-segment by segment, instead of being kept (the document's section 9.2.3; Chen et al. 2016).
+"""Gradient checkpointing (the document's section 9.2.3; Chen et al. 2016): what layers compute is computed
+again in the backward pass instead of being kept. Recurrent layers over long texts segment by segment of time
+steps, layers of attention one by one.
 
 E input size, H hidden units, S size of a state, B sentences, N tokens, R rows."""
 
@@ -38,6 +39,12 @@ def unroll_in_segments(
         )
         found.append(features)
     return torch.cat(found), state
+
+
+def recomputed(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """layer(x), of which only x is kept. Its dropout is drawn again as it was."""
+    found: Tensor = checkpoint(layer, x, use_reentrant=False, context_fn=contexts)
+    return found
 
 
 def contexts() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:

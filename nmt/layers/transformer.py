@@ -6,6 +6,7 @@ N words of a batch, in packed order; R hypotheses; D width of every layer; F fee
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from nmt.layers.grids import SideBySide, WordGrid
 from nmt.layers.multihead import SelfAttention, SourceAttention
 from nmt.layers.past import Past
 from nmt.layers.positions import POSITIONS
+from nmt.layers.recompute import recomputed
 from nmt.layers.transformer_config import TransformerSizes
 
 Part = Callable[[Tensor], Tensor]  # what a sub-layer computes: (rows, D) -> (rows, D)
@@ -99,6 +101,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(Layer(sizes, sees_source) for _ in range(layers))
         self.norm = nn.LayerNorm(sizes.embedding) if sizes.norm == "pre" else None
         self.causal, self.heads, self.dropout = causal, sizes.heads, sizes.dropout
+        self.recompute = sizes.recompute
 
     @property
     def blocks(self) -> list[Layer]:
@@ -117,15 +120,19 @@ class Stack(nn.Module):
     def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[Memory] = ()) -> Tensor:
         """Packed words as the topmost layer represents them: (N,) -> (N, D)"""
         x = self.embed(token_ids, grid.steps)
-        for number, layer in enumerate(self.blocks):
-            x = layer(
-                x,
-                lambda y, layer=layer: layer.attention(y, grid, self.causal),
-                (lambda y, layer=layer, number=number: layer.source(y, grid, memory[number]))
-                if memory
-                else None,
-            )
+        again = self.recompute and torch.is_grad_enabled()
+        for number in range(len(self.layers)):
+            compute = partial(self.layer, number, grid, memory)
+            x = recomputed(compute, x) if again else compute(x)
         return x if self.norm is None else self.norm(x)
+
+    def layer(self, number: int, grid: WordGrid, memory: Sequence[Memory], x: Tensor) -> Tensor:
+        """One layer over whole sentences: (N, D) -> (N, D)"""
+        layer = self.blocks[number]
+        own = partial(layer.attention, grid=grid, causal=self.causal)
+        source = partial(layer.source, grid=grid, memory=memory[number]) if memory and layer.source else None
+        y: Tensor = layer(x, own, source)
+        return y
 
     def advance(
         self,

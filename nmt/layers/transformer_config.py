@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from nmt.errors import ConfigError
 from nmt.layers.positions import POSITIONS
-from nmt.settings import MOST_UNITS, choice, name_in, number
+from nmt.settings import MOST_UNITS, choice, name_in, number, setting
 
 
 @dataclass
@@ -38,6 +38,11 @@ class TransformerSizes:
     attention_dropout: float = number(0.1, least=0, below=1, help="on attention weights")
     feed_forward_dropout: float = number(
         0.1, least=0, below=1, help="on the units of the feed-forward networks"
+    )
+    recompute: bool = setting(
+        False,
+        help="gradient checkpointing: layers are computed again in the backward pass instead of being kept; "
+        "less memory, more time, the same gradients",
     )
 
     def check_sizes(self, prefix: str) -> None:

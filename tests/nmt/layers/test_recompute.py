@@ -1,15 +1,20 @@
 """Layers computed again in the backward pass: the same loss and gradients, in less memory."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from nmt.compute.mixed import Mixed
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.lm.recurrent import RecurrentLM
+from nmt.models.transformer.translator import Transformer
 from tests.nmt.lm.models import TEXTS, model_of
+from tests.nmt.models.transformer.models import make
 
 KINDS = ("lstm", "gru", "elman", "normalized", "characters")
 
@@ -61,7 +66,13 @@ def test_running_text_goes_on_from_the_same_state(kind: str) -> None:
 
 
 def bytes_kept(model: RecurrentLM, length: int) -> int:
-    """Memory of what the backward pass of the layers needs, parameters aside, each storage once."""
+    """Memory of what the backward pass of the layers needs."""
+    ids, sizes = torch.ones(4 * length, dtype=torch.int64), [4] * length
+    return bytes_of(model, lambda: model.unroll(ids, sizes, model.zeros(4)))
+
+
+def bytes_of(model: nn.Module, compute: Callable[[], object]) -> int:
+    """Memory of what the backward pass of a computation needs, parameters aside, each storage once."""
     parameters = {value.untyped_storage().data_ptr() for value in model.parameters()}
     kept: dict[int, Tensor] = {}
 
@@ -71,9 +82,8 @@ def bytes_kept(model: RecurrentLM, length: int) -> int:
             kept[storage.data_ptr()] = value
         return value
 
-    ids, sizes = torch.ones(4 * length, dtype=torch.int64), [4] * length
     with saved_tensors_hooks(pack, lambda value: value):
-        model.unroll(ids, sizes, model.zeros(4))
+        compute()
     return sum(value.untyped_storage().nbytes() for value in kept.values())
 
 
@@ -84,6 +94,38 @@ def test_memory() -> None:
         bytes_kept(recurrent("lstm", steps, embedding=32, hidden=32, depth=2), 196) for steps in (0, 14)
     )
     assert again < kept / 5
+
+
+def transformer(recompute: bool, dropout: float) -> Transformer:
+    torch.manual_seed(0)
+    shares = {"dropout": dropout, "attention_dropout": dropout, "feed_forward_dropout": dropout}
+    return make(recompute=recompute, **shares).train()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_transformer_has_the_same_loss_and_gradients(dropout: float) -> None:
+    batch = make_batch([[3, 4, 5, 4], [5], [4, 3]], [[3, 5], [4, 4, 3, 5], []])
+    found = []
+    for recompute in (False, True):
+        model = transformer(recompute, dropout)
+        torch.manual_seed(7)
+        loss = model.loss(batch)
+        torch.autograd.backward(loss)
+        found.append(
+            [loss.detach(), *(one.grad for one in model.parameters() if one.grad is not None), torch.rand(1)]
+        )
+    assert len(found[0]) > 20
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_a_transformer_keeps_the_inputs_of_its_layers() -> None:
+    """Of 8 layers each, so that what is outside of them counts little."""
+    ids = list(range(3, 9)) * 10
+    kept = []
+    for recompute in (False, True):
+        model = make(recompute=recompute, encoder_layers=8, decoder_layers=8).train()
+        kept.append(bytes_of(model, partial(model.loss, make_batch([ids] * 4, [ids] * 4))))
+    assert kept[1] < kept[0] / 3
 
 
 def test_bf16_computes_the_same_twice() -> None:

@@ -18,7 +18,7 @@ def test_any_free_port_of_the_loopback_address() -> None:
 
 
 def test_answers_are_sent_without_delay() -> None:
-    """asyncio sets TCP_NODELAY on connections of such a socket only; without it an answer takes 40 ms more."""
+    """asyncio sets TCP_NODELAY on connections of such a socket only; without it answers take 40 ms more."""
     with server.bind(ServeConfig(port=0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
