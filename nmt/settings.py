@@ -98,7 +98,9 @@ def name_in(registry: Mapping[str, object], help: str = "") -> str:
 
 
 def setting(default: T, help: str = "") -> T:
-    """A field of a dataclass without a range: a flag, a text."""
+    """A field of a dataclass without a range: a flag, a text, a list of dataclasses."""
+    if isinstance(default, list):
+        return field(default_factory=lambda: cast(T, list(default)), metadata={HELP: help})
     return field(default=default, metadata={HELP: help})
 
 
@@ -130,10 +132,23 @@ def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
     range."""
     for item in fields(config):
         value = getattr(config, item.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            yield from problems(value, f"{prefix}{item.name}.")
+        if sections := sections_of(item.name, value):
+            for name, section in sections:
+                yield from problems(section, f"{prefix}{name}.")
         elif found := problem(item, value):
             yield f"{prefix}{item.name}: {found}"
+
+
+def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
+    """The dataclasses that a value is or lists, by their keys: `source`, or `corpora[0]`, `corpora[1]` ..."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return [(name, value)]
+    parts = value if isinstance(value, list) else []
+    return [
+        (f"{name}[{place}]", part)
+        for place, part in enumerate(parts)
+        if is_dataclass(part) and not isinstance(part, type)
+    ]
 
 
 def check(config: "DataclassInstance", prefix: str = "") -> None:

@@ -1,6 +1,8 @@
 """Safe parsing of YAML from outside: no endless nesting, no few lines that expand to more than any memory
 holds."""
 
+from collections.abc import Sequence
+
 import yaml
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -39,6 +41,22 @@ def nodes(node: object, known: dict[int, int]) -> int:
         parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
         known[id(node)] = 1 + sum(nodes(part, known) for part in parts)
     return known[id(node)]
+
+
+def line_of(text: str, keys: Sequence[str]) -> int:
+    """The line, from 1, of the value that keys, or numbers of items of lists, lead to; of the last one found,
+    where one is missing."""
+    node, line = yaml.compose(text, yaml.SafeLoader), 1
+    for key in keys:
+        below: yaml.Node | None = None
+        if isinstance(node, yaml.SequenceNode) and key.isdecimal() and int(key) < len(node.value):
+            below = node.value[int(key)]
+        elif isinstance(node, yaml.MappingNode):
+            below = next((value for name, value in node.value if name.value == key), None)
+        if below is None:
+            break
+        node, line = below, below.start_mark.line + 1
+    return line
 
 
 def reason(error: Exception) -> str:

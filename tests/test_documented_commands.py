@@ -24,6 +24,7 @@ PAGES = (
     "docs/moses.md",
     "docs/analysis.md",
     "docs/language-models.md",
+    "docs/corpora.md",
     "docs/files.md",
     "docs/serve.md",
 )
@@ -50,6 +51,17 @@ data:
    target: {tokenize: false, normalize: false, escaped: true}}
 model: {type: joint, embedding: 8, layers: [12]}
 training: {max_steps: 2, validate_every: 0}
+"""
+CORPORA_YAML = """run: runs/corpora
+data:
+  temperature: 2
+  corpora:
+    - {source: train.en, target: train.fr}
+    - {source: raw.en, target: raw.fr, weight: 3, tag: <med>, filters: {drop_duplicates: true}}
+  dev_source: dev.en
+  dev_target: dev.fr
+model: {embedding: 8, hidden: 12, maxout: 8}
+training: {max_steps: 2, validate_every: 1, dev_beam: 0, metric: cost}
 """
 PHRASES_YAML = """run: runs/phrases
 data:
@@ -138,6 +150,7 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
         "# source TAB target\nthe nurses\tles infirmières\n", encoding="utf-8"
     )
     (tmp_path / "cslm.yaml").write_text(LM_YAML)
+    (tmp_path / "corpora.yaml").write_text(CORPORA_YAML)
     (tmp_path / "joint.yaml").write_text(JOINT_YAML)
     (tmp_path / "phrases.yaml").write_text(PHRASES_YAML)
     for name in ("phrases", "phrases.inverse", "attention"):

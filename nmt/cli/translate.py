@@ -14,7 +14,7 @@ from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
-from nmt.text import long_lines
+from nmt.text import long_lines, tags
 from nmt.text.escapes import escape, unescape
 from nmt.text.lexicon import Lexicon
 
@@ -80,6 +80,7 @@ def add_text(parser: "Container") -> None:
         action="store_true",
         help="as --tokenized, for text with Moses' escapes (&apos; ...), which the output has too",
     )
+    parser.add_argument("--tag", help="a tag of the training corpora, such as <2fr>, put before each line")
     parser.add_argument(
         "--read-ahead",
         type=arguments.positive,
@@ -240,7 +241,8 @@ def blocks(args: argparse.Namespace) -> Iterator[tuple[list[str], list[str] | No
             columns = [
                 [" ".join(map(unescape, files.split_words(line))) for line in column] for column in columns
             ]
-        yield columns[0], columns[1] if args.prefix else None
+        lines = [f"{args.tag} {line}" for line in columns[0]] if args.tag else columns[0]
+        yield lines, columns[1] if args.prefix else None
 
 
 class Work:
@@ -256,6 +258,8 @@ class Work:
                 f"{args.runs[0]}: has no attention, so it cannot tell which source word a word comes from; "
                 "train with model.attention"
             )
+        if args.tag:
+            tags.check(args.tag, run.members, args.input)
         self.beam, self.sampling = searching(args)
         self.unknown: Lexicon | None = None
         if args.replace_unknown:
@@ -275,7 +279,8 @@ class Work:
     def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
         """The lines of the alignments for a line of the input."""
         for found in translations if self.args.n_best else translations[:1]:
-            yield " ".join(f"{source}-{target}" for source, target in found.alignment)
+            points = tags.of_line(found.alignment) if self.args.tag else found.alignment
+            yield " ".join(f"{source}-{target}" for source, target in points)
 
     def translate(
         self, lines: list[str], prefixes: list[str] | None, first: int

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.corpus import Corpus
+from nmt.data.epochs import EpochPairs, shuffled
 from nmt.text.vocab import BOS, EOS
 
 Ids = Sequence[int] | NDArray[np.integer]
@@ -146,15 +147,27 @@ def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
 class BatchStream:
     """The batches of each epoch, the same for the same seed.
 
-    The pairs are shuffled, the pairs of every `pool` batches are sorted by length and cut into batches, and
-    these are shuffled. Sorting makes the sentences of a batch alike in length, so steps have more rows
-    (GroundHog pools 10 to 20 batches). One pool at a time is held in memory.
+    An epoch has each pair once, or as often as `counts` says. The pairs are shuffled, the pairs of every
+    `pool` batches are sorted by length and cut into batches, and these are shuffled. Sorting makes the
+    sentences of a batch alike in length, so steps have more rows (GroundHog pools 10 to 20 batches). One pool
+    at a time is held in memory, and four bytes for each pair of an epoch.
     """
 
-    def __init__(self, corpus: Corpus, batch_size: int, pool: int, seed: int, cut: Cut | None = None) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        batch_size: int,
+        pool: int,
+        seed: int,
+        cut: Cut | None = None,
+        counts: Sequence[int] = (),
+    ) -> None:
         """`cut` makes new units of a pair each time it is seen, see DroppedMerges: (source, target, key) ->
-        (source, target)."""
+        (source, target). `counts`: pairs of each of `corpus.parts` in an epoch."""
         self.corpus = corpus
+        self.sizes = corpus.parts or (len(corpus),)
+        self.counts = counts or self.sizes
+        self.total = sum(self.counts)  # pairs of an epoch
         self.cut = cut
         self.batch_size = batch_size
         self.pool = max(1, pool)
@@ -162,34 +175,40 @@ class BatchStream:
 
     def __len__(self) -> int:
         """Batches an epoch."""
-        return -(-len(self.corpus) // self.batch_size)
+        return -(-self.total // self.batch_size)
 
     def rows(self, epoch: int, start: int = 0) -> Iterator[NDArray[np.int64]]:
         """Indices of the pairs of each batch of an epoch, from batch `start` on."""
-        rng = np.random.default_rng([self.seed, epoch])
-        order = rng.permutation(np.arange(len(self.corpus), dtype=np.int32))
+        return (rows for _, rows in self.placed(epoch, start))
+
+    def placed(self, epoch: int, start: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The places of the pairs of each batch in the list of the epoch's pairs, and their indices: the same
+        where an epoch has each pair once."""
+        pairs = EpochPairs(self.sizes, self.counts, self.seed, epoch)
+        order = shuffled(self.total, np.random.default_rng([self.seed, epoch]))
         span = self.batch_size * self.pool
         for first in range(0, len(order), span):
             # Each pool has a generator of its own, so that whole pools can be skipped.
             shuffle = np.random.default_rng([self.seed, epoch, first])
             done = first // self.batch_size
-            rows = order[first : first + span].astype(np.int64)
-            count = -(-len(rows) // self.batch_size)
+            places = order[first : first + span].astype(np.int64)
+            count = -(-len(places) // self.batch_size)
             if done + count <= start:
                 continue
-            rows = rows[np.argsort(self.corpus.lengths(rows), kind="stable")]
-            cuts = [rows[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
+            rows = pairs.rows(places)
+            by_length = np.argsort(self.corpus.lengths(rows), kind="stable")
+            cuts = [by_length[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
             for number, place in enumerate(shuffle.permutation(count)):
                 if done + number >= start:
-                    yield cuts[place]
+                    yield places[cuts[place]], rows[cuts[place]]
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from batch `start` on."""
-        for rows in self.rows(epoch, start):
+        for places, rows in self.placed(epoch, start):
             pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
             if self.cut:
                 pairs = [
-                    self.cut(*pair, f"{self.seed} {epoch} {row}")
-                    for pair, row in zip(pairs, rows.tolist(), strict=True)
+                    self.cut(*pair, f"{self.seed} {epoch} {place}")
+                    for pair, place in zip(pairs, places.tolist(), strict=True)
                 ]
             yield make_batch([source for source, _ in pairs], [target for _, target in pairs])

@@ -2,16 +2,16 @@
 cache.
 
 A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits),
-`stamp.json`: what they were made from, and a manifest. Corpora for aligned models have a third side,
-`affiliation`: for each target word the place of a source word.
+`stamp.json`: what they were made from, and of several corpora the number of pairs of each, and a manifest.
+Corpora for aligned models have a third side, `affiliation`: for each target word the place of a source word.
 """
 
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, field
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from nmt.text.vocab import Vocab
 Number = TypeVar("Number", bound=np.integer)
 Stored = tuple[NDArray[np.integer], NDArray[np.int64]]  # ids and offsets of a side
 FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
+BLOCK = 1 << 17  # numbers checked at a time
 STAMP = "stamp.json"
 REMEDY = "remove {}: the same command makes it again"
 
@@ -82,23 +83,35 @@ class BinarizeReport:
     kept: int = 0
     too_long: int = 0
     empty: int = 0
+    corpora: list[int] = field(default_factory=list)  # pairs kept of each of several corpora
 
 
 def binarize(
-    pairs: Iterable[Pair], source: Vocab, target: Vocab, directory: Path, max_length: int, stamp: str
+    pairs: Iterable[Pair],
+    source: Vocab,
+    target: Vocab,
+    directory: Path,
+    max_length: int,
+    stamp: str,
+    sizes: Sequence[int] = (),
 ) -> BinarizeReport:
     """Write pairs as ids. Pairs longer than `max_length` are dropped, not cut; so are pairs with an empty
-    side.
+    side. `sizes`: the number of pairs of each of several corpora, which follow one another.
 
     `stamp` says what the ids were made from. It is written last, so that what an interrupted run leaves does
     not look complete.
     """
     report = BinarizeReport()
+    given, parts = iter(pairs), list[int | None](sizes) or [None]
     with store(directory, {"source": source, "target": target}, stamp, report) as sides:
-        for words, other in pairs:
-            if is_kept(words, other, max_length, report):
-                sides[0].add(source.encode(words))
-                sides[1].add(target.encode(other))
+        for size in parts:
+            before = report.kept
+            for words, other in islice(given, size):
+                if is_kept(words, other, max_length, report):
+                    sides[0].add(source.encode(words))
+                    sides[1].add(target.encode(other))
+            if size is not None:
+                report.corpora.append(report.kept - before)
     return report
 
 
@@ -150,7 +163,8 @@ def store(
         parts = {name: path for side in sides for name, path in side.finish().items()}
         widths = [side.type.__name__ for side in sides]
         parts[STAMP] = directory / f"{STAMP}.part"
-        files.write_text(parts[STAMP], [json.dumps({"stamp": stamp, "widths": widths, **report.__dict__})])
+        told = {key: value for key, value in vars(report).items() if key != "corpora" or value}
+        files.write_text(parts[STAMP], [json.dumps({"stamp": stamp, "widths": widths, **told})])
         manifest.publish(directory, parts)
     except OSError as error:
         raise files.cannot_write(directory, error) from error
@@ -202,7 +216,24 @@ def open_corpus(directory: Path, *vocab_sizes: int) -> Corpus:
     ]
     if len(sides) == 1:
         sides.insert(0, (np.zeros(0, np.int64), np.zeros(len(sides[0][1]), np.int64)))
-    return Corpus(*sides[0], *sides[1], affiliation_of(directory, *sides[1:]))
+    return Corpus(
+        *sides[0],
+        *sides[1],
+        affiliation=affiliation_of(directory, *sides[1:]),
+        parts=parts_of(directory, stamp),
+    )
+
+
+def parts_of(directory: Path, stamp: Mapping[str, object]) -> tuple[int, ...]:
+    """The number of pairs of each of several corpora. DataError unless they are all pairs."""
+    found = stamp.get("corpora", [])
+    if (
+        not isinstance(found, list)
+        or any(type(size) is not int or size < 0 for size in found)
+        or (found and sum(found) != stamp.get("kept"))
+    ):
+        raise DataError(f"{directory / STAMP}: damaged; {REMEDY.format(directory)}")
+    return tuple(found)
 
 
 def side_of(directory: Path, side: str, width: str, kept: object, vocab_size: int | None) -> Stored:
@@ -214,7 +245,7 @@ def side_of(directory: Path, side: str, width: str, kept: object, vocab_size: in
         or len(offsets) - 1 != kept
         or offsets[0] != 0
         or offsets[-1] != len(ids)
-        or not non_decreasing(offsets)
+        or not non_decreasing(blocks(directory / f"{side}.offsets", offsets.dtype))
     ):
         raise DataError(
             f"{directory / side}.ids or {directory / side}.offsets: truncated or damaged; "
@@ -223,7 +254,7 @@ def side_of(directory: Path, side: str, width: str, kept: object, vocab_size: in
     if (
         vocab_size is not None
         and len(ids)
-        and max(int(ids[at : at + FLUSH].max()) for at in range(0, len(ids), FLUSH)) >= vocab_size
+        and max(int(block.max()) for block in blocks(directory / f"{side}.ids", ids.dtype)) >= vocab_size
     ):
         raise DataError(
             f"{directory / side}.ids: an id is beyond the vocabulary of {vocab_size:,} words; "
@@ -251,8 +282,19 @@ def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:
         raise DataError(f"{path}: truncated or damaged; {REMEDY.format(path.parent)}") from error
 
 
-def non_decreasing(offsets: NDArray[np.int64]) -> bool:
-    """Checked in pieces, so that memory stays small."""
-    return all(
-        bool((np.diff(offsets[at : at + FLUSH + 1]) >= 0).all()) for at in range(0, len(offsets), FLUSH)
-    )
+def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
+    """The numbers of a file, many at a time: read, not mapped, so that its pages do not count as memory of
+    this process."""
+    with open(path, "rb") as stream:
+        while len(block := np.fromfile(stream, dtype, BLOCK)):
+            yield block
+
+
+def non_decreasing(offsets: Iterable[NDArray[np.int64]]) -> bool:
+    """Is no number less than the one before? They are given in pieces, so that memory stays small."""
+    last = 0
+    for block in offsets:
+        if block[0] < last or (np.diff(block) < 0).any():
+            return False
+        last = int(block[-1])
+    return True

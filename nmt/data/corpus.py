@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, settings
+from nmt.data import corpora
+from nmt.data.corpora import CorpusConfig
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.settings import number, setting
@@ -34,6 +36,15 @@ class DataConfig:
 
     train_source: str = setting("", help="parallel text, line by line")
     train_target: str = setting("", help="its translation")
+    corpora: list[CorpusConfig] = setting(
+        [], help="or several corpora instead, each with source, target, tag, weight or share, filters"
+    )
+    temperature: float = number(
+        1.0,
+        above=0,
+        help="of corpora: the share of a corpus is proportional to (weight x pairs)^(1 / temperature); 1: as "
+        "they are, 5 brings in small ones more often (Arivazhagan et al. 2019)",
+    )
     alignment: str = setting(
         "",
         help="their word alignment, for model.type joint: lines of points 0-0 1-2, as smt-align writes them",
@@ -93,13 +104,19 @@ class DataConfig:
         1, least=1, help="processes that tokenize the training text; the result does not depend on them"
     )
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that a source sentence may begin with."""
+        return corpora.tags_of(self.corpora)
+
 
 @dataclass
 class Corpus:
     """Pairs of id sequences, without start and end symbols.
 
     Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, and so for the target. `affiliation` has
-    for each target word the place of a source word in its sentence, in corpora for aligned models.
+    for each target word the place of a source word in its sentence, in corpora for aligned models. `parts`:
+    where several corpora stand one after the other, the number of pairs of each.
     """
 
     source: NDArray[np.integer]
@@ -107,6 +124,7 @@ class Corpus:
     target: NDArray[np.integer]
     target_offsets: NDArray[np.int64]
     affiliation: NDArray[np.integer] | None = None
+    parts: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -128,10 +146,13 @@ class Corpus:
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     """A digest that changes with the training files, the vocabularies, the text pipeline and max_length."""
     digest = hashlib.sha256()
-    for path in (config.train_source, config.train_target, config.phrase_table):
+    listed = [path for corpus in config.corpora for path in (corpus.source, corpus.target)]
+    for path in (config.train_source, config.train_target, config.phrase_table, *listed):
         if path and path != "-":
             status = stat_of(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    for corpus in config.corpora:
+        digest.update(f"{corpus.tag} {corpus.filters}\n".encode())
     inverse = " inverse" if config.inverse else ""
     text = f"({text_rules(config.source)}, {text_rules(config.target)})"
     digest.update(f"{text} {config.max_length} {config.bpe_merges} {config.bpe_joint}{inverse}\n".encode())
@@ -182,6 +203,11 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
 
 def check_aligned(config: DataConfig, thorough: bool = False) -> None:
     """As `check_config`, for an aligned model."""
+    if config.corpora:
+        raise ConfigError(
+            "data.corpora: model.type joint learns from one aligned text; give train_source, train_target "
+            "and alignment"
+        )
     check_pairs(config, thorough)
     if config.phrase_table:
         raise ConfigError(
@@ -228,8 +254,10 @@ def check_pairs(config: DataConfig, thorough: bool) -> None:
         )
     if bool(config.train_source) != bool(config.train_target):
         raise ConfigError("data.train_source and data.train_target go together: give both")
-    if bool(config.phrase_table) == bool(config.train_source):
-        raise ConfigError("data: give either train_source and train_target, or phrase_table")
+    if [bool(config.phrase_table), bool(config.train_source), bool(config.corpora)].count(True) != 1:
+        raise ConfigError(
+            "data: give either train_source and train_target, or a list of corpora, or phrase_table"
+        )
     if config.inverse and not config.phrase_table:
         raise ConfigError(
             "data.inverse belongs to phrase_table; for parallel text name the files the other way round"
@@ -252,6 +280,7 @@ def check_pairs(config: DataConfig, thorough: bool) -> None:
     for pair in parallel:
         if thorough and pair[0]:
             files.check_parallel(*pair)
+    corpora.check_text(config.corpora, thorough)
 
 
 def check_not_empty(path: str) -> None:
@@ -265,7 +294,8 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
     settings.check(config, "data.")
     if not config.train_text:
         raise ConfigError("data.train_text is missing: the text a language model learns")
-    for key in ("train_source", "train_target", "phrase_table", "dev_source", "dev_target", *ALIGNMENTS):
+    others = ("train_source", "train_target", "corpora", "phrase_table", "dev_source", "dev_target")
+    for key in (*others, *ALIGNMENTS):
         if getattr(config, key):
             raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
     if config.target.characters and (config.bpe_merges or config.target.codes):

@@ -10,6 +10,7 @@ from tempfile import TemporaryFile
 from typing import IO, TypeVar
 
 from nmt import files
+from nmt.data.listed import ListedText
 from nmt.jobs.lines import convert
 from nmt.progress import Progress
 from nmt.text.pipeline import TextPipeline
@@ -39,10 +40,19 @@ class TokenizedText:
     words; afterwards they come from the file. One reader at a time."""
 
     def __init__(
-        self, paths: Sequence[str], workers: int = 1, folder: Path | None = None, show_bar: bool = False
+        self,
+        paths: Sequence[str],
+        workers: int = 1,
+        folder: Path | None = None,
+        show_bar: bool = False,
+        listed: ListedText | None = None,
     ) -> None:
-        """`folder`, if it exists, takes the file, which has no name; `workers`: processes that tokenize."""
-        self.paths, self.workers, self.show_bar = paths, workers, show_bar
+        """`folder`, if it exists, takes the file, which has no name; `workers`: processes that tokenize.
+        `listed`: several corpora, instead of the lines of `paths`."""
+        self.workers, self.show_bar, self.listed = workers, show_bar, listed
+        self.rows = listed.rows if listed else partial(files.parallel, *paths)
+        # whose lines are counted
+        self.counting = [corpus.source for corpus in listed.corpora] if listed else paths[:1]
         self.folder = folder if folder and folder.is_dir() else None
         self.splitting: Splitting | None = None  # of the words in the file
         self.file: IO[bytes] | None = None
@@ -65,7 +75,7 @@ class TokenizedText:
         try:
             file = TemporaryFile(dir=self.folder)
             weakref.finalize(self, file.close)
-            rows = convert(splitting.begin, files.parallel(*self.paths), self.workers)
+            rows = convert(splitting.begin, self.rows(), self.workers)
             for row in self.counted(rows, "lines", "tokenizing"):
                 file.write(("\n".join(row) + "\n").encode())
                 yield row
@@ -76,13 +86,13 @@ class TokenizedText:
 
     def kept(self) -> Iterator[tuple[str, ...]]:
         """The rows again."""
-        assert self.file
+        assert self.file and self.splitting
         self.file.seek(0)
         lines = (line[:-1].decode() for line in self.file)
-        yield from zip(*[lines] * len(self.paths), strict=True)
+        yield from zip(*[lines] * len(self.splitting.sides), strict=True)
 
     def counted(self, items: Iterable[Item], unit: str, title: str) -> Iterator[Item]:
         """The items, of which each stands for a line of the text, with their progress."""
-        total = partial(files.number_of_lines, *self.paths[:1])
+        total = partial(files.number_of_lines, *self.counting)
         with Progress(total, unit, self.show_bar, title) as progress:
             yield from progress.over(items)

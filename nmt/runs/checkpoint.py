@@ -181,7 +181,8 @@ def filled(kind: type[Config], content: object) -> Config:
 
 
 def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
-    """The text pipeline and the vocabulary of one side. CheckpointError when a file is missing or damaged."""
+    """The text pipeline and the vocabulary of one side, with the tags that it has. CheckpointError when a
+    file is missing or damaged."""
     config = data.source if side == "source" else data.target
     try:
         wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
@@ -189,7 +190,10 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
             raise DataError(
                 f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?"
             )
-        return TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
+        pipeline, vocab = TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
+        if side == "source":
+            pipeline.tags = data.tags
+        return pipeline, vocab.with_tags(data.tags if side == "source" or data.shared_vocabulary else ())
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
 

@@ -36,12 +36,14 @@ class LineLengths:
         limit.refuse((self.of(line, tokenized, limit) for line in lines), what)
 
     def parts(self, line: str, tokenized: bool, limit: Limit) -> list[str]:
-        """The line, or the parts of one that is too long."""
+        """The line, or the parts of one that is too long, each with its tag."""
         if self.of(line, tokenized, limit) <= limit.words:
             return [line]
+        tag, line = self.pipelines[0].tagged(line)
         words = files.split_words(line) if tokenized else long_lines.pieces(line)
         found = long_lines.parts(words, limit.words, self.sizes(tokenized, limit))
-        return [(" " if tokenized else "").join(part).strip(" \t") for part in found]
+        texts = [(" " if tokenized else "").join(part).strip(" \t") for part in found]
+        return [f"{tag} {text}" for text in texts] if tag else texts
 
     def sizes(self, tokenized: bool, limit: Limit) -> Callable[[str], int]:
         """Units of a word; of one with thousands of characters their number will do."""

@@ -214,7 +214,10 @@ class Run:
                 {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
             )
             if unknown is not None:
-                instead = [unknown.best(source[source_of[look]]) for look in candidate.looked_at]
+                words = (source[source_of[look]] for look in candidate.looked_at)
+                instead = [
+                    SPECIALS[UNK] if word in member.source.tags else unknown.best(word) for word in words
+                ]
                 units = [
                     other if unit == SPECIALS[UNK] else unit
                     for unit, other in zip(units, instead, strict=True)

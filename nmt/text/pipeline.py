@@ -141,6 +141,7 @@ class TextPipeline:
         self.tokenizer, self.characters, self.spaceless = tokenizer, characters, spaceless
         self.subwords = subwords
         self.escaped = escaped
+        self.tags: tuple[str, ...] = ()  # that a line may begin with
 
     @staticmethod
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
@@ -171,8 +172,19 @@ class TextPipeline:
         return TextPipeline(tokenizer, given, config.escaped, config.characters, spaceless)
 
     def words(self, line: str, tokenized: bool = False) -> list[str]:
-        """The words of a line: normalized, tokenized, cased, without escapes."""
-        return self.unescaped(files.split_words(line) if tokenized else self.tokenizer.words(line))
+        """The words of a line: normalized, tokenized, cased, without escapes. A tag at its beginning is a
+        word, but no line is a tag alone."""
+        tag, text = self.tagged(line)
+        words = self.unescaped(files.split_words(text) if tokenized else self.tokenizer.words(text))
+        return [tag, *words] if tag and words else words
+
+    def tagged(self, line: str) -> tuple[str, str]:
+        """The tag that a line begins with, or an empty one, and the rest of the line."""
+        start = line.lstrip(" \t") if self.tags else ""
+        for tag in self.tags:
+            if start.startswith(tag):
+                return tag, start[len(tag) :]
+        return "", line
 
     def settle(self, words: list[str]) -> list[str]:
         """What `tokenizer.split` made of a line -> its words."""
@@ -187,7 +199,9 @@ class TextPipeline:
         return self.cut(self.words(line, tokenized))
 
     def cut(self, words: list[str]) -> list[str]:
-        """Words -> subword units or characters."""
+        """Words -> subword units or characters. A tag at the beginning stays whole."""
+        if self.tags and words and words[0] in self.tags:
+            return [words[0], *self.cut(words[1:])]
         if self.characters:
             return list(BLANK.join(words))
         return self.subwords.apply(words) if self.subwords else words

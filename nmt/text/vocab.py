@@ -18,17 +18,20 @@ HEADER = "#version: 1 vocabulary"
 
 class Vocab:
     """The `size` most frequent words of `counts`, of equally frequent ones the smaller string: the same text
-    gives the same ids."""
+    gives the same ids. Tags have the ids before those of words; a file does not have them."""
 
-    def __init__(self, counts: dict[str, int], size: int, min_count: int = 1) -> None:
-        usable = {word: count for word, count in counts.items() if word not in SPECIALS}
+    def __init__(
+        self, counts: dict[str, int], size: int, min_count: int = 1, tags: Sequence[str] = ()
+    ) -> None:
+        self.first = len(SPECIALS) + len(tags)  # id of the first word
+        usable = {word: count for word, count in counts.items() if word not in SPECIALS and word not in tags}
         self.counts = dict(sorted(usable.items(), key=lambda item: (-item[1], item[0])))
         known = [word for word, count in self.counts.items() if count >= min_count][:size]
-        self.words = SPECIALS + known
-        self.ids = {word: len(SPECIALS) + rank for rank, word in enumerate(known)}
+        self.words = [*SPECIALS, *tags, *known]
+        self.ids = {word: rank for rank, word in enumerate(self.words) if rank >= len(SPECIALS)}
 
     def __len__(self) -> int:
-        """Number of ids, the three specials included."""
+        """Number of ids, the three specials and the tags included."""
         return len(self.words)
 
     def __eq__(self, other: object) -> bool:
@@ -55,13 +58,17 @@ class Vocab:
 
     @property
     def known(self) -> int:
-        """Number of words that have an id, without the specials."""
-        return len(self.words) - len(SPECIALS)
+        """Number of words that have an id, without the specials and the tags."""
+        return len(self.words) - self.first
+
+    def with_tags(self, tags: Sequence[str]) -> "Vocab":
+        """The same words, with tags that have ids of their own."""
+        return Vocab(self.counts, self.known, 0, tags) if tags else self
 
     def coverage(self) -> float:
         """Share of the running words of the training text that have an id (in the papers about 93%)."""
         total = sum(self.counts.values())
-        return sum(self.counts[word] for word in self.words[len(SPECIALS) :]) / total if total else 0.0
+        return sum(self.counts[word] for word in self.words[self.first :]) / total if total else 0.0
 
     def save(self, path: str | Path) -> None:
         """Write all words with their counts, `word<TAB>count`, below a header with the size."""

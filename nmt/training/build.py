@@ -78,7 +78,8 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
     if fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
-    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, cut)
+    counts = prepare.epoch_counts(config.data, corpus)
+    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, cut, counts)
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")

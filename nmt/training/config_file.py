@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from nmt import files, metrics, settings, yaml_text
+from nmt.data import corpora
 from nmt.errors import CheckpointError, ConfigError
 from nmt.layers.output import OutputSettings, refuse
 from nmt.numbers import LONGEST, shown
@@ -99,6 +100,7 @@ def check(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that do not go together. A language model has
     neither BLEU nor a beam, nor has an aligned model, and files may name languages, which is set here."""
     settings.check(config)
+    corpora.check(config.data.corpora, config.data.temperature)
     if config.lm is not None:
         config.lm.check()
         config.training.metric, config.training.dev_beam = "cost", 0
@@ -197,10 +199,15 @@ def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
     given = {key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES}
     try:
         for key, value in given_keys(given):
-            if key not in known:
-                raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(key)}")
-            if schema.is_section(key) and value is not None and not isinstance(value, dict):
+            name = re.sub(r"\[\d+\]", "[]", key)
+            if name not in known:
+                raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(name)}")
+            if schema.is_section(name) and value is not None and not isinstance(value, dict):
                 raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
+            if schema.is_list(name) and not is_list(value):
+                raise ConfigError(
+                    f"{part.where(key)}: {key} is a list of sections, each with keys and values"
+                )
         return cast(DictConfig, OmegaConf.merge(config, given))
     except OmegaConfBaseException as error:
         key = str(error.full_key)
@@ -210,11 +217,20 @@ def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
 
 
 def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Every dotted key of nested sections, with its value."""
+    """Every dotted key of nested sections, with its value; of a list of them `corpora[0].name`."""
     for key, value in content.items():
         yield f"{prefix}{key}", value
         if isinstance(value, dict):
             yield from given_keys(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            for place, part in enumerate(value):
+                if isinstance(part, dict):
+                    yield from given_keys(part, f"{prefix}{key}[{place}].")
+
+
+def is_list(value: object) -> bool:
+    """Is a value a list of sections?"""
+    return isinstance(value, list) and all(isinstance(part, dict) for part in value)
 
 
 def gives(content: Mapping[str, object], key: str) -> bool:
@@ -251,11 +267,13 @@ def short(override: str) -> str:
 
 
 def where_is(path: str, text: str, key: str) -> str:
-    """`file:line` of the last part of a dotted key; just the file when it cannot be found."""
+    """`file:line` of the last part of a dotted key; just the file when it cannot be found. What is in a list
+    has the line of its item, where it has none of its own."""
+    if "[" in key:
+        return f"{path}:{yaml_text.line_of(text, re.findall('[^.[]+', key.replace(']', '')))}"
     number = 0
     lines = text.split("\n")
     for part in key.split("."):
-        part = part.partition("[")[0]
         found = [
             n
             for n in range(number, len(lines))
@@ -308,7 +326,8 @@ def flat(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, o
     """Every dotted key that is not a section, with its value."""
     for item in fields(config):
         value = getattr(config, item.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            yield from flat(value, f"{prefix}{item.name}.")
+        if sections := settings.sections_of(item.name, value):
+            for name, section in sections:
+                yield from flat(section, f"{prefix}{name}.")
         elif value is not None:
             yield f"{prefix}{item.name}", value

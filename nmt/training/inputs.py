@@ -20,15 +20,17 @@ KEYS = (
 
 def named(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
-    for item in fields(config):
-        path = getattr(config, item.name)
-        if (
-            item.name in KEYS
-            and path
-            and path != "-"
-            and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode))
-        ):
-            yield item.name, path
+    given = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in KEYS]
+    for key, path in (*given, *listed(config)):
+        if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
+            yield key, path
+
+
+def listed(config: DataConfig) -> Iterator[tuple[str, str]]:
+    """Key and path of the files of the corpora of a list."""
+    for place, corpus in enumerate(config.corpora):
+        yield f"corpora[{place}].source", corpus.source
+        yield f"corpora[{place}].target", corpus.target
 
 
 def take(config: DataConfig) -> dict[str, manifest.Stamp]:

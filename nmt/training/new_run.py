@@ -5,7 +5,7 @@ from pathlib import Path
 from nmt.data.corpus import ALIGNMENTS
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
-from nmt.training import side_languages
+from nmt.training import inputs, side_languages
 from nmt.training.run_config import RunConfig, value_of
 from nmt.training.subwords import LearningSide, check_sides
 
@@ -26,6 +26,7 @@ def check(config: RunConfig, given: str) -> None:
     if config.init_from:
         run_directory.check_version(Path(config.init_from))
     read = {"CONFIG.yaml": given, **{key: str(value_of(config, key)) for key in FILES}}
+    read |= {f"data.{key}": path for key, path in inputs.listed(config.data)}
     for key, path in read.items():
         if path and inside(path, config.run):
             raise ConfigError(

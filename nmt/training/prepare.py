@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from nmt import files
 from nmt.compute.threads import bounded
-from nmt.data import running
+from nmt.data import corpora, running
 from nmt.data.batches import Cut, Ids
 from nmt.data.binarized import BinarizeReport, binarize, open_corpus, read_stamp
 from nmt.data.corpus import Corpus, DataConfig, Pair, make_stamp, table_pairs
+from nmt.data.listed import ListedText
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.lm.multiscale import dictionary
@@ -40,7 +42,8 @@ UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers ha
 def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool = False) -> TokenizedText:
     """The text that a configuration names: of a translator or a language model, or the lines of a table."""
     paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
-    return TokenizedText([path for path in paths if path], bounded(config.workers), folder, show_bar)
+    listed = ListedText(config.corpora) if config.corpora else None
+    return TokenizedText([path for path in paths if path], bounded(config.workers), folder, show_bar, listed)
 
 
 def make_pipelines(
@@ -115,12 +118,17 @@ def make_cut(
     if not any(samplers):
         return None
 
+    tags = {vocabs[0].ids[tag] for tag in config.tags}
+
     def cut(ids: Ids, other: Ids, key: str) -> tuple[Ids, Ids]:
+        tagged = len(ids) > 0 and ids[0] in tags
         source, target = (
             sampler(np.asarray(one).tolist(), f"{key} {name}") if sampler else one
-            for sampler, one, name in zip(samplers, (ids, other), ("source", "target"), strict=True)
+            for sampler, one, name in zip(
+                samplers, (ids[1:] if tagged else ids, other), ("source", "target"), strict=True
+            )
         )
-        return source, target
+        return [ids[0], *source] if tagged else source, target
 
     return cut
 
@@ -157,17 +165,44 @@ def make_corpus(
         if read_stamp(cache).get("stamp") != stamp:
             pairs = (
                 (pipelines[0].cut(words), pipelines[1].cut(other))
-                for words, other in pairs_of(config, *pipelines, text)
+                for words, other in tagged(config, pairs_of(config, *pipelines, text), text)
             )
             numbered = text.counted(pairs, "pairs", "numbering the words")
-            report_pairs(binarize(numbered, *vocabs, cache, config.max_length, stamp), config.max_length)
+            sizes = text.listed.sizes if text.listed else ()
+            report_pairs(
+                binarize(numbered, *vocabs, cache, config.max_length, stamp, sizes), config.max_length
+            )
         corpus = open_corpus(cache, *map(len, vocabs))
-    if not len(corpus):
-        raise DataError(
-            f"{config.train_source or config.phrase_table}: no pair is left to train on; is data.max_length "
-            "too small?"
-        )
+    paths = [one.source for one in config.corpora] or [config.train_source or config.phrase_table]
+    for path, size in zip(paths, corpus.parts or [len(corpus)], strict=True):
+        if not size:
+            raise DataError(f"{path}: no pair is left to train on; is data.max_length too small?")
     return corpus
+
+
+def tagged(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> Iterator[Pair]:
+    """The pairs, each source with the tag of its corpus; not that of a sentence without words."""
+    if not text.listed:
+        yield from pairs
+        return
+    for corpus, size in zip(config.corpora, text.listed.sizes, strict=True):
+        start = [corpus.tag] if corpus.tag else []
+        for words, other in islice(pairs, size):
+            yield start + words if words else words, other
+
+
+def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
+    """How many pairs of each of several corpora an epoch has, which is logged; nothing for one corpus."""
+    if not config.corpora:
+        return []
+    counts = corpora.epoch_counts(corpus.parts, config.corpora, config.temperature)
+    for one, size, count in zip(config.corpora, corpus.parts, counts, strict=True):
+        log.info(
+            "corpus %s%s: %s pairs; an epoch takes %s, %.1f%% of its pairs, each %.2f times",
+            one.title, f" {one.tag}" if one.tag else "", f"{size:,}", f"{count:,}",
+            100 * count / sum(counts), count / size,
+        )  # fmt: skip
+    return counts
 
 
 def report_pairs(report: BinarizeReport, max_length: int) -> None:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args, get_origin
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -42,6 +42,10 @@ class Schema:
     def is_section(self, key: str) -> bool:
         return any(name.startswith(f"{key}.") for name in self.keys())
 
+    def is_list(self, key: str) -> bool:
+        """Is it a list of sections?"""
+        return any(name.startswith(f"{key}[].") for name in self.keys())
+
     def defaults(self, kind: str) -> DictConfig:
         """The configuration before anything is given."""
         config = OmegaConf.structured(RunConfig)
@@ -65,14 +69,17 @@ class Schema:
 
 
 def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
-    """Every key of a dataclass and of the dataclasses in it; not `model` and `lm`, whose class depends on
-    their type."""
+    """Every key of a dataclass and of the dataclasses in it, for those in a list `data.corpora[].name`; not
+    `model` and `lm`, whose class depends on their type."""
     keys: list[str] = []
     for item in fields(kind):
         if prefix or item.name not in REGISTRIES:
             keys.append(prefix + item.name)
         if isinstance(item.type, type) and is_dataclass(item.type):
             keys += keys_of(item.type, f"{prefix}{item.name}.")
+        for part in get_args(item.type) if get_origin(item.type) is list else ():
+            if is_dataclass(part):
+                keys += keys_of(cast("type[DataclassInstance]", part), f"{prefix}{item.name}[].")
     return keys
 
 

@@ -26,12 +26,23 @@ def find(config: RunConfig) -> None:
     case to learn, though a preset asks for it."""
     for name in sides(config):
         side = getattr(config.data, name)
-        if not side.language:
+        if not side.language and not several(config.data, name):
             found = (languages.of_file(path) for path in paths(config.data, name))
             side.language = next(filter(None, found), "")
         # `none` is what runs of version 0.5 have, which keep their truecase models
         if side.case == "truecase" and side.segment == "auto" and is_spaceless(side.language):
             side.case = "keep"
+
+
+def several(data: DataConfig, name: str) -> bool:
+    """Are the corpora of a side of several languages? ConfigError where the rules of one are needed."""
+    found = sorted({languages.of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
+    if len(found) > 1 and needs_language(getattr(data, name)):
+        raise ConfigError(
+            f"data.{name}.language: missing, and the corpora are of several languages, {', '.join(found)}; "
+            f"name the one whose rules all are read by, or set data.{name}.subword: unigram, which needs none"
+        )
+    return len(found) > 1
 
 
 def check(config: RunConfig) -> None:
@@ -56,7 +67,8 @@ def check(config: RunConfig) -> None:
 
 def paths(data: DataConfig, side: str) -> list[str]:
     """The files of a side whose names may say its language; a table of both says none."""
-    return [path for key in FILES[side] if (path := str(getattr(data, key)))]
+    listed = [getattr(corpus, side) for corpus in data.corpora]
+    return listed + [path for key in FILES[side] if (path := str(getattr(data, key)))]
 
 
 def shown(config: RunConfig) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from nmt import settings
 from nmt.errors import ConfigError
-from nmt.settings import Range, choice, number
+from nmt.settings import Range, choice, number, setting
 
 
 @dataclass
@@ -26,12 +26,18 @@ class Outer:
     flag: bool = False
     some: int | None = number(None, least=1)
     inner: Inner = field(default_factory=Inner)
+    many: list[Inner] = setting([])
 
 
 def test_defaults_are_in_their_ranges_and_lists_are_not_shared() -> None:
     settings.check(Outer())
     settings.check(Outer(some=3, kind="second", sizes=[]))
-    assert Outer().sizes is not Outer().sizes
+    assert Outer().sizes is not Outer().sizes and Outer().many is not Outer().many
+    assert settings.sections_of("many", [Inner(), Inner(0.2)]) == [
+        ("many[0]", Inner()),
+        ("many[1]", Inner(0.2)),
+    ]
+    assert settings.sections_of("sizes", [3]) == settings.sections_of("flag", True) == []
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,7 @@ def test_defaults_are_in_their_ranges_and_lists_are_not_shared() -> None:
         ({"some": 0}, "1 or more"),
         ({"inner": Inner(1.0)}, "x.inner.rate: 1 is out of range, expected more than 0 and less than 1"),
         ({"inner": Inner(-math.inf)}, "x.inner.rate: -inf"),
+        ({"many": [Inner(), Inner(2.0)]}, "x.many[1].rate: 2 is out of range"),
     ],
 )
 def test_values_out_of_range_are_named(values: dict[str, object], message: str) -> None:

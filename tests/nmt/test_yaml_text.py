@@ -27,6 +27,13 @@ def test_few_lines_that_stand_for_more_than_memory_holds() -> None:
         yaml_text.parse("\n".join(lines))
 
 
+def test_the_line_of_what_keys_lead_to() -> None:
+    text = "a: 1\nb:\n  c:\n    - {x: 1, y: 2}\n    - x: 3\n      z: 4\n    - [\n        7]\n"
+    keys = ["a", "b.c.0.y", "b.c.1", "b.c.1.z", "b.c.2.0"]
+    assert [yaml_text.line_of(text, key.split(".")) for key in keys] == [1, 4, 5, 6, 8]
+    assert yaml_text.line_of(text, ["b", "c", "1", "none"]) == 5 and yaml_text.line_of(text, ["none"]) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [

@@ -35,6 +35,20 @@ def test_long_and_empty_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
     assert isinstance(corpus.source, np.memmap) and corpus.source.dtype == np.uint16
 
 
+def test_the_pairs_of_each_corpus_are_counted(tmp_path: Path) -> None:
+    pairs = [*PAIRS, *PAIRS, *PAIRS]
+    report = binarize(iter(pairs), *vocabs(), tmp_path, 3, "s", [2 * len(PAIRS), len(PAIRS)])
+    assert report.kept == 6 and open_corpus(tmp_path).parts == (4, 2)
+    stamp = (tmp_path / "stamp.json").read_text()
+    (tmp_path / "manifest.json").unlink()
+    for damaged in ("[4, 3]", "[6, 0.0]", "[7, -1]", "6"):
+        (tmp_path / "stamp.json").write_text(stamp.replace("[4, 2]", damaged))
+        with pytest.raises(DataError, match=r"stamp\.json: damaged"):
+            open_corpus(tmp_path)
+    binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
+    assert "corpora" not in (tmp_path / "stamp.json").read_text() and open_corpus(tmp_path).parts == ()
+
+
 def test_ids_get_wider_with_the_vocabulary(tmp_path: Path) -> None:
     assert (id_type(1 << 16), id_type((1 << 16) + 1)) == (np.uint16, np.uint32)
     big = Vocab({f"w{n:06}": 1 for n in range(70000)}, 70000)

@@ -8,7 +8,17 @@ import pytest
 
 from nmt.data.batches import BatchStream
 from nmt.data.binarized import binarize, open_corpus
-from nmt.data.corpus import LATER, DataConfig, check_config, make_stamp, table_pairs, text_rules
+from nmt.data.corpora import CorpusConfig, FilterConfig
+from nmt.data.corpus import (
+    LATER,
+    DataConfig,
+    check_aligned,
+    check_config,
+    check_text,
+    make_stamp,
+    table_pairs,
+    text_rules,
+)
 from nmt.errors import ConfigError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
@@ -96,6 +106,32 @@ def test_phrase_pairs_are_sampled_uniformly(tmp_path: Path) -> None:
 def test_contradictions_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         check_config(DataConfig(train_source="a", train_target="b", **options))  # type: ignore[arg-type]
+
+
+def test_a_list_of_corpora_goes_alone() -> None:
+    listed = [CorpusConfig(source="a", target="b")]
+    with pytest.raises(ConfigError, match="give either train_source and train_target, or a list of corpora"):
+        check_config(DataConfig(train_source="a", train_target="b", corpora=listed))
+    with pytest.raises(ConfigError, match=r"data\.corpora: model\.type joint learns from one aligned text"):
+        check_aligned(DataConfig(corpora=listed))
+    with pytest.raises(ConfigError, match=r"data\.corpora: a language model reads data\.train_text"):
+        check_text(DataConfig(train_text="a", corpora=listed))
+
+
+def test_the_stamp_follows_files_tags_and_filters_of_a_list_but_no_weights(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("a\n")
+    path = str(tmp_path / "s")
+    config = DataConfig(corpora=[CorpusConfig(source=path, target=path)])
+    stamps = [make_stamp(config, *vocabs())]
+    for key, value in (
+        ("weight", 3.0),
+        ("name", "x"),
+        ("tag", "<bt>"),
+        ("filters", FilterConfig(min_length=2)),
+    ):
+        setattr(config.corpora[0], key, value)
+        stamps.append(make_stamp(config, *vocabs()))
+    assert stamps[0] == stamps[1] == stamps[2] and len(set(stamps)) == 3
 
 
 def test_dropout_needs_subwords_and_a_shared_vocabulary_holds_both_sides() -> None:

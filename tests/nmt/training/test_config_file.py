@@ -29,8 +29,24 @@ def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
 
 
 def test_written_configuration_is_the_same(tmp_path: Path) -> None:
-    first = load(tmp_path, "run: r\nmodel: {hidden: 7}\n")
-    assert load(tmp_path, config.to_yaml(first)) == first
+    for text in ("run: r\nmodel: {hidden: 7}\n", CORPORA + "      tag: <bt>\n"):
+        first = load(tmp_path, text)
+        assert load(tmp_path, config.to_yaml(first)) == first
+
+
+def test_a_list_of_corpora_can_be_an_override(tmp_path: Path) -> None:
+    given = "data.corpora=[{source: a.en, target: a.fr, weight: 3}, {source: b.en, target: b.fr, tag: <bt>}]"
+    found = load(tmp_path, "run: r\n", given, "data.temperature=2.5").data
+    assert [(one.source, one.weight, one.tag) for one in found.corpora] == [
+        ("a.en", 3, ""),
+        ("b.en", 1, "<bt>"),
+    ]
+    assert found.temperature == 2.5 and (found.source.language, found.target.language) == ("en", "fr")
+
+
+CORPORA = (
+    "run: r\ndata:\n  corpora:\n    - {source: a.en, target: a.fr}\n    - source: b.en\n      target: b.fr\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +101,39 @@ def test_written_configuration_is_the_same(tmp_path: Path) -> None:
             "expected at most",
         ),
         ("run: ${run}\n", "c.yaml:1: run: "),
+        (
+            CORPORA + "      weight: 0\n",
+            "c.yaml:7: data.corpora[1].weight: 0 is out of range, expected more than 0",
+        ),
+        (
+            CORPORA + "      wieght: 2\n",
+            "c.yaml:7: unknown key 'data.corpora[1].wieght', did you mean 'data.corpora[].weight'?",
+        ),
+        (CORPORA + "      weight: x\n", "c.yaml:7: weight: Value 'x'"),
+        (CORPORA + "      tag: bt\n", "c.yaml:7: data.corpora[1].tag: 'bt' is no tag"),
+        (CORPORA + "      share: 0.4\n", "c.yaml:4: data.corpora[0].share: missing or 0"),
+        (
+            CORPORA + "      filters:\n        max_lengt: 3\n",
+            "c.yaml:8: unknown key 'data.corpora[1].filters.max_lengt', did you mean",
+        ),
+        (CORPORA + "      filters: 3\n", "c.yaml:7: data.corpora[1].filters is a section"),
+        (
+            CORPORA + "      filters: {max_ratio: 0.5}\n",
+            "c.yaml:7: data.corpora[1].filters.max_ratio: 0.5 is too",
+        ),
+        (CORPORA + "    - {source: c.en}\n", "c.yaml:7: data.corpora[2].target: missing"),
+        (CORPORA + "    - c.en\n", "c.yaml:3: data.corpora is a list of sections"),
+        ("run: r\ndata:\n  corpora: a.en\n", "c.yaml:3: data.corpora is a list of sections"),
+        (
+            CORPORA + "    - {source: c.en, target: c.de}\n",
+            "data.target.language: missing, and the corpora are of",
+        ),
+        ("run: r\ndata:\n  temperature: 2\n", "c.yaml:3: data.temperature: there is one corpus only"),
+        (CORPORA + "  temperature: 0\n", "c.yaml:7: data.temperature: 0 is out of range"),
+        (
+            CORPORA.replace("a.fr", "a.fr, share: 0.5") + "      share: 0.4\n",
+            "c.yaml:3: data.corpora: the shares 0.5 + 0.4 sum to 0.9, expected 1",
+        ),
         ("run: r\ninit_from: ${seed}${x\n", "c.yaml: not valid YAML"),
     ],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.data.corpora import CorpusConfig
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, DataError
 from nmt.runs import directory as run_directory
@@ -39,6 +40,21 @@ def test_another_text_is_refused(name: str, config: DataConfig, tmp_path: Path) 
         inputs.check(config, tmp_path / "run")
     (tmp_path / name).unlink()
     with pytest.raises(DataError, match=f"/{name}: cannot read"):
+        inputs.check(config, tmp_path / "run")
+
+
+def test_the_corpora_of_a_list_are_noted_too(tmp_path: Path) -> None:
+    for name in ("s", "t", "u", "v"):
+        (tmp_path / name).write_text(f"{name}\n")
+    first, second = (
+        CorpusConfig(source=str(tmp_path / pair[0]), target=str(tmp_path / pair[1])) for pair in ("st", "uv")
+    )
+    config = DataConfig(corpora=[first, second])
+    with run_directory.writing(tmp_path / "run") as new:
+        inputs.save(inputs.take(config), new)
+    inputs.check(config, tmp_path / "run")
+    (tmp_path / "v").write_text("X\n")
+    with pytest.raises(DataError, match=r"/v: has changed since .* \(data\.corpora\[1\]\.target\)"):
         inputs.check(config, tmp_path / "run")
 
 

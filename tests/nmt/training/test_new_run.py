@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import train
+from nmt.data.corpora import CorpusConfig
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError
 from nmt.text.pipeline import SideConfig
@@ -41,6 +42,14 @@ def test_no_text_lies_in_the_folder_that_is_made(folder: Path, key: str, name: s
     setattr(data, key, str(folder / name))
     config = RunConfig(run=str(folder / "run"), data=data)
     with pytest.raises(ConfigError, match=f"data.{key} .*lies in the run directory"):
+        new_run.check(config, str(folder / "config.yaml"))
+
+
+def test_nor_do_the_corpora_of_a_list(folder: Path) -> None:
+    good = CorpusConfig(source=str(folder / "text"), target=str(folder / "text"))
+    inside = CorpusConfig(source=str(folder / "text"), target=str(folder / "run" / "text"))
+    config = RunConfig(run=str(folder / "run"), data=DataConfig(corpora=[good, inside]))
+    with pytest.raises(ConfigError, match=r"data\.corpora\[1\]\.target .*lies in the run directory"):
         new_run.check(config, str(folder / "config.yaml"))
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from nmt import locks
+from nmt.data.corpora import CorpusConfig
 from nmt.data.corpus import DataConfig
+from nmt.errors import DataError
 from nmt.text.pipeline import SideConfig
 from nmt.text.subwords import bpe
-from nmt.training.prepare import make_corpus, make_cut, make_dev, make_pipelines, make_vocabs
+from nmt.training.prepare import epoch_counts, make_corpus, make_cut, make_dev, make_pipelines, make_vocabs
 from nmt.training.subwords import LearningSide, unit_counts
 
 
@@ -47,6 +49,46 @@ def test_a_carriage_return_inside_words_is_data(tmp_path: Path) -> None:
     for ids in (made.pair(0), cut(*made.pair(0), "key")):
         for side in ids:
             assert source.join(vocabs[0].decode(side)) == ["a\rb", "\r", "c\r", "d"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{"bpe_merges": 9, "bpe_dropout": 0.5}, {"pieces": 30, "unigram_sampling": 0.2}],
+    ids=["bpe", "unigram"],
+)
+def test_tags_stay_whole_in_training(kind: dict[str, object], tmp_path: Path) -> None:
+    """From a list of corpora to the ids of an epoch: whatever is cut anew, the tag is not."""
+    plain = corpus(tmp_path, "the cats see\na dog sees the cats\n" * 9 + "\n", **kind)
+    for side in (plain.source, plain.target):
+        side.subword = "unigram" if "pieces" in kind else "bpe"
+    one = CorpusConfig(source=plain.train_source, target=plain.train_target)
+    config = replace(plain, train_source="", train_target="", corpora=[one, replace(one, tag="<bt>")])
+    source, target, *counts = make_pipelines(config)
+    words = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    vocabs = words[0].with_tags(config.tags), words[1]
+    source.tags = config.tags
+    made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
+    cut, tag = make_cut(config, (source, target), vocabs), vocabs[0].ids["<bt>"]
+    assert cut and made.parts == (18, 18) and epoch_counts(config, made) == [18, 18]
+    for row in range(18):
+        ids, tagged = made.pair(row)[0].tolist(), made.pair(18 + row)[0].tolist()
+        assert tagged == [tag, *ids] and tag not in ids
+    draws = [cut(*made.pair(18), str(n)) for n in range(20)]
+    assert {ids[0] for ids, _ in draws} == {tag} and len({tuple(ids) for ids, _ in draws}) > 1
+    for ids, _ in draws:
+        assert source.join(vocabs[0].decode(ids)) == ["<bt>", "the", "cats", "see"] and tag not in ids[1:]
+
+
+def test_a_corpus_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
+    plain = corpus(tmp_path, "a b c\n", max_length=2)
+    (tmp_path / "short").write_text("a\n")
+    good = CorpusConfig(source=str(tmp_path / "short"), target=str(tmp_path / "short"))
+    long = CorpusConfig(source=plain.train_source, target=plain.train_target)
+    config = replace(plain, train_source="", train_target="", corpora=[good, long])
+    source, target, *counts = make_pipelines(config)
+    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    with pytest.raises(DataError, match=r"/text: no pair is left to train on; is data\.max_length too small"):
+        make_corpus(config, tmp_path / "cache", (source, target), vocabs)
 
 
 def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import train
+from nmt.data.corpora import CorpusConfig
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLMConfig
@@ -45,6 +46,19 @@ def test_a_language_that_nobody_says_is_asked_for(source: str) -> None:
         found(phrase_table="table.gz", source=tokenized())
     with pytest.raises(ConfigError, match=r"^data\.target\.language: 'zz' is unknown"):
         found(train_source="train.en", train_target="t", target=SideConfig("zz"))
+
+
+def test_corpora_of_a_list_say_it_unless_they_differ() -> None:
+    def corpora(*pairs: str) -> list[CorpusConfig]:
+        return [CorpusConfig(source=f"a.{pair[:2]}", target=f"b.{pair[2:]}") for pair in pairs]
+
+    assert found(corpora=corpora("enfr", "enfr")) == ("en", "fr")
+    assert found(corpora=corpora("enfr", "ende"), target=SideConfig("de")) == ("en", "de")
+    assert found(corpora=corpora("enfr", "ende"), target=SideConfig(subword="unigram")) == ("en", "")
+    with pytest.raises(
+        ConfigError, match=r"^data\.target\.language: missing, and .* languages, de, fr; name"
+    ):
+        found(corpora=corpora("enfr", "ende"))
 
 
 def test_tokenized_text_needs_none() -> None:
