@@ -1,0 +1,83 @@
+"""Peak memory of the start of a training, by the number of its pairs: two corpora, one with all filters,
+over- and undersampled. First from text, then from the binarized corpus.
+
+corpora.py [PAIRS ...]    default 200000 2000000: minutes, and 1 GB of a temporary folder
+"""
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Without tokenization, which keeps nothing: it would be most of the time.
+START = """
+import json, resource, sys
+import nmt
+config = json.loads(sys.argv[1])
+asked = []
+def stop():
+    asked.append(1)
+    return len(asked) == 20
+nmt.train(config, stop=stop)
+lines = dict(line.split(":") for line in open("/proc/self/status"))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, lines["RssAnon"].split()[0])
+"""
+SIDE = {"language": "en", "tokenize": False, "normalize": False}
+
+
+def write(folder: Path, pairs: int) -> None:
+    """Text of 8,000 words, some of them rare; a fifth of the pairs are in the second corpus."""
+    rng = random.Random(1)
+    words = [f"w{n}" for n in range(8000)]
+    chances = [1 / (n + 10) for n in range(8000)]
+    stream = iter(rng.choices(words, chances, k=1_000_000))
+    for name, count in (("one", pairs - pairs // 5), ("two", pairs // 5)):
+        with open(folder / f"{name}.en", "w") as source, open(folder / f"{name}.fr", "w") as target:
+            for number in range(count):
+                line = [next(stream, "w0") for _ in range(4 + number % 9)]
+                if number % 90_000 == 0:
+                    stream = iter(rng.choices(words, chances, k=1_000_000))
+                source.write(" ".join([*line, f"w{number % 8000}"]) + "\n")
+                target.write(" ".join(reversed(line)) + "\n")
+
+
+def main() -> None:
+    sizes = [int(size) for size in sys.argv[1:]] or [200_000, 2_000_000]
+    found: dict[str, list[tuple[int, int]]] = {"from text": [], "from ids": []}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), size)
+            filters = {"drop_duplicates": True, "drop_copies": True, "max_ratio": 9}
+            corpora = [
+                {"source": f"{folder}/{name}.en", "target": f"{folder}/{name}.fr", "filters": chosen}
+                for name, chosen in (("one", filters), ("two", {}))
+            ]
+            config = {
+                "run": f"{folder}/run",
+                "threads": 1,
+                "matmul": "mkl",
+                "data": {"corpora": corpora, "temperature": 3, "source": SIDE, "target": SIDE},
+                "model": {"embedding": 8, "hidden": 8, "maxout": 8},
+                "training": {"max_steps": 10**6, "tensorboard": False},
+            }
+            for name, rows in found.items():
+                done = subprocess.run(
+                    [sys.executable, "-c", START, json.dumps(config)],
+                    check=True,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                peak, anonymous = map(int, done.stdout.split())
+                rows.append((peak, anonymous))
+                print(
+                    f"{size:,} pairs {name}: peak {peak / 1024:.0f} MiB, anonymous {anonymous / 1024:.0f} MiB"
+                )
+    for name, rows in found.items():
+        grown = 1024 * (rows[-1][0] - rows[0][0]) / max(1, sizes[-1] - sizes[0])
+        print(f"{name}: peak memory grows by {grown:.1f} bytes a pair")
+
+
+if __name__ == "__main__":
+    main()
