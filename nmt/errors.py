@@ -31,6 +31,16 @@ class CheckpointError(UserError):
     """A run directory that is missing, truncated, foreign or of another version."""
 
 
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Is it for too little memory? On the CPU torch has no class of its own for it, and CUDA's libraries
+    none at all."""
+    message = str(error)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError)
+        and any(part in message for part in ("allocate memory", "out of memory", "ALLOC_FAILED"))
+    )
+
+
 def one_line(message: str) -> str:
     """A message as one line that a terminal can show: cut where it is too long, control characters
     escaped."""

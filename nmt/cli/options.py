@@ -17,7 +17,7 @@ from nmt.cli.arguments import Input, Output, checkpoint
 from nmt.cli.arguments import positive as positive
 from nmt.cli.parser import Action as Action
 from nmt.cli.parser import Parser as Parser
-from nmt.errors import ConfigError, UserError, one_line
+from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
 from nmt.progress import Progress, Total
 from nmt.runs.directory import BACK_ENDS, exists
 from nmt.text.long_lines import MAX_LINE_WORDS
@@ -201,10 +201,7 @@ def message_of(error: UserError | MemoryError | RuntimeError | OSError | ModuleN
         return NO_TORCH if error.name == "torch" else ""
     if "start new thread" in str(error):
         return "the system starts no more threads; see ulimit -u, or stop other programs"
-    # torch has no class of its own for it
-    if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
-        return OUT_OF_MEMORY
-    return ""
+    return OUT_OF_MEMORY if ran_out_of_memory(error) else ""
 
 
 def whole(command: Command, argv: Sequence[str] | None) -> None:

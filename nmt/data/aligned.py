@@ -72,6 +72,16 @@ class AlignedBatch:
         """Number of target words, end symbols included."""
         return len(self.words)
 
+    @property
+    def tokens(self) -> int:
+        """The same: of the source only windows are read."""
+        return len(self.words)
+
+    @property
+    def longest(self) -> int:
+        """Words of the longest target, end symbol included."""
+        return max(self.lengths)
+
 
 def source_windows(source: Ids, window: int) -> Ints:
     """The window around each word of a sentence of L words, and around its end symbol: (L + 1, w)"""
@@ -112,8 +122,10 @@ def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBat
 class AlignedStream(BatchStream):
     """The batches of each epoch: the pairs as for translators, as windows."""
 
-    def __init__(self, corpus: Corpus, batch_size: int, pool: int, seed: int, shape: Shape) -> None:
-        super().__init__(corpus, batch_size, pool, seed)
+    def __init__(
+        self, corpus: Corpus, batch_size: int, pool: int, seed: int, shape: Shape, tokens: int = 0
+    ) -> None:
+        super().__init__(corpus, batch_size, pool, seed, tokens=tokens)
         self.shape = shape
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[AlignedBatch]:  # type: ignore[override]

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import EpochPairs, shuffled
+from nmt.data.token_batches import ends, full_ends, mean_pairs
 from nmt.text.vocab import BOS, EOS
 
 Ids = Sequence[int] | NDArray[np.integer]
@@ -110,6 +111,16 @@ class Batch:
         """Number of target tokens, end symbols included."""
         return len(self.target.ids)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of the side that has more of them, end symbols included."""
+        return max(len(self.source.ids), len(self.target.ids))
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sentence of either side."""
+        return max(len(self.source.sizes), len(self.target.sizes))
+
 
 def pack(sentences: Sequence[Ids]) -> Packed:
     """Pack non-empty id sequences, longest first; those of equal length keep their order."""
@@ -161,21 +172,58 @@ class BatchStream:
         seed: int,
         cut: Cut | None = None,
         counts: Sequence[int] = (),
+        tokens: int = 0,
     ) -> None:
         """`cut` makes new units of a pair each time it is seen, see DroppedMerges: (source, target, key) ->
-        (source, target). `counts`: pairs of each of `corpus.parts` in an epoch."""
+        (source, target). `counts`: pairs of each of `corpus.parts` in an epoch. `tokens`: a batch holds at
+        most so many units of either side, end symbols included, instead of `batch_size` pairs; units are
+        those of the corpus, before `cut`."""
         self.corpus = corpus
         self.sizes = corpus.parts or (len(corpus),)
         self.counts = counts or self.sizes
         self.total = sum(self.counts)  # pairs of an epoch
         self.cut = cut
-        self.batch_size = batch_size
+        self.tokens = tokens
+        self.batch_size = mean_pairs(corpus, tokens) if tokens else batch_size
         self.pool = max(1, pool)
         self.seed = seed
 
-    def __len__(self) -> int:
-        """Batches an epoch."""
-        return -(-self.total // self.batch_size)
+    def count(self, epoch: int) -> int:
+        """Batches of an epoch."""
+        if not self.tokens:
+            return -(-self.total // self.batch_size)
+        pairs = self.pairs(epoch)
+        return sum(self.batches_of(pairs, places) for _, places in self.pools(epoch))
+
+    def pairs(self, epoch: int) -> EpochPairs:
+        """The pairs of an epoch, in the order of their corpora."""
+        return EpochPairs(self.sizes, self.counts, self.seed, epoch)
+
+    def pools(self, epoch: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """The places of the pairs of each pool in the list of an epoch's pairs, after the number of pairs
+        before them."""
+        order = shuffled(self.total, np.random.default_rng([self.seed, epoch]))
+        span = self.batch_size * self.pool
+        for first in range(0, len(order), span):
+            yield first, order[first : first + span].astype(np.int64)
+
+    def batches_of(self, pairs: EpochPairs, places: NDArray[np.int64]) -> int:
+        """Batches of a pool."""
+        if not self.tokens:
+            return -(-len(places) // self.batch_size)
+        rows = pairs.rows(places)
+        return len(full_ends(self.corpus.sizes(rows[self.by_length(rows)]).cumsum(1), self.tokens))
+
+    def by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What sorts pairs by their longer side."""
+        return np.argsort(self.corpus.lengths(rows), kind="stable")
+
+    def cuts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The batches of a pool, in the order of their lengths: which of its pairs they have."""
+        order = self.by_length(rows)
+        if self.tokens:
+            return np.split(order, ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
+        return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
 
     def rows(self, epoch: int, start: int = 0) -> Iterator[NDArray[np.int64]]:
         """Indices of the pairs of each batch of an epoch, from batch `start` on."""
@@ -184,23 +232,18 @@ class BatchStream:
     def placed(self, epoch: int, start: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """The places of the pairs of each batch in the list of the epoch's pairs, and their indices: the same
         where an epoch has each pair once."""
-        pairs = EpochPairs(self.sizes, self.counts, self.seed, epoch)
-        order = shuffled(self.total, np.random.default_rng([self.seed, epoch]))
-        span = self.batch_size * self.pool
-        for first in range(0, len(order), span):
-            # Each pool has a generator of its own, so that whole pools can be skipped.
-            shuffle = np.random.default_rng([self.seed, epoch, first])
-            done = first // self.batch_size
-            places = order[first : first + span].astype(np.int64)
-            count = -(-len(places) // self.batch_size)
-            if done + count <= start:
-                continue
-            rows = pairs.rows(places)
-            by_length = np.argsort(self.corpus.lengths(rows), kind="stable")
-            cuts = [by_length[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
-            for number, place in enumerate(shuffle.permutation(count)):
-                if done + number >= start:
-                    yield places[cuts[place]], rows[cuts[place]]
+        pairs, done = self.pairs(epoch), 0
+        for first, places in self.pools(epoch):
+            count = self.batches_of(pairs, places)
+            if done + count > start:
+                rows = pairs.rows(places)
+                cuts = self.cuts(rows)
+                # Each pool has a generator of its own, so that whole pools can be skipped.
+                shuffle = np.random.default_rng([self.seed, epoch, first])
+                for number, place in enumerate(shuffle.permutation(count)):
+                    if done + number >= start:
+                        yield places[cuts[place]], rows[cuts[place]]
+            done += count
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from batch `start` on."""

@@ -135,11 +135,14 @@ class Corpus:
         target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
         return source.astype(np.int64), target.astype(np.int64)
 
+    def sizes(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The units of each pair's source and target, end symbols included: (n,) -> (2, n)"""
+        offsets = self.source_offsets, self.target_offsets
+        return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
+
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """The longer side of each pair: (n,) -> (n,)"""
-        source = self.source_offsets[rows + 1] - self.source_offsets[rows]
-        target = self.target_offsets[rows + 1] - self.target_offsets[rows]
-        longer: NDArray[np.int64] = np.maximum(source, target)
+        longer: NDArray[np.int64] = self.sizes(rows).max(0) - 1
         return longer
 
 

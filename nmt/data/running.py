@@ -55,6 +55,16 @@ class Chunk:
         """Units that are predicted."""
         return len(self.ids)
 
+    @property
+    def tokens(self) -> int:
+        """The same."""
+        return len(self.ids)
+
+    @property
+    def longest(self) -> int:
+        """Steps of a track."""
+        return len(self.ids) // self.tracks
+
 
 class ChunkStream:
     """The chunks of each epoch: the same text in the same order."""
@@ -65,14 +75,14 @@ class ChunkStream:
         self.tracks = min(tracks, len(text))
         self.length = len(text) // max(1, self.tracks)
 
-    def __len__(self) -> int:
+    def count(self, epoch: int) -> int:
         """Chunks of an epoch."""
         return -(-self.length // self.steps)
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Chunk]:
         """The chunks of an epoch, from number `start` on."""
         origin = np.arange(self.tracks) * self.length
-        for number in range(start, len(self)):
+        for number in range(start, self.count(epoch)):
             at = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
             places = at[:, None] + origin  # (T, B)
             ids = self.text[places].astype(np.int64)

@@ -79,7 +79,9 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
         start_from(model, vocabs, config.init_from)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
     counts = prepare.epoch_counts(config.data, corpus)
-    stream = BatchStream(corpus, training.batch_size, training.pool, config.seed, cut, counts)
+    stream = BatchStream(
+        corpus, training.batch_size, training.pool, config.seed, cut, counts, training.batch_tokens
+    )
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
@@ -103,7 +105,9 @@ def aligned_model(
     dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
     if fresh:
         show_text(cast(nn.Module, model), corpus)
-    stream = AlignedStream(corpus, training.batch_size, training.pool, config.seed, model.shape)
+    stream = AlignedStream(
+        corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
+    )
     return Parts(model, stream, partial(validate_aligned, model, dev) if dev else None)
 
 
@@ -126,7 +130,9 @@ def language_model(
     model = kind.build(sizes, vocab.words, dictionary, fresh).to(device)
     if fresh:
         show_text(cast(nn.Module, model), corpus)
-    stream: Stream = BatchStream(corpus, training.batch_size, training.pool, config.seed)
+    stream: Stream = BatchStream(
+        corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
+    )
     if model.carries:
         assert isinstance(sizes, Truncated)
         stream = running.ChunkStream(running.running(corpus), training.batch_size, sizes.bptt)

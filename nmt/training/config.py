@@ -43,7 +43,14 @@ class TrainingConfig:
         help="share of each word's probability mass spread over the vocabulary; 0.1 helps small corpora. "
         "Development costs are without it",
     )
-    batch_size: int = number(64, least=1, help="sentences")
+    batch_size: int = number(64, least=1, help="sentences of a batch")
+    batch_tokens: int = number(
+        0,
+        least=0,
+        help="instead of batch_size: a batch holds as many sentences as have at most so many units (words or "
+        "subwords, end symbols included) on either side; a longer sentence is a batch of its own. 0: by "
+        "batch_size",
+    )
     accumulate: int = number(
         1, least=1, help="batches whose gradients are added for one update, for batches larger than memory"
     )

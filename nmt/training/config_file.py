@@ -103,6 +103,11 @@ def check(config: RunConfig) -> None:
     corpora.check(config.data.corpora, config.data.temperature)
     if config.lm is not None:
         config.lm.check()
+        if config.training.batch_tokens and getattr(config.lm, "carry", False):
+            raise ConfigError(
+                "training.batch_tokens: with lm.carry a batch is training.batch_size places of the text, "
+                "lm.bptt units of each; set those two"
+            )
         config.training.metric, config.training.dev_beam = "cost", 0
     elif config.model is not None:
         config.model.check()
@@ -129,14 +134,20 @@ def preset_parts(preset: str | None, parts: Sequence[Part]) -> list[Part]:
     """A preset, without the section of what is not trained by what is given."""
     if not preset:
         return []
-    found = PRESETS / f"{preset}.yaml"
-    if not found.exists():
-        names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
-        raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
+    found = preset_file(preset)
     content = read(str(found))[0]
     given = {key for key in REGISTRIES for part in parts if part.content.get(key) is not None}
     own = {key: value for key, value in content.items() if key not in REGISTRIES or given <= {key}}
     return [Part(own, lambda key: str(found))]
+
+
+def preset_file(preset: str) -> Path:
+    """The file of a preset. ConfigError for an unknown one."""
+    found = PRESETS / f"{preset}.yaml"
+    if not found.exists():
+        names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
+        raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
+    return found
 
 
 def change_of(override: str) -> migrations.Section:

@@ -26,6 +26,12 @@ class AnyBatch(Protocol):
     @property
     def target_tokens(self) -> int: ...
 
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def longest(self) -> int: ...
+
     def to(self, device: torch.device | str) -> Self: ...
 
 
@@ -53,7 +59,7 @@ class Trainable(Protocol):
 class Stream(Protocol):
     """The batches of each epoch."""
 
-    def __len__(self) -> int:
+    def count(self, epoch: int) -> int:
         """Batches of an epoch."""
         ...
 
@@ -83,6 +89,15 @@ class Progress:
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """The sizes of a batch: sentences, units of its longer side, units of its longest sentence."""
+
+    sentences: int = 0
+    tokens: int = 0
+    longest: int = 0
+
+
 @dataclass
 class Job:
     """Everything a training holds. `stop` is asked after each update; true ends the training with a save."""
@@ -102,3 +117,4 @@ class Job:
     show_bar: bool = False
     evolving: Sequence[Evolves] = ()  # parts of the model that are told of each update
     team: Team = field(default_factory=Team)  # the processes that train together
+    fitted: Fitted = field(default_factory=Fitted)  # the largest batch since this start

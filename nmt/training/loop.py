@@ -19,6 +19,7 @@ from nmt.compute.mixed import Mixed
 from nmt.errors import UserError
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import DEV_LOG, TRAIN_LOG
+from nmt.training import memory
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
 from nmt.training.optimizers import clip, rate_of, set_rate
@@ -72,7 +73,8 @@ def updates(job: Job, records: Records) -> str:
             counted(job, job.stream.batches(progress.epoch, progress.batch)),
             config.accumulate * job.team.size,
         ):
-            cost, norm = update(job, batches)
+            with memory.watched(job, batches):
+                cost, norm = update(job, batches)
             count(progress, batches, cost)
             progress.seconds = records.clock.seconds()
             if progress.step % config.log_every == 0:
@@ -86,7 +88,7 @@ def updates(job: Job, records: Records) -> str:
             )
             if reason:
                 break
-        if progress.batch >= len(job.stream):
+        if progress.batch >= job.stream.count(progress.epoch):
             progress.epoch += 1
             progress.batch = 0
             if not config.validate_every:
@@ -202,7 +204,8 @@ def validate_and_save(job: Job, records: Records) -> None:
     if job.validate is None:
         progress.best_step = progress.step
     else:
-        score = job.validate()
+        with memory.validating(job):
+            score = job.validate()
         better = judge(job.config, progress, score.value(job.config.metric))
         decay(job.config, progress, better, score.perplexity)
         progress.seconds = records.clock.seconds()
@@ -285,5 +288,5 @@ def counted(job: Job, batches: Iterator[AnyBatch]) -> Iterator[AnyBatch]:
         yield from batches
         return
     with bars.Progress(None, "batches", job.show_bar, f"epoch {job.progress.epoch + 1}") as shown:
-        shown.reach(job.progress.batch, len(job.stream))
+        shown.reach(job.progress.batch, job.stream.count(job.progress.epoch))
         yield from shown.over(batches)

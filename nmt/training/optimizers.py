@@ -10,6 +10,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from nmt.errors import ConfigError
+from nmt.training.config import TrainingConfig
 
 BLOCK = 1 << 16  # floats; five arrays of 256 kiB stay in a core's cache, three times as fast as whole tensors
 
@@ -128,3 +129,15 @@ def total_norm(grads: Tensors) -> float:
     """√Σ g². The host waits for the device once."""
     norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
     return math.sqrt(sum(norm**2 for norm in norms))
+
+
+def optimizer_of(config: TrainingConfig, parameters: Iterable[Parameter]) -> Optimizer:
+    """The optimizer of a configuration."""
+    return make_optimizer(
+        config.optimizer,
+        parameters,
+        config.learning_rate,
+        config.rho,
+        config.eps,
+        (config.beta1, config.beta2),
+    )

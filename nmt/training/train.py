@@ -38,7 +38,7 @@ from nmt.training import build, inputs, loop, new_run, parallel, side_languages,
 from nmt.training import config_file as configuration
 from nmt.training.build import Parts
 from nmt.training.job import Job
-from nmt.training.optimizers import make_optimizer
+from nmt.training.optimizers import optimizer_of
 from nmt.training.parallel import Team
 from nmt.training.run_config import RunConfig
 
@@ -207,18 +207,16 @@ class Training:
         training = self.config.training
         model = parts.model
         log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
+        if training.batch_tokens:
+            log.info(
+                "batches: %s in the first epoch, of at most %s units",
+                f"{parts.stream.count(0):,}", f"{training.batch_tokens:,}",
+            )  # fmt: skip
         return Job(
             directory=self.directory,
             config=training,
             model=model,
-            optimizer=make_optimizer(
-                training.optimizer,
-                model.parameters(),
-                training.learning_rate,
-                training.rho,
-                training.eps,
-                (training.beta1, training.beta2),
-            ),
+            optimizer=optimizer_of(training, model.parameters()),
             stream=parts.stream,
             validate=parts.validate,
             stop=stop,

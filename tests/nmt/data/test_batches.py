@@ -56,7 +56,7 @@ def test_an_epoch_shows_each_pair_once_and_differs_from_the_next(corpus: Corpus)
     epochs = [[row for rows in stream.rows(epoch) for row in rows.tolist()] for epoch in (0, 1)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(103))
     assert epochs[0] != epochs[1]
-    assert len(list(stream.rows(0))) == len(stream) == 13
+    assert len(list(stream.rows(0))) == stream.count(0) == 13
 
 
 @pytest.mark.parametrize("start", [0, 1, 5, 12, 13])
@@ -64,6 +64,28 @@ def test_an_epoch_goes_on_from_any_batch(corpus: Corpus, start: int) -> None:
     stream = BatchStream(corpus, batch_size=8, pool=4, seed=1)
     whole = [rows.tolist() for rows in stream.rows(3)]
     assert [rows.tolist() for rows in stream.rows(3, start)] == whole[start:]
+
+
+@pytest.mark.parametrize("tokens", [1, 25, 60, 10_000])
+def test_batches_by_tokens(corpus: Corpus, tokens: int) -> None:
+    """Each pair once an epoch; no side of a batch has more units, end symbols included, unless it is a pair
+    alone; an epoch has as many batches as it says, and goes on from any of them."""
+    stream = BatchStream(corpus, batch_size=1, pool=4, seed=1, tokens=tokens)
+    epochs = [[rows.tolist() for rows in stream.rows(epoch)] for epoch in (0, 1, 2)]
+    for epoch, batches in enumerate(epochs):
+        assert sorted(row for rows in batches for row in rows) == list(range(103))
+        assert len(batches) == stream.count(epoch)
+        for start in {0, 1, len(batches) // 2, len(batches)}:
+            assert [rows.tolist() for rows in stream.rows(epoch, start)] == batches[start:]
+    assert tokens in (1, 10_000) or epochs[0] != epochs[1]
+    assert all(batch.tokens <= tokens or batch.sentences == 1 for batch in stream.batches(0))
+
+
+def test_batches_by_tokens_are_full(corpus: Corpus) -> None:
+    """Short sentences come many at a time, long ones few: batches hold about the same number of units."""
+    batches = list(BatchStream(corpus, batch_size=1, pool=99, seed=1, tokens=60).batches(0))
+    assert min(batch.tokens for batch in batches) > 40
+    assert max(batch.sentences for batch in batches) >= 3 * min(batch.sentences for batch in batches)
 
 
 def test_pools_bring_like_lengths_together(corpus: Corpus) -> None:

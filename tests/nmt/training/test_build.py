@@ -105,7 +105,7 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
 def test_a_language_model_and_its_batches(kind: dict[str, object], stream: type, folder: Path) -> None:
     config = lm_config(folder, embedding=4, **kind)
     parts = build.language_model(config, folder / "lm", "cpu", fresh=True)
-    assert isinstance(parts.stream, stream) and len(parts.stream) > 0 and parts.validate is None
+    assert isinstance(parts.stream, stream) and parts.stream.count(0) > 0 and parts.validate is None
     batch = next(parts.stream.batches(0))
     cost, _ = parts.model.cost(batch, 0.0, None)
     assert float(cost.detach()) > 0

@@ -75,6 +75,10 @@ CORPORA = (
             "run: r\ntraining:\n  pool: 3\n  batch_size: 0\n",
             "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more",
         ),
+        (
+            "run: r\nlm: {type: recurrent, carry: true}\ntraining:\n  batch_tokens: 900\n",
+            "c.yaml:4: training.batch_tokens: with lm.carry a batch is training.batch_size places",
+        ),
         ("run: r\ntraining: {metric: chrf, dev_beam: 0}\n", "c.yaml:2: training.metric: chrf needs dev_beam"),
         (
             "run: r\ntraining:\n  bleu_tokenizer: 13b\n",

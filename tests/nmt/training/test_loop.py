@@ -32,7 +32,7 @@ def test_limits() -> None:
 class NoBatches:
     """A stream for tests that bring their own batches."""
 
-    def __len__(self) -> int:
+    def count(self, epoch: int) -> int:
         return 0
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:

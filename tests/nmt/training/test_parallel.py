@@ -31,11 +31,14 @@ def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_two_processes_are_one(accumulate: int, tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("accumulate", "size"), [(1, "batch_size=16"), (2, "batch_size=16"), (2, "batch_tokens=120")]
+)
+def test_two_processes_are_one(accumulate: int, size: str, tiny: Path, tmp_path: Path) -> None:
     """gloo on the CPU, 21 updates over 200 pairs in batches of 16: the last update of an epoch has fewer
     batches than processes."""
     given = [tiny / "train.yaml", "training.max_steps=21", "model.dropout=0", "training.validate_every=7"]
+    given.append(f"training.{size}")
     one = torchrun(1, *given, f"run={tmp_path}/one", f"training.accumulate={2 * accumulate}")
     two = torchrun(2, *given, f"run={tmp_path}/two", f"training.accumulate={accumulate}")
     assert one.returncode == two.returncode == 0, one.stderr + two.stderr

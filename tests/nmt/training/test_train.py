@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 import nmt
 from nmt.errors import ConfigError, DataError
@@ -31,6 +32,27 @@ def test_a_run_is_made_resumed_and_made_afresh(data: dict[str, object], tmp_path
     with pytest.raises(ConfigError, match=r"was started with other settings: model\.hidden=5"):
         nmt.train({**settings(data, tmp_path, 4), "model": {**TINY, "hidden": 5}})
     assert (tmp_path / "run" / "version").read_text() == "nmt-run 2\n"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("model", ["rnn", "lm"])
+def test_batches_by_tokens_are_resumed_exactly(data: dict[str, object], tmp_path: Path, model: str) -> None:
+    """Stopped in the middle of an epoch, and at its end: the same weights as of a run that never stopped."""
+    given = settings(data, tmp_path, 0)
+    training = {"batch_tokens": 9, "pool": 3, "max_epochs": 3, "validate_every": 0, "tensorboard": False}
+    if model == "lm":
+        text = {"train_text": data["train_target"], "target": data["target"]}
+        lm = {"type": "cslm", "embedding": 4, "layers": [4], "order": 3}
+        given = {"data": text, "lm": lm, "matmul": "mkl"}
+    found = []
+    for run, limits in (("whole", [0]), ("parts", [1, 4, 9, 0])):
+        for limit in limits:
+            place = {"run": str(tmp_path / run), "training": {**training, "max_steps": limit}}
+            (nmt.train if model == "rnn" else nmt.train_language_model)({**given, **place})
+        (weights,) = (tmp_path / run).glob("step-*.pt")
+        found.append((weights.name, torch.load(weights, weights_only=True)))
+    assert found[0][0] == found[1][0] and found[0][1].keys() == found[1][1].keys()
+    assert all(torch.equal(value, found[1][1][name]) for name, value in found[0][1].items())
 
 
 def test_stop_ends_a_training_with_a_save(data: dict[str, object], tmp_path: Path) -> None:
