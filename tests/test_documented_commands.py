@@ -19,6 +19,7 @@ GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
 PAGES = (
     "README.md",
     "docs/getting-started.md",
+    "docs/your-data.md",
     "docs/smt.md",
     "docs/hybrid.md",
     "docs/moses.md",

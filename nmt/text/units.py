@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from functools import cache
 
 from nmt import files
 
@@ -50,10 +51,16 @@ def is_spaceless(language: str) -> bool:
     return re.split("[-_]", language.lower())[0] in SPACELESS
 
 
+@cache
+def script_of(character: str) -> str:
+    """The script of a letter, by its Unicode name: LATIN, CYRILLIC, CJK, HIRAGANA ..."""
+    return unicodedata.name(character, "?").split(" ")[0]
+
+
 def script(characters: Counter[str]) -> str:
     """The script of most letters of a text, by their Unicode names: LATIN, CYRILLIC, CJK ..."""
     found: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
-            found[unicodedata.name(character, "?").split(" ")[0]] += count
+            found[script_of(character)] += count
     return max(found, key=lambda name: (found[name], name), default="")

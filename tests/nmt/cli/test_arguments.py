@@ -21,6 +21,7 @@ from nmt.settings import number
 LINES = {
     "vocab": ["--input <text --output >out"],
     "clean": ["--source <a --target <b --output-source >x --output-target >y --report >report"],
+    "init": [">folder --source <a --target <b --dev-source <c --dev-target <d"],
     "tokenize": ["--input <text --output >out --language en"],
     "truecase": [
         "train --input <text --output >out",

@@ -1,0 +1,233 @@
+"""nmt-init: look at a parallel text, say what was found in it, and write a configuration for it."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt import files, folders
+from nmt.cli import options
+from nmt.cli.arguments import Input, Output
+from nmt.errors import ConfigError, DataError
+from nmt.progress import duration
+from nmt.text import languages
+from nmt.text.inspection import findings
+from nmt.text.inspection.findings import Finding
+from nmt.text.inspection.held_out import held_out, split
+from nmt.text.inspection.pairs import PairReport, inspect
+
+if TYPE_CHECKING:
+    from nmt.training.cost import Cost
+    from nmt.training.proposal import Texts
+
+CONFIG, RUN = "config.yaml", "run"
+SIDES = ("source", "target")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command's exit status."""
+    return options.run(command, argv)
+
+
+def parser() -> options.Parser:
+    """The options of nmt-init."""
+    parser = options.Parser(
+        "nmt-init",
+        "Look at the two files of a parallel text, say what was found in them, and write DIR/config.yaml, a "
+        "commented configuration for nmt-train. Without a development set, some pairs are held out.",
+    )
+    parser.add_argument("folder", type=Output, metavar="DIR", help="folder to make; it must not exist yet")
+    for side, letter in zip(SIDES, "st", strict=True):
+        parser.add_argument(
+            f"--{side}",
+            f"-{letter}",
+            type=Input,
+            required=True,
+            metavar="FILE",
+            help=f"{side} text; plain or gzip",
+        )
+    for side in SIDES:
+        parser.add_argument(
+            f"--dev-{side}",
+            type=Input,
+            default=None,
+            metavar="FILE",
+            help=f"{side} text of a development set",
+        )
+    for side in SIDES:
+        parser.add_argument(
+            f"--{side}-language",
+            default="",
+            metavar="CODE",
+            help="default: as the name of the file ends, else what its words look like",
+        )
+    parser.add_argument("--preset", default="", metavar="NAME", help="default: by the number of pairs")
+    parser.add_argument(
+        "--no-measure", action="store_true", help="do not train for some seconds to see how fast it is here"
+    )
+    options.add_quiet(parser)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, inspect, report, write, measure."""
+    args = parser().parse_args(argv)
+    options.start_log("nmt-init", args)
+    check(args)
+    train = inspected(args, args.source, args.target, "training text")
+    dev = inspected(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
+    found = [*report(train), *(report(dev) if dev else ()), *(overlap(dev, train) if dev else ())]
+    if mistakes := sum(finding.stops for finding in found):
+        raise DataError(
+            f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; mend "
+            "the files first. Nothing was written"
+        )
+    from nmt.training import config_file as configuration
+    from nmt.training.cost import measure
+
+    with new_folder(args.folder) as part:
+        texts = place(args, train, part)
+        lines = list(proposed(args, train, texts))
+        files.write_text(part / CONFIG, lines)
+        configuration.load(str(part / CONFIG))
+    config = Path(args.folder, CONFIG)
+    print(f"{config} is written")
+    if not args.no_measure:
+        with tempfile.TemporaryDirectory() as folder:
+            show_cost(measure(configuration.load(str(config)), train.sides, Path(folder)))
+    print(f"next: nmt-train {config}")
+
+
+def check(args: argparse.Namespace) -> None:
+    """ConfigError or DataError for what can be refused before the texts are read."""
+    if os.path.lexists(args.folder) and not (os.path.isdir(args.folder) and not os.listdir(args.folder)):
+        raise ConfigError(f"{args.folder}: exists; nothing is overwritten, name a folder that does not")
+    if bool(args.dev_source) != bool(args.dev_target):
+        raise ConfigError("--dev-source, --dev-target: give both or neither")
+    given = [args.source, args.target, *filter(None, [args.dev_source, args.dev_target])]
+    for path in given:
+        files.existing([path])
+        if not os.path.isfile(path):
+            raise DataError(f"{files.name_of(path)}: expected a file; it is read more than once")
+    if args.preset:
+        from nmt.training.config_file import preset_file
+
+        preset_file(args.preset)
+    for side in SIDES:
+        if language := getattr(args, f"{side}_language"):
+            languages.check(language, f"--{side}-language")
+
+
+# ---- looking -----------------------------------------------------------------------------------------------
+
+
+def inspected(args: argparse.Namespace, source: str, target: str, title: str) -> PairReport:
+    """What is in two files."""
+    with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
+        return inspect(source, target, progress.add)
+
+
+def report(pairs: PairReport) -> list[Finding]:
+    """Print what was found in a parallel text."""
+    found: list[Finding] = []
+    for side in pairs.sides:
+        print(findings.title(side))
+        found += shown(findings.of_side(side, languages.of_file(side.path)))
+    print(findings.ratio(pairs))
+    return found + shown(findings.of_pairs(pairs))
+
+
+def overlap(dev: PairReport, train: PairReport) -> list[Finding]:
+    """Print which development pairs are in the training text."""
+    return shown(findings.of_dev(dev, train))
+
+
+def shown(found: Iterable[Finding]) -> list[Finding]:
+    """Print findings."""
+    kept = list(found)
+    for finding in kept:
+        for line in finding.lines():
+            print(line)
+    return kept
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def new_folder(folder: str) -> Iterator[Path]:
+    """A folder that has its name once the body is done; after an error nothing is left."""
+    part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
+    try:
+        made = folders.make_parents(part)
+        part.mkdir()
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+    try:
+        yield part
+        os.replace(part, os.path.realpath(folder))
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        folders.remove_empty(made)
+
+
+def place(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
+    """The files that the configuration names; without a development set those of a split, written here."""
+    from nmt.training.proposal import Texts
+
+    given = (args.source, args.target)
+    known = tuple(
+        getattr(args, f"{side}_language") or languages.of_file(path) or one.guess().language
+        for side, path, one in zip(SIDES, given, train.sides, strict=True)
+    )
+    named = (known[0], known[1])
+    if args.dev_source:
+        return Texts(given, (args.dev_source, args.dev_target), named)
+    rows = held_out(train)
+    endings = named if all(named) and named[0] != named[1] else SIDES
+    packed = [".gz" if path.endswith(".gz") else "" for path in given]
+    train_names, dev_names = (
+        [f"{name}.{ending}{gz}" for ending, gz in zip(endings, packed, strict=True)]
+        for name in ("train", "dev")
+    )
+    split(given, [part / name for name in train_names], [part / name for name in dev_names], rows)
+    print(f"{len(rows):,} pairs are held out as a development set; the others are the training text")
+    train_paths, dev_paths = (
+        (os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1]))
+        for names in (train_names, dev_names)
+    )
+    return Texts(train_paths, dev_paths, named)
+
+
+def proposed(args: argparse.Namespace, train: PairReport, texts: "Texts") -> Iterator[str]:
+    """The lines of the configuration."""
+    from nmt.training.proposal import propose
+
+    return propose(train, texts, os.path.join(args.folder, RUN), args.preset).lines()
+
+
+def show_cost(cost: "Cost") -> None:
+    """Print what a training will take."""
+    print(
+        f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds a thousand target words or "
+        f"subwords, measured over {cost.updates} updates in {cost.seconds:.0f} s ({cost.device})"
+    )
+    if not cost.planned_epochs:
+        print("no limit is set, so nobody can say how long the training takes")
+        return
+    print(
+        f"planned: {cost.planned_epochs:.3g} epochs, {cost.planned_updates:,} updates, "
+        f"{cost.planned_units / 1e6:.3g} million target words or subwords: about "
+        f"{duration(cost.planned_seconds)}, and the time of the validations"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

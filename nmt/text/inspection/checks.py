@@ -1,0 +1,116 @@
+"""What may be wrong with a line, or needs a setting: one function and one line of CHECKS each."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import regex
+
+from nmt.text.escapes import ESCAPES
+from nmt.text.long_lines import MAX_LINE_WORDS
+from nmt.text.units import line_length
+
+NOWHERE = -1
+# Tab is no control character here: it has a check of its own.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+# UTF-8 that was once read as Latin-1 or Windows-1252: é is now Ã©, ’ is â€™.
+TWICE_ENCODED = re.compile("[ÃÂ][\u0080-\u00bf]|â€|[ÐÑ][\u0080-\u00bf]")
+ESCAPED = re.compile("|".join(escaped for escaped, _ in ESCAPES))
+ENTITY = re.compile(r"&(?:#\d{2,6}|#x[0-9A-Fa-f]{2,5}|[A-Za-z]{2,8});")
+TAG = re.compile(
+    r"</?(?:a|b|br|div|em|font|h[1-6]|i|img|li|ol|p|seg|span|strong|sub|sup|table|td|tr|u|ul)(?:\s[^<>]*)?/?>",
+    re.IGNORECASE,
+)
+SUBWORDS = re.compile(r"@@(?: |$)|(?:^| )▁")
+LETTER = regex.compile(r"\p{L}")
+CAPITAL = regex.compile(r"\p{Lu}")
+APART = re.compile(r"\S [.,](?: |$)")  # not ? and !, which French writes after a blank
+END = re.compile(r"[.,](?: |$)")
+
+
+@dataclass(frozen=True)
+class Check:
+    """`where(line)`: the place of what it looks for, or NOWHERE. `advice`: what to do where it is found, if
+    anything."""
+
+    what: str
+    where: Callable[[str], int]
+    advice: str = ""
+
+
+def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
+    """Where a pattern first matches."""
+
+    def where(line: str) -> int:
+        found = pattern.search(line)
+        return found.start() if found else NOWHERE
+
+    return where
+
+
+def entity(line: str) -> int:
+    """An entity of HTML that is no escape of Moses'."""
+    for found in ENTITY.finditer(line) if "&" in line else ():
+        if not ESCAPED.fullmatch(found[0]):
+            return found.start()
+    return NOWHERE
+
+
+def not_composed(line: str) -> int:
+    """Characters that Unicode's normal form C writes otherwise, such as e and an accent of its own."""
+    if line.isascii() or unicodedata.is_normalized("NFC", line):
+        return NOWHERE
+    composed = unicodedata.normalize("NFC", line)
+    pairs = zip(line, composed, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), len(composed))
+
+
+def without_letters(line: str) -> int:
+    """A line that is not empty and has no letter."""
+    return 0 if line.strip() and not LETTER.search(line) else NOWHERE
+
+
+CHECKS = {
+    "empty": Check("empty lines", lambda line: NOWHERE if line.strip() else 0),
+    "control": Check(
+        "lines with control characters",
+        place_of(CONTROL),
+        "they are data to every command; remove them unless you know what they mean",
+    ),
+    "tab": Check(
+        "lines with a tab", lambda line: line.find("\t"), "are these two columns of a table in one file?"
+    ),
+    "lost": Check(
+        "lines with U+FFFD, a character that was lost",
+        lambda line: line.find("\ufffd"),
+        "convert the original anew, with the encoding that it has",
+    ),
+    "twice encoded": Check(
+        "lines that look encoded twice (Ã© for é)",
+        place_of(TWICE_ENCODED),
+        "convert them back: iconv -f utf-8 -t latin1",
+    ),
+    "not composed": Check(
+        "lines that are not in Unicode's normal form C",
+        not_composed,
+        "the same word may have two spellings; normalize both sides: uconv -x nfc",
+    ),
+    "escaped": Check(
+        "lines with escapes (&apos; &quot; ...)",
+        place_of(ESCAPED),
+        "undo them, unless Moses' tokenizer has made the text",
+    ),
+    "html": Check(
+        "lines with HTML tags or entities",
+        lambda line: max(place_of(TAG)(line) if "<" in line else NOWHERE, entity(line)),
+        "remove the markup; a model would learn to write it",
+    ),
+    "subwords": Check("lines cut into subwords (@@ or ▁)", place_of(SUBWORDS)),
+    "long": Check(
+        f"lines of more than {MAX_LINE_WORDS} words",
+        lambda line: 0 if len(line) > MAX_LINE_WORDS and line_length(line) > MAX_LINE_WORDS else NOWHERE,
+        "are they several sentences each?",
+    ),
+    "without letters": Check("lines without letters", without_letters),
+}

@@ -1,0 +1,130 @@
+"""What an inspection says: one line for each text, one for each kind of thing that was found, with its count,
+what to do, and examples."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nmt.text.inspection.checks import CHECKS
+from nmt.text.inspection.language import shown
+from nmt.text.inspection.pairs import SAME, PairReport
+from nmt.text.inspection.side import BAD, BOM, RETURNS, SideReport
+
+CLEAN = {  # reasons of nmt-clean, and SAME
+    "empty": "pairs with an empty side",
+    "long": "pairs with a side of more than 80 words",
+    "ratio": "pairs of which one side is more than nine times as long as the other",
+    SAME: "pairs whose sides are equal",
+}
+NMT_CLEAN = "nmt-clean drops them"
+OTHER_SCRIPTS = 3  # that are named
+CASED = frozenset(("ARMENIAN", "CYRILLIC", "GREEK", "LATIN"))  # scripts that have capitals
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was found. `stops`: training cannot begin before it is mended."""
+
+    text: str
+    examples: list[str] = field(default_factory=list)
+    stops: bool = False
+
+    def lines(self) -> Iterator[str]:
+        """As it is printed."""
+        yield f"  {'ERROR: ' if self.stops else ''}{self.text}"
+        yield from (f"      {example}" for example in self.examples)
+
+
+def counted(what: str, count: int, advice: str = "") -> str:
+    """`empty lines: 12`, and what to do."""
+    return f"{what}: {count:,}{f'; {advice}' if advice else ''}"
+
+
+def title(side: SideReport) -> str:
+    """The line of a text."""
+    shares = {"half": 0.5, "95%": 0.95, "99%": 0.99, "all": 1.0}
+    upper = ", ".join(f"{name} up to {side.lengths.quantile(share)}" for name, share in shares.items())
+    return (
+        f"{side.path}: {side.lines:,} lines; {side.guess()}; {side.lengths.mean():.1f} words a line ({upper})"
+    )
+
+
+def of_side(side: SideReport, ending: str) -> Iterator[Finding]:
+    """What was found in a text. `ending`: the language that its name says, or nothing."""
+    if count := side.counts[BAD]:
+        yield Finding(counted("lines that cannot be read", count), side.examples[BAD], stops=True)
+    if side.counts[BOM]:
+        yield Finding("a byte order mark at its start, which is ignored")
+    if count := side.counts[RETURNS]:
+        text = counted("lines that end with a carriage return", count, "it is ignored")
+        yield Finding(text, side.examples[RETURNS][:1])
+    language = side.guess().language
+    if ending and language and ending != language:
+        yield Finding(f"its name says {ending}, its words look like {language}: are the two sides exchanged?")
+    for name, check in CHECKS.items():
+        if count := side.counts[name]:
+            yield Finding(counted(check.what, count, check.advice), side.examples[name])
+    yield from other_scripts(side)
+    if side.is_tokenized():
+        yield Finding("tokenized already: full stops and commas are words of their own")
+    if side.guess().script in CASED and not side.has_case():
+        yield Finding("lower-cased: hardly any line has a capital letter")
+    if repeated := side.digests.repeated().lines:
+        yield Finding(counted("lines that repeat an earlier one", repeated))
+
+
+def other_scripts(side: SideReport) -> Iterator[Finding]:
+    """Lines of another script than that of the text."""
+    own = side.guess().script
+    others = Counter({name: count for name, count in side.scripts.items() if name not in ("", own)})
+    for script, count in others.most_common(OTHER_SCRIPTS):
+        text = counted(f"lines in {shown(script)} script", count, "do they belong to this language?")
+        yield Finding(text, side.examples[f"script {script}"])
+
+
+def of_pairs(report: PairReport) -> Iterator[Finding]:
+    """What was found in a parallel text."""
+    source, target = report.sides
+    if source.lines != target.lines:
+        yield Finding(
+            f"{source.path} has {source.lines:,} lines, {target.path} {target.lines:,}: line n of one has to "
+            "be the translation of line n of the other; find where they come apart",
+            stops=True,
+        )
+    if not report.usable:
+        yield Finding("no pair has words on both sides", stops=True)
+    for name, what in CLEAN.items():
+        if count := report.reasons[name]:
+            share = f"{100 * count / report.pairs:.2g}% of the pairs"
+            advice = share if name == SAME else f"{share}; {NMT_CLEAN}"
+            yield Finding(counted(what, count, advice), report.examples[name])
+    repeated = report.digests.repeated()
+    if repeated.first:
+        later, earlier = repeated.first
+        yield Finding(
+            counted("pairs that repeat an earlier one", repeated.lines, NMT_CLEAN),
+            [f"{source.path}:{later} is line {earlier} again"],
+        )
+
+
+def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:
+    """Development pairs that are in the training text, too."""
+    both = dev.digests.within(train.digests)
+    sources = dev.source.digests.within(train.source.digests)
+    for found, what in ((both, "pairs"), (sources, "source lines")):
+        if found.first:
+            here, there = found.first
+            yield Finding(
+                counted(
+                    f"{what} that are in the training text, too",
+                    found.lines,
+                    "validations will score better than new text",
+                ),
+                [f"{dev.source.path}:{here} is {train.source.path}:{there}"],
+            )
+
+
+def ratio(report: PairReport) -> str:
+    """The line of a parallel text."""
+    words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
+    return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words a source word"

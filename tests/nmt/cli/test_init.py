@@ -1,0 +1,101 @@
+"""nmt-init: what it prints, what it writes, what it refuses."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import init, train
+
+EN = [f"The man number {number} sleeps in the house of a dog." for number in range(60)]
+FR = [f"L'homme numéro {number} dort dans la maison d'un chien." for number in range(60)]
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("train.en", EN), ("train.fr", FR), ("dev.en", EN[:9]), ("dev.fr", FR[:9])):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+TRAIN = ["-s", "train.en", "-t", "train.fr", "-q"]
+DEV = ["--dev-source", "dev.en", "--dev-target", "dev.fr"]
+
+
+def test_a_development_set_is_held_out(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init.main(["new", *TRAIN, "--no-measure"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(
+        "train.en: 60 lines; Latin script, probably en; 11.0 words a line (half up to 11,"
+    )
+    assert "\n3 pairs are held out as a development set; the others are the training text\n" in printed
+    assert printed.endswith("\nnew/config.yaml is written\nnext: nmt-train new/config.yaml\n")
+    assert sorted(path.name for path in Path("new").iterdir()) == [
+        "config.yaml", "dev.en", "dev.fr", "train.en", "train.fr",
+    ]  # fmt: skip
+    assert len(Path("new/dev.fr").read_text().splitlines()) == 3
+    assert train.main(["new/config.yaml", "--print-config", "-q"]) == 0
+    assert "train_source: new/train.en\n" in capsys.readouterr().out
+
+
+def test_a_given_development_set(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing but the configuration is written; pairs that the training text has are named."""
+    assert init.main(["above/new", *TRAIN, *DEV, "--no-measure"]) == 0
+    assert "  pairs that are in the training text, too: 9; validations" in capsys.readouterr().out
+    assert [path.name for path in Path("above/new").iterdir()] == ["config.yaml"]
+    text = Path("above/new/config.yaml").read_text()
+    assert "\nrun: above/new/run\n" in text and "\n  dev_target: dev.fr\n" in text
+
+
+def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that say no language: what the words look like; an option decides over both."""
+    for name, lines in (("source.gz", EN), ("target", FR)):
+        text = ("\n".join(lines) + "\n").encode()
+        Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    given = ["-s", "source.gz", "-t", "target", "-q", "--no-measure"]
+    assert init.main(["one", *given]) == 0 and init.main(["two", *given, "--target-language", "ca"]) == 0
+    assert "    language: en\n" in Path("one/config.yaml").read_text()
+    assert "    language: ca  # the text: Latin script, probably fr\n" in Path("two/config.yaml").read_text()
+    assert gzip.decompress(Path("one/train.en.gz").read_bytes()).count(b"\n") == 57
+    assert Path("two/dev.ca").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["full", *TRAIN], "full: exists; nothing is overwritten"),
+        (["train.en/new", *TRAIN], "train.en/new: cannot write: Not a directory"),
+        (["new", *TRAIN, "--dev-source", "dev.en"], "--dev-source, --dev-target: give both or neither"),
+        (["new", *TRAIN, "--source-language", "xx"], "--source-language: 'xx' is unknown"),
+        (["new", *TRAIN, "--preset", "tiny"], "--preset tiny: unknown, expected one of large"),
+        (["new", "-s", "-", "-t", "train.fr"], "<stdin>: expected a file; it is read more than once"),
+        (["new", "-s", "none", "-t", "train.fr"], "none: cannot read: No such file"),
+        (["new", "-s", "dev.en", "-t", "train.fr"], "dev.en, train.fr: 1 of the findings above would stop"),
+        (["new", "-s", "bad.en", "-t", "train.fr"], "bad.en, train.fr: 2 of the findings above would stop"),
+        (["new", "-s", "dev.en", "-t", "dev.fr"], "9 pairs without faults that occur once are too few"),
+    ],
+)
+def test_refusals(argv: list[str], message: str, texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("full").mkdir()
+    Path("full/file").touch()
+    Path("bad.en").write_bytes(b"caf\xe9\n")
+    before = sorted(texts.rglob("*"))
+    assert init.main([*argv, "--no-measure"]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err and captured.err.count("\n") == 1
+    assert sorted(texts.rglob("*")) == before
+    if "bad.en" in argv:
+        assert "ERROR: lines that cannot be read: 1\n      bad.en:1: byte 0xe9 at column 4" in captured.out
+
+
+@pytest.mark.ci
+def test_what_training_costs_and_that_it_begins(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole way, as its last line says, with the limits of a test."""
+    assert init.main(["new", *TRAIN]) == 0
+    printed = capsys.readouterr().out
+    assert " seconds a thousand target words or subwords, measured over " in printed
+    assert "\nplanned: 16 epochs, 16 updates, " in printed
+    limits = ["training.max_steps=1", "training.dev_beam=0", "training.metric=cost", "model.hidden=8"]
+    assert train.main(["new/config.yaml", *limits, "-q"]) == 0
+    assert Path("new/run/step-1.pt").exists()

@@ -1,0 +1,98 @@
+"""What a training will cost: the amount of work is exact where the sample is the text; the seconds are those
+of the clock."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from nmt.data.batches import BatchStream
+from nmt.text.inspection.pairs import inspect
+from nmt.training import build
+from nmt.training import config_file as configuration
+from nmt.training import cost as costs
+from nmt.training.cost import Cost, fewer_merges, measure, planned_epochs, silent
+from nmt.training.run_config import RunConfig
+
+LINES = [f"{'a b c d e f g '[: 2 + 2 * (number % 7)]}end" for number in range(90)]
+
+
+def texts(folder: Path) -> dict[str, str]:
+    for name in ("train.en", "train.fr"):
+        (folder / name).write_text("\n".join(LINES) + "\n")
+    return {"train_source": str(folder / "train.en"), "train_target": str(folder / "train.fr")}
+
+
+def config_of(folder: Path, **training: object) -> RunConfig:
+    return configuration.from_mapping(
+        {
+            "run": str(folder / "run"),
+            "matmul": "mkl",
+            "data": texts(folder),
+            "model": {"embedding": 4, "hidden": 4, "maxout": 4},
+            "training": {"max_epochs": 4, "batch_size": 8, "tensorboard": False, **training},
+        }
+    )
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("training", [{}, {"accumulate": 2, "max_steps": 20}, {"batch_tokens": 64}])
+def test_the_work_that_is_planned(training: dict[str, object], tmp_path: Path) -> None:
+    config = config_of(tmp_path, **training)
+    report = inspect(config.data.train_source, config.data.train_target)
+    (tmp_path / "sample").mkdir()
+    found = measure(config, report.sides, tmp_path / "sample", seconds=0.05)
+    parts = build.translator(config, tmp_path / "run", "cpu", fresh=True)
+    assert isinstance(parts.stream, BatchStream)
+    assert found.parameters == sum(one.numel() for one in parts.model.parameters())
+    updates = parts.stream.count(0) / config.training.accumulate
+    epochs = min(4, 20 / updates) if "max_steps" in training else 4
+    assert found.planned_epochs == epochs and found.planned_updates == round(epochs * updates)
+    units = sum(batch.target_tokens for batch in parts.stream.batches(0))
+    assert found.planned_units == pytest.approx(epochs * units)
+    assert found.updates >= 2 and found.seconds > 0 and found.units > found.updates
+    assert config.data.train_source == str(tmp_path / "train.en"), "the configuration stays as it was"
+
+
+@pytest.mark.ci
+def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of the pairs: about the same plan, and the vocabulary of all."""
+    config = config_of(tmp_path)
+    report = inspect(config.data.train_source, config.data.train_target)
+    (tmp_path / "sample").mkdir()
+    whole = measure(config, report.sides, tmp_path / "sample", seconds=0)
+    monkeypatch.setattr(costs, "SAMPLE", 30)
+    (tmp_path / "third").mkdir()
+    third = measure(config, report.sides, tmp_path / "third", seconds=0)
+    assert third.planned_units == pytest.approx(whole.planned_units, rel=0.1)
+    assert third.parameters == whole.parameters
+
+
+def test_seconds() -> None:
+    found = Cost(
+        "cpu", 1, updates=3, units=500, seconds=2.0, planned_epochs=1, planned_updates=9, planned_units=1500
+    )
+    assert found.per_thousand == 4.0 and found.planned_seconds == 6.0
+
+
+def test_epochs_that_are_planned(tmp_path: Path) -> None:
+    assert planned_epochs(config_of(tmp_path), 10) == 4
+    assert planned_epochs(config_of(tmp_path, max_steps=20), 10) == 2
+    assert planned_epochs(config_of(tmp_path, max_epochs=0), 10) == 0
+
+
+def test_merges_of_a_sample(tmp_path: Path) -> None:
+    """As many for each word of the sample as for each word of the text."""
+    paths = texts(tmp_path)
+    report = inspect(paths["train_source"], paths["train_target"])
+    assert len(report.source.words) == 8
+    assert fewer_merges(0, report.sides, [("a", "b")]) == 0
+    assert fewer_merges(4000, report.sides, [("a b", "c"), ("a", "d")]) == 1000
+    assert fewer_merges(400, report.sides, [("a", "b")]) == costs.FEWEST_MERGES
+
+
+def test_silence_ends() -> None:
+    with pytest.raises(ValueError), silent():
+        assert not logging.getLogger("nmt").isEnabledFor(logging.WARNING)
+        raise ValueError
+    assert logging.root.manager.disable < logging.WARNING
