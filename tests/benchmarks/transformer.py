@@ -2,7 +2,8 @@
 then sentences a CPU second at beam 5, with what was learned until then.
 
 python recipes/quickstart/corpus.py DIR
-python tests/benchmarks/transformer.py DIR [--seconds 60] [--batch-size N] [--presets transformer-small small]
+python tests/benchmarks/transformer.py DIR [--seconds 60] [--batch-size N | --batch-tokens N]
+    [--presets transformer-small small]
 """
 
 import timing  # noqa: F401  first: it sets the thread policy
@@ -30,7 +31,7 @@ from nmt.training.optimizers import make_optimizer
 class Contestant:
     """A preset in training, and the CPU seconds and target words that it has had."""
 
-    def __init__(self, preset: str, text: Path, folder: Path, batch_size: int) -> None:
+    def __init__(self, preset: str, text: Path, folder: Path, batch_size: int, batch_tokens: int) -> None:
         sides = {
             f"{part}_{side}": f"{text}/{part}.{language}"
             for part in ("train", "dev")
@@ -38,6 +39,7 @@ class Contestant:
         }
         training: dict[str, object] = {
             "bleu_tokenizer": "none",
+            "batch_tokens": batch_tokens,
             **({"batch_size": batch_size} if batch_size else {}),
         }
         content = {"run": f"{folder}/{preset}", "data": sides, "training": training}
@@ -86,13 +88,17 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=60, help="CPU seconds of training for each")
     parser.add_argument("--batch-size", type=int, default=0, help="sentences; 0: those of the preset")
+    parser.add_argument("--batch-tokens", type=int, default=0, help="units of a batch; 0: by sentences")
     parser.add_argument("--lines", type=int, default=300, help="sentences to translate")
     parser.add_argument("--presets", nargs="*", default=["transformer-small", "small"])
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        all_of_them = [Contestant(preset, args.text, folder, args.batch_size) for preset in args.presets]
+        all_of_them = [
+            Contestant(preset, args.text, folder, args.batch_size, args.batch_tokens)
+            for preset in args.presets
+        ]
         for _ in range(10):  # in turns, so that a busy machine does not decide
             for one in all_of_them:
                 one.train(args.seconds / 10)

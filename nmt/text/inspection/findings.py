@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from nmt.text.inspection.checks import CHECKS
 from nmt.text.inspection.language import shown
 from nmt.text.inspection.pairs import SAME, PairReport
+from nmt.text.inspection.repeats import Digests64
 from nmt.text.inspection.side import BAD, BOM, RETURNS, SideReport
 
 CLEAN = {  # reasons of nmt-clean, and SAME
@@ -69,8 +70,16 @@ def of_side(side: SideReport, ending: str) -> Iterator[Finding]:
         yield Finding("tokenized already: full stops and commas are words of their own")
     if side.guess().script in CASED and not side.has_case():
         yield Finding("lower-cased: hardly any line has a capital letter")
-    if repeated := side.digests.repeated().lines:
-        yield Finding(counted("lines that repeat an earlier one", repeated))
+    yield from repeated(side.path, side.digests, "lines")
+
+
+def repeated(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
+    """Lines or pairs that occur more than once."""
+    found = digests.repeated()
+    if found.first:
+        later, earlier = found.first
+        text = counted(f"{what} that repeat an earlier one", found.lines, advice)
+        yield Finding(text, [f"{path}:{later} is line {earlier} again"])
 
 
 def other_scripts(side: SideReport) -> Iterator[Finding]:
@@ -98,13 +107,7 @@ def of_pairs(report: PairReport) -> Iterator[Finding]:
             share = f"{100 * count / report.pairs:.2g}% of the pairs"
             advice = share if name == SAME else f"{share}; {NMT_CLEAN}"
             yield Finding(counted(what, count, advice), report.examples[name])
-    repeated = report.digests.repeated()
-    if repeated.first:
-        later, earlier = repeated.first
-        yield Finding(
-            counted("pairs that repeat an earlier one", repeated.lines, NMT_CLEAN),
-            [f"{source.path}:{later} is line {earlier} again"],
-        )
+    yield from repeated(source.path, report.digests, "pairs", NMT_CLEAN)
 
 
 def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:

@@ -2,16 +2,20 @@
 of the clock."""
 
 import logging
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
-from nmt.data.batches import BatchStream
+from nmt.data.batches import Batch, BatchStream, make_batch
 from nmt.text.inspection.pairs import inspect
 from nmt.training import build
 from nmt.training import config_file as configuration
 from nmt.training import cost as costs
-from nmt.training.cost import Cost, fewer_merges, measure, planned_epochs, silent
+from nmt.training.cost import Cost, fewer_merges, measure, planned_epochs, silent, timed
+from nmt.training.job import Fitted, Job, Progress
 from nmt.training.run_config import RunConfig
 
 LINES = [f"{'a b c d e f g '[: 2 + 2 * (number % 7)]}end" for number in range(90)]
@@ -66,6 +70,26 @@ def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
     third = measure(config, report.sides, tmp_path / "third", seconds=0)
     assert third.planned_units == pytest.approx(whole.planned_units, rel=0.1)
     assert third.parameters == whole.parameters
+
+
+def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the first update, which takes longest; then as long as it is asked for, and two at least."""
+    now = [0.0]
+
+    def update(job: Job, group: list[Batch]) -> tuple[float, float]:
+        now[0] += 1 if job.progress.step else 100
+        return 0.0, 0.0
+
+    batch = make_batch([[3]] * 4, [[4]] * 4)
+    stream = SimpleNamespace(batches=lambda epoch: [batch])
+    monkeypatch.setattr(costs, "update", update)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    config = SimpleNamespace(accumulate=1)
+    for seconds, updates in ((0, 2), (5.5, 6)):
+        model = SimpleNamespace(train=lambda: None, device=torch.device("cpu"))
+        job = SimpleNamespace(config=config, model=model, stream=stream, progress=Progress(), fitted=Fitted())
+        now[0] = 0.0
+        assert timed(job, seconds) == (updates, 8 * updates, updates)  # type: ignore[arg-type]
 
 
 def test_seconds() -> None:

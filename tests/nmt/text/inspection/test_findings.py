@@ -51,7 +51,10 @@ def test_every_kind_is_counted_with_an_example(tmp_path: Path) -> None:
     ]
     assert text[3].startswith("  its name says fr, its words look like en: are the two sides exchanged?")
     assert "  lines in Cyrillic script: 1; do they belong to this language?" in text
-    assert text[-1] == "  lines that repeat an earlier one: 2"
+    assert text[-2:] == [
+        "  lines that repeat an earlier one: 2",
+        f"      {tmp_path}/a.en:3 is line 1 again",
+    ]
     assert said(of_side(report.target, "fr"))[:2] == [
         "  lines with escapes (&apos; &quot; ...): 1; undo them, unless Moses' tokenizer has made the text",
         f"      {tmp_path}/b.fr:5: le chat &apos;s",
