@@ -13,6 +13,7 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, Output, check_separate, positive
 from nmt.errors import ConfigError
 from nmt.progress import rate_of
+from nmt.text import glossary
 from smt_bridge.cli import decoding
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
@@ -144,7 +145,6 @@ def load(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
 def lines_of(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None":
     """How lines are read and written; None for tokenized ones without a glossary."""
     from smt_bridge.hybrid import decoder as hybrids
-    from smt_bridge.hybrid import glossary
     from smt_bridge.hybrid.lines import GlossaryLines
 
     if hybrid:

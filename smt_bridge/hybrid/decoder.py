@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from nmt.text.glossary import NOTHING
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.hybrid import folder, lines
 from smt_bridge.hybrid.folder import Hybrid
-from smt_bridge.hybrid.glossary import NOTHING
 from smt_bridge.hybrid.lines import RawLines
 from smt_bridge.moses import ini as moses_ini
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from nmt.text import glossary
 from nmt.text.escapes import unescape
+from nmt.text.glossary import NOTHING, Glossary, Match
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.lines import TokenizedLines
 from smt_bridge.decoder.translation import PhraseTranslation
-from smt_bridge.decoder.xml_input import SEPARATOR, Marked, Markup, Tag
-from smt_bridge.hybrid import glossary, protect
-from smt_bridge.hybrid.glossary import NOTHING, Glossary, Match
+from smt_bridge.decoder.xml_input import SEPARATOR, Forced, Marked, Markup, Tag
+from smt_bridge.hybrid import protect
 from smt_bridge.hybrid.protect import Placeholders
 from smt_bridge.hybrid.side import BLANK, Side, Span, escaped
 
@@ -102,7 +103,14 @@ def add(line: Marked, matches: Sequence[Match]) -> None:
     """Let terms have their translation, unless the line itself gives one for some of their words, or another
     term was added before."""
     taken = {word for one in line.forced for word in range(one.begin, one.last + 1)}
-    line.forced += [match.forced() for match in matches if taken.isdisjoint(range(match.begin, match.end))]
+    line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.begin, match.end))]
+
+
+def forced(match: Match) -> Forced:
+    """The translation of a term as the only one of its words. Every word is aligned to every word."""
+    term, source = match.term, range(match.end - match.begin)
+    points = tuple((one, other) for one in source for other in range(len(term.words)))
+    return Forced(match.begin, match.end - 1, term.words, 0.0, True, points, term.raw)
 
 
 def enclose(line: Marked, pairs: Sequence[Span]) -> None:
@@ -115,14 +123,8 @@ def enclose(line: Marked, pairs: Sequence[Span]) -> None:
 
 def of_folder(path: str, source: Side, target: Side) -> Glossary:
     """A glossary of raw text. DataError with the line for a mistake."""
-
-    def ways(term: str) -> list[tuple[str, ...]]:
-        """Alone, and inside a sentence: the tokenizer looks at the words around it."""
-        found = {tuple(source.split(term))}
-        if not term.replace(" ", "").isalnum():
-            inside = source.split(f"x {term} x")
-            if inside[:1] == inside[-1:] == ["x"]:
-                found.add(tuple(inside[1:-1]))
-        return sorted(found)
-
-    return glossary.read(path, ways, lambda text: escaped(target.phrase(text)))
+    return glossary.read(
+        path,
+        lambda term: glossary.ways(term, source.split),
+        lambda text: escaped(target.phrase(text)),
+    )

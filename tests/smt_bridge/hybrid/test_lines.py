@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from nmt.text import truecase
+from nmt.text.glossary import Glossary, Match, Term
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.xml_input import Forced, Marked, Markup
 from smt_bridge.hybrid import lines
-from smt_bridge.hybrid.glossary import Glossary, Term
 from smt_bridge.hybrid.lines import GlossaryLines, RawLines
 from smt_bridge.hybrid.side import Side
 
@@ -29,6 +29,12 @@ def forced(line: Marked) -> list[tuple[str, str, str | None]]:
     return [
         (" ".join(line.words[one.begin : one.last + 1]), " ".join(one.words), one.raw) for one in line.forced
     ]
+
+
+def test_a_match_forces_its_translation() -> None:
+    found = lines.forced(Match(2, 4, Term(["x", "y"], "x  Y")))
+    assert (found.begin, found.last, found.words, found.raw) == (2, 3, ["x", "y"], "x  Y")
+    assert found.exclusive and found.points == ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
 def test_terms_in_raw_text(raw: RawLines) -> None:

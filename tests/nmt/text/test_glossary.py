@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from smt_bridge.hybrid import glossary
-from smt_bridge.hybrid.glossary import Glossary, Match, Term
+from nmt.text import glossary
+from nmt.text.glossary import Glossary, Term
 
 
 def of(*terms: str) -> Glossary:
@@ -57,12 +57,6 @@ def test_matches_never_overlap() -> None:
                     assert taken & set(range(begin, end))
 
 
-def test_a_match_forces_its_translation() -> None:
-    forced = Match(2, 4, Term(["x", "y"], "x  Y")).forced()
-    assert (forced.begin, forced.last, forced.words, forced.raw) == (2, 3, ["x", "y"], "x  Y")
-    assert forced.exclusive and forced.points == ((0, 0), (0, 1), (1, 0), (1, 1))
-
-
 def test_a_file(tmp_path: Path) -> None:
     (tmp_path / "terms").write_text("# a\tb\n\n  \nheat pump\t pompe  à chaleur \na\ta\na\ta\n #1\tno 1\n")
     made = glossary.of_words(str(tmp_path / "terms"))
@@ -81,7 +75,7 @@ def test_a_file(tmp_path: Path) -> None:
         ("a\tb\tc", "expected a term, a tab"),
         ("a\t", "expected a term, a tab"),
         ("\tb", "expected a term, a tab"),
-        ("x\tz", "'x' is 'z' here, but 'y' in line 2"),
+        ("x\tz", "'x' is 'z' here, but 'y' in"),
     ],
 )
 def test_mistakes_are_named(line: str, message: str, tmp_path: Path) -> None:

@@ -1,18 +1,17 @@
-"""A user's terms and their translations, which a system has to use.
+"""A user's terms and the translations that they must have.
 
 # source TAB target; lines that begin with # and empty lines are skipped
 heat pump	pompe à chaleur
 Acme Inc.	Acme Inc.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from nmt import files
 from nmt.errors import DataError
 from nmt.numbers import shown
 from nmt.text import truecase
-from smt_bridge.decoder.xml_input import Forced
 
 Words = tuple[str, ...]
 
@@ -21,8 +20,9 @@ Words = tuple[str, ...]
 class Term:
     """The translation of a term."""
 
-    words: list[str]  # as the decoder writes them
+    words: list[str]  # as the system writes them
     raw: str  # as the user wrote it
+    where: str = field(default="", compare=False)  # file:line, for messages
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,6 @@ class Match:
     begin: int
     end: int
     term: Term
-
-    def forced(self) -> Forced:
-        """The translation as the only one of its words. Every word is aligned to every word."""
-        source, target = range(self.end - self.begin), range(len(self.term.words))
-        points = tuple((one, other) for one in source for other in target)
-        return Forced(self.begin, self.end - 1, self.term.words, 0.0, True, points, self.term.raw)
 
 
 class Glossary:
@@ -76,28 +70,40 @@ NOTHING = Glossary({})
 
 def read(path: str, source: Callable[[str], list[Words]], target: Callable[[str], list[str]]) -> Glossary:
     """The glossary of a file. `source`: the ways in which a term may stand in a sentence; `target`: a
-    translation as the decoder writes it.
+    translation as the system writes it.
 
     DataError with the line for one without a term or translation, and for a term with two translations.
     """
-    terms, rows = dict[Words, Term](), dict[Words, int]()
-    for number, line in enumerate(files.read_lines(path), 1):
-        where = f"{files.name_of(path)}:{number}"
-        if line.startswith("#") or not line.strip():
-            continue
-        one, other = fields(line, where)
-        term, ways = Term(target(other), other), source(one)
+    return of_rows(rows_of(path), source, target)
+
+
+def of_rows(
+    rows: Iterable[tuple[str, str, str]],
+    source: Callable[[str], list[Words]],
+    target: Callable[[str], list[str]],
+) -> Glossary:
+    """As `read`, of rows: file:line, term, translation."""
+    terms = dict[Words, Term]()
+    for where, one, other in rows:
+        term, ways = Term(target(other), other, where), source(one)
         if not term.words or not any(ways):
-            raise DataError(f"{where}: {shown(line)}: one side has no words")
+            raise DataError(f"{where}: {shown(one)}: one side has no words")
         for way in ways:
             before = terms.setdefault(way, term)
             if before.raw != term.raw:
                 raise DataError(
-                    f"{where}: {shown(one)} is {shown(term.raw)} here, but {shown(before.raw)} in line "
-                    f"{rows[way]}; leave one of them"
+                    f"{where}: {shown(one)} is {shown(term.raw)} here, but {shown(before.raw)} in "
+                    f"{before.where}; leave one of them"
                 )
-            rows.setdefault(way, number)
     return Glossary(terms)
+
+
+def rows_of(path: str) -> Iterator[tuple[str, str, str]]:
+    """file:line, term and translation of the rows of a file. DataError for a line of another form."""
+    for number, line in enumerate(files.read_lines(path), 1):
+        where = f"{files.name_of(path)}:{number}"
+        if not line.startswith("#") and line.strip():
+            yield where, *fields(line, where)
 
 
 def fields(line: str, where: str) -> tuple[str, str]:
@@ -118,3 +124,13 @@ def of_words(path: str) -> Glossary:
 def starts_of(words: Sequence[str]) -> list[bool]:
     """Where sentences begin in tokenized text."""
     return list(truecase.sentence_starts(words))
+
+
+def ways(term: str, split: Callable[[str], list[str]]) -> list[Words]:
+    """The words of a term by itself, and inside of a sentence: a tokenizer looks at the words around it."""
+    found = {tuple(split(term))}
+    if not term.replace(" ", "").isalnum():
+        inside = split(f"x {term} x")
+        if inside[:1] == inside[-1:] == ["x"]:
+            found.add(tuple(inside[1:-1]))
+    return sorted(found)
