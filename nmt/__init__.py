@@ -10,16 +10,18 @@ from nmt import lazy
 from nmt.compute import threads
 
 if TYPE_CHECKING:
+    from nmt.runs.constraints import Constraints
     from nmt.runs.language_model import load_language_model
     from nmt.runs.run import Run
     from nmt.training.train import train, train_language_model
 
 __version__ = "0.5.0"
 
-__all__ = ["Run", "__version__", "load_language_model", "train", "train_language_model"]
+__all__ = ["Constraints", "Run", "__version__", "load_language_model", "train", "train_language_model"]
 
 # The module of each public name.
 HOMES = {
+    "Constraints": "nmt.runs.constraints",
     "Run": "nmt.runs.run",
     "load_language_model": "nmt.runs.language_model",
     "train": "nmt.training.train",

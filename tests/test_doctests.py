@@ -14,6 +14,7 @@ from smt_bridge.hybrid.folder import HybridConfig
 
 # Modules of the public API; each has at least one example. The fixture `examples` says what they work on.
 MODULES = [
+    "nmt.runs.constraints",
     "nmt.runs.language_model",
     "nmt.runs.run",
     "nmt.training.train",

@@ -20,6 +20,7 @@ PAGES = (
     "README.md",
     "docs/getting-started.md",
     "docs/your-data.md",
+    "docs/translating.md",
     "docs/smt.md",
     "docs/hybrid.md",
     "docs/moses.md",
@@ -150,6 +151,9 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
     (tmp_path / "terms.tsv").write_text(
         "# source TAB target\nthe nurses\tles infirmières\n", encoding="utf-8"
     )
+    (tmp_path / "avoid.txt").write_text("rouge\n")
+    lines = (tmp_path / "news.en").read_text().count("\n")
+    (tmp_path / "required.tsv").write_text("la femme\n" + "\n" * (lines - 1))
     (tmp_path / "cslm.yaml").write_text(LM_YAML)
     (tmp_path / "corpora.yaml").write_text(CORPORA_YAML)
     (tmp_path / "joint.yaml").write_text(JOINT_YAML)

@@ -5,17 +5,17 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import arguments, options
+from nmt.cli import arguments, constraints, options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.constraints import Block
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
 from nmt.text import long_lines, tags
-from nmt.text.escapes import escape, unescape
+from nmt.text.escapes import escape
 from nmt.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def parser() -> options.Parser:
     )
     add_text(parser.add_argument_group("text"))
     add_search(parser.add_argument_group("search"))
+    constraints.add_options(parser.add_argument_group("constraints"))
     add_sampling(parser.add_argument_group("sampling"))
     add_attention(parser.add_argument_group("unknown words and alignment (models with attention)"))
     options.add_quiet(parser)
@@ -187,15 +188,13 @@ def command(argv: Sequence[str] | None) -> None:
         out = stack.enter_context(files.Writing(args.output))
         alignments = stack.enter_context(files.Writing(args.alignments)) if args.alignments else None
         progress = stack.enter_context(options.progress(args, "lines", total, set_up))
-        first = 0
-        for lines, prefixes in blocks(args):
-            for number, translations in enumerate(work.translate(lines, prefixes, first), first):
+        for block in constraints.blocks(args):
+            for number, translations in enumerate(work.translate(block), block.first):
                 out.write_lines(work.output(number, translations))
                 if alignments:
                     alignments.write_lines(work.alignments(translations))
             out.flush()
-            first += len(lines)
-            progress.add(len(lines))
+            progress.add(len(block.lines))
 
 
 def check(args: argparse.Namespace) -> int:
@@ -206,8 +205,10 @@ def check(args: argparse.Namespace) -> int:
             f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as "
             "large"
         )
-    if args.sample and (args.n_best or args.prefix or args.shortlist or args.replace_unknown):
-        raise ConfigError("--sample goes with none of --n-best, --prefix, --shortlist, --replace-unknown")
+    names = ("n_best", "shortlist", "replace_unknown", *constraints.NAMES)
+    if args.sample and constraints.given(args, names):
+        wrong = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise ConfigError(f"--sample goes with none of {wrong}")
     if args.mbr and args.n_best:
         raise ConfigError("--mbr writes one translation, chosen from the whole beam; leave --n-best out")
     if args.mbr_scale and (args.sample or not args.mbr):
@@ -217,8 +218,7 @@ def check(args: argparse.Namespace) -> int:
     for config in searching(args):
         config.check()
     lines = files.check_text(args.input)
-    if args.prefix:
-        files.check_parallel(args.input, args.prefix)
+    constraints.check(args)
     return lines
 
 
@@ -228,30 +228,15 @@ def searching(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
     return beam, settings_of(SamplingConfig, args, samples=args.sample or 1)
 
 
-def blocks(args: argparse.Namespace) -> Iterator[tuple[list[str], list[str] | None]]:
-    """Lines that are translated together, and their prefixes."""
-    rows = (
-        files.parallel(args.input, args.prefix)
-        if args.prefix
-        else ((line,) for line in files.read_lines(args.input))
-    )
-    while block := list(islice(rows, args.read_ahead)):
-        columns = [list(column) for column in zip(*block, strict=True)]
-        if args.escaped:
-            columns = [
-                [" ".join(map(unescape, files.split_words(line))) for line in column] for column in columns
-            ]
-        lines = [f"{args.tag} {line}" for line in columns[0]] if args.tag else columns[0]
-        yield lines, columns[1] if args.prefix else None
-
-
 class Work:
     """A run with the options of one call."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         self.args, self.run, self.warned = args, run, False
+        self.constraints = constraints.GivenConstraints(args, run)
         # one translation per line, which may be made of parts
-        self.plain = not (args.n_best or args.mbr or args.sample or args.prefix or args.alignments)
+        whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
+        self.plain = not (whole or self.constraints.by_line)
         self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
@@ -282,17 +267,17 @@ class Work:
             points = tags.of_line(found.alignment) if self.args.tag else found.alignment
             yield " ".join(f"{source}-{target}" for source, target in points)
 
-    def translate(
-        self, lines: list[str], prefixes: list[str] | None, first: int
-    ) -> "Iterator[list[BeamTranslation]]":
+    def translate(self, block: Block) -> "Iterator[list[BeamTranslation]]":
         """The translations of each line, best first (of draws: most probable first)."""
-        limit = self.run.source_lengths.limit(self.args.max_line_words, files.name_of(self.args.input), first)
+        lines, name = block.lines, files.name_of(self.args.input)
+        limit = self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
         self.warn_of_long_lines(lines, limit)
         if self.plain:
-            best = self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit)
+            maker = self.constraints.maker
+            best = self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit, maker)
             yield from ([found] for found in best)
             return
-        for line, candidates in zip(lines, self.candidates(lines, prefixes, first, limit), strict=True):
+        for line, candidates in zip(lines, self.candidates(block, limit), strict=True):
             found = [self.run.translation(line, one, self.tokenized, self.unknown) for one in candidates]
             yield [self.least_risk(found)] if self.args.mbr else found
 
@@ -303,14 +288,14 @@ class Work:
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return translation.least_risk(found, self.args.mbr, scale)
 
-    def candidates(
-        self, lines: list[str], prefixes: list[str] | None, first: int, limit: "Limit"
-    ) -> "list[list[Candidate]]":
+    def candidates(self, block: Block, limit: "Limit") -> "list[list[Candidate]]":
         """The hypotheses, or draws, of each line, in the same order."""
+        lines, tokenized = block.lines, self.tokenized
         if self.args.sample:
-            drawn = self.run.sample(lines, self.sampling, self.tokenized, first, limit)
+            drawn = self.run.sample(lines, self.sampling, tokenized, block.first, limit)
             return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in drawn]
-        found = self.run.search(lines, self.beam, self.tokenized, prefixes, self.model, limit)
+        wanted = self.constraints.of(block)
+        found = self.run.search(lines, self.beam, tokenized, block.prefixes, self.model, limit, wanted)
         return found if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in found]
 
     def warn_of_long_lines(self, lines: list[str], limit: "Limit") -> None:

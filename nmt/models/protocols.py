@@ -9,7 +9,7 @@ target words, T token ids, K output features; of aligned models n order, w sourc
 places, G questions. Probabilities are natural logarithms.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
@@ -23,6 +23,7 @@ from nmt.layers.batch_scores import Walk
 from nmt.models.config import ModelConfig
 
 State = TypeVar("State")
+Begun = TypeVar("Begun", covariant=True)  # a state that is only made
 Source = Any  # a sentence as the model reads it: Ids for most models, a Reading for an ensemble
 
 
@@ -168,6 +169,15 @@ class Restricted(Protocol):
 
     def scores(self, features: Tensor) -> Tensor:
         """Unnormalized log p: (R, K) -> (R, T)"""
+        ...
+
+
+@runtime_checkable
+class Widening(Protocol[Begun]):
+    """Has short-lists, to which each sentence may add words."""
+
+    def start_with(self, sources: Sequence[Source], words: Sequence[Set[int]]) -> Begun:
+        """As `start`, with some target words that each sentence needs."""
         ...
 
 

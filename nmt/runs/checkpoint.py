@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, cast
@@ -26,8 +27,9 @@ from nmt.runs import migrations
 from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
 from nmt.runs.sections import config_class
 from nmt.runs.weights import load_weights
-from nmt.text import subwords
+from nmt.text import spelling, subwords
 from nmt.text.pipeline import TextPipeline
+from nmt.text.spelling import Spelling
 from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 from nmt.yaml_text import reason
@@ -56,6 +58,12 @@ class SavedPair(Generic[Trained]):
     def name(self) -> str:
         """How results name the model that made them."""
         return f"{self.directory.name}@{self.step}"
+
+    @cached_property
+    def target_spelling(self) -> Spelling:
+        """What each target unit adds to a text."""
+        raw = self.target.subwords is not None and self.target.subwords.raw
+        return spelling.of_units([self.target.spell(unit) for unit in self.target_words.words], raw)
 
     @property
     def description(self) -> str:

@@ -26,11 +26,12 @@ from nmt.lines import check_lines, check_pairs
 from nmt.models.protocols import Restrictable
 from nmt.runs import checkpoint, set_up
 from nmt.runs.checkpoint import SavedRun
+from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
 from nmt.runs.lengths import LineLengths
 from nmt.runs.shortlists import ShortlistOf
-from nmt.runs.translation import BeamTranslation, joined
+from nmt.runs.translation import BeamTranslation, joined, of_candidate
 from nmt.scoring import word_scores
-from nmt.search.beam import Candidate, search
+from nmt.search.beam import Candidate
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.shortlist import Shortlisted
@@ -39,9 +40,8 @@ from nmt.settings import changed
 from nmt.text.lexicon import Lexicon
 from nmt.text.long_lines import Limit
 from nmt.text.pipeline import TextPipeline
-from nmt.text.vocab import SPECIALS, UNK
 
-SEARCHED = "n-best lists, samples, prefixes and alignments of the whole sentence"
+SEARCHED = "n-best lists, samples, prefixes, constraints and alignments of the whole sentence"
 SCORED = "a score of the whole sentence"
 FREQUENT = 100  # most frequent target words of every short-list
 
@@ -147,12 +147,14 @@ class Run:
         prefixes: Sequence[str] | None = None,
         model: Steps | None = None,
         limit: Limit | None = None,
+        constraints: Sequence[LineConstraints] | None = None,
     ) -> list[list[Candidate]]:
         """The finished hypotheses of each line, best first. A line without words has one: empty, of
         probability 1. DataError for one that is too long.
 
         `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of
-        `shortlisted`.
+        `shortlisted`; `constraints`: for each line, made by a ConstraintMaker. DataError for a line whose
+        constraints cannot be met, where they have to be.
         """
         check_lines(lines)
         check_lines(prefixes, "prefixes")
@@ -163,7 +165,10 @@ class Run:
         full = [index for index, reading in enumerate(readings) if len(reading)]
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
         results = [[nothing()] for _ in lines]
-        found = search(model or self.model, [readings[i] for i in full], self.fitted(config), forced)
+        given = [constraints[index] for index in full] if constraints else None
+        found = search_lines(
+            model or self.model, [readings[i] for i in full], self.fitted(config), forced, given
+        )
         for index, candidates in zip(full, found, strict=True):
             results[index] = candidates
         return results
@@ -202,42 +207,18 @@ class Run:
     ) -> BeamTranslation:
         """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
         that the attention looked at."""
-        member = self.members[0]
-        units = member.target_words.decode(candidate.words)
-        words_of = member.target.word_numbers(units)
-        alignment: list[tuple[int, int]] = []
-        if candidate.looked_at:
-            source_units = member.source.units(line, tokenized)
-            source_of = member.source.word_numbers(source_units)
-            source = member.source.join(source_units)
-            alignment = sorted(
-                {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
-            )
-            if unknown is not None:
-                words = (source[source_of[look]] for look in candidate.looked_at)
-                instead = [
-                    SPECIALS[UNK] if word in member.source.tags else unknown.best(word) for word in words
-                ]
-                units = [
-                    other if unit == SPECIALS[UNK] else unit
-                    for unit, other in zip(units, instead, strict=True)
-                ]
-        return BeamTranslation(
-            words=member.target.join(units),
-            log_prob=candidate.log_prob,
-            score=candidate.score,
-            alignment=alignment,
-        )
+        return of_candidate(self.members[0], line, candidate, tokenized, unknown)
 
     def n_best(
         self,
         lines: Sequence[str],
         config: BeamConfig | None = None,
         tokenized: bool = False,
+        constraints: Constraints | None = None,
         **settings: object,
     ) -> list[list[BeamTranslation]]:
-        """All finished hypotheses of each line, best first; settings as in `translate`. DataError for a line
-        that is too long.
+        """All finished hypotheses of each line, best first; settings and constraints as in `translate`.
+        DataError for a line that is too long.
 
         >>> run = Run.load("runs/en-fr")
         >>> [found] = run.n_best(["A boy does not follow the man."], beam_size=5)
@@ -246,7 +227,9 @@ class Run:
         >>> found[0].score >= found[1].score
         True
         """
-        found = self.search(lines, changed(config or BeamConfig(), settings), tokenized)
+        check_lines(lines)
+        made = self.maker(constraints, tokenized).of_lines(lines) if constraints else None
+        found = self.search(lines, changed(config or BeamConfig(), settings), tokenized, constraints=made)
         return [
             [self.translation(line, candidate, tokenized) for candidate in candidates]
             for line, candidates in zip(lines, found, strict=True)
@@ -260,14 +243,20 @@ class Run:
         model: Steps | None = None,
         unknown: Lexicon | None = None,
         limit: Limit | None = None,
+        constraints: ConstraintMaker | None = None,
     ) -> list[BeamTranslation]:
         """The best translation of each line. Lines that are too long are translated in parts, and have no
-        alignment."""
+        alignment. Constraints are those for all lines."""
         check_lines(lines)
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, tokenized, limit) for line in lines]
         every = [part for parts in cut for part in parts]
-        found = iter(self.search(every, config, tokenized, model=model, limit=Limit(sys.maxsize)))
+        given = None
+        if constraints:
+            where = [limit.where(index) for index, parts in enumerate(cut) for _ in parts]
+            given = [constraints.of(part, name) for part, name in zip(every, where, strict=True)]
+        whole = Limit(sys.maxsize)
+        found = iter(self.search(every, config, tokenized, model=model, limit=whole, constraints=given))
         return [
             joined(
                 [self.translation(part, next(found)[0], tokenized, unknown) for part in parts], self.target
@@ -281,6 +270,7 @@ class Run:
         config: BeamConfig | None = None,
         tokenized: bool = False,
         max_line_words: int | None = None,
+        constraints: Constraints | None = None,
         **settings: object,
     ) -> list[str]:
         """The best translation of each line: detokenized text, or words between blanks for tokenized input.
@@ -288,7 +278,7 @@ class Run:
         them, and for a str instead of a list of lines; ConfigError for a value out of its range.
 
         Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
-        at punctuation.
+        at punctuation; with constraints of single lines they are a DataError.
 
         >>> run = Run.load("runs/en-fr")
         >>> run.translate(["A boy does not follow the man."], beam_size=3)
@@ -296,9 +286,20 @@ class Run:
         >>> run.translate(["a boy does not follow the man ."], BeamConfig(beam_size=5), tokenized=True)
         ["un garçon ne suit pas l' homme ."]
         """
-        limit = self.source_lengths.limit(max_line_words)
-        found = self.best(lines, changed(config or BeamConfig(), settings), tokenized, limit=limit)
+        check_lines(lines)
+        limit, config = self.source_lengths.limit(max_line_words), changed(config or BeamConfig(), settings)
+        maker = self.maker(constraints, tokenized) if constraints else None
+        if maker and maker.by_line:
+            given = maker.of_lines(lines)
+            best = self.search(lines, config, tokenized, limit=limit, constraints=given)
+            found = [self.translation(line, one[0], tokenized) for line, one in zip(lines, best, strict=True)]
+        else:
+            found = self.best(lines, config, tokenized, limit=limit, constraints=maker)
         return [self.text(translation, tokenized) for translation in found]
+
+    def maker(self, constraints: Constraints, tokenized: bool = False) -> ConstraintMaker:
+        """Makes constraints for the search of this run."""
+        return ConstraintMaker(self.members[0], constraints, tokenized)
 
     def text(self, translation: BeamTranslation, tokenized: bool = False) -> str:
         """A translation as a line."""

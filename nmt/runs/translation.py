@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nmt.runs.checkpoint import SavedRun
+from nmt.search.beam import Candidate
 from nmt.search.mbr import choose, evidence
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import SPECIALS, UNK
 
 
 @dataclass
@@ -16,6 +20,35 @@ class BeamTranslation:
     score: float  # what hypotheses are ranked by
     # source word, target word, from 0; with attention only
     alignment: list[tuple[int, int]] = field(default_factory=list)
+
+
+def of_candidate(
+    run: SavedRun, line: str, candidate: Candidate, tokenized: bool, unknown: Lexicon | None
+) -> BeamTranslation:
+    """What the search found for a line as words. `unknown`: replace each UNK by this table's translation of
+    the source word that the attention looked at."""
+    units = run.target_words.decode(candidate.words)
+    words_of = run.target.word_numbers(units)
+    alignment: list[tuple[int, int]] = []
+    if candidate.looked_at:
+        source_units = run.source.units(line, tokenized)
+        source_of = run.source.word_numbers(source_units)
+        source = run.source.join(source_units)
+        alignment = sorted(
+            {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
+        )
+        if unknown is not None:
+            words = (source[source_of[look]] for look in candidate.looked_at)
+            instead = [SPECIALS[UNK] if word in run.source.tags else unknown.best(word) for word in words]
+            units = [
+                other if unit == SPECIALS[UNK] else unit for unit, other in zip(units, instead, strict=True)
+            ]
+    return BeamTranslation(
+        words=run.target.join(units),
+        log_prob=candidate.log_prob,
+        score=candidate.score,
+        alignment=alignment,
+    )
 
 
 def joined(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:

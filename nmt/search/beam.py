@@ -17,14 +17,16 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from nmt.models.protocols import Source, State, StepModel
+from nmt.models.protocols import Source, State, StepModel, Widening
 from nmt.search import penalties
 from nmt.search.config import BeamConfig
+from nmt.search.constraints.protocol import AnyConstraint
+from nmt.search.constraints.rows import Constrained, Marks
+from nmt.search.expansion import expand
 from nmt.search.history import History
 from nmt.text.vocab import BOS, EOS, UNK
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
-FOLD = 16  # rows of scores are folded this many times to find their best
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
 
 
@@ -51,6 +53,7 @@ class Rows(Generic[State]):
     totals: Tensor  # (R,) log p so far, float64
     nodes: Tensor  # (R,) in the history; -1 before the first word
     words: Tensor | None  # (R,) ids to be read next; None: no word so far
+    marks: list[Marks]  # of the constraints, one for each row; empty while no sentence has any
 
 
 class BeamSearch(Generic[State]):
@@ -64,6 +67,7 @@ class BeamSearch(Generic[State]):
         self.finished: list[list[Candidate]] = []
         self.free: list[int] = []  # places
         self.forced = False
+        self.constrained = Constrained(config)
         self.lengths = torch.zeros(0, dtype=torch.long, device=self.device)
         self.longest, self.shortest, self.widths = (self.lengths.clone() for _ in range(3))
         self.steps = self.lengths.clone()  # words of each sentence's hypotheses
@@ -75,6 +79,7 @@ class BeamSearch(Generic[State]):
         sources: Sequence[Source],
         prefixes: Sequence[Sequence[int]] | None = None,
         widths: Sequence[int] | None = None,
+        constraints: Sequence[Sequence[AnyConstraint]] | None = None,
     ) -> list[int]:
         """The places of more sentences. `widths`: the beam size of each, if it is not the configured one."""
         begun = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
@@ -90,8 +95,13 @@ class BeamSearch(Generic[State]):
             )
         index = torch.tensor(places, dtype=torch.long, device=self.device)
         sizes = [len(source) for source in sources]
+        needed = [
+            self.constrained.add(place, given, prefix)
+            for place, given, prefix in zip(places, constraints or [()] * len(sizes), begun, strict=True)
+        ]
         longest = [
-            max(self.config.longest(size), len(prefix)) for size, prefix in zip(sizes, begun, strict=True)
+            max(self.config.longest(size), len(prefix), least)
+            for size, prefix, least in zip(sizes, begun, needed, strict=True)
         ]
         for tensor, values in (
             (self.lengths, sizes),
@@ -121,8 +131,23 @@ class BeamSearch(Generic[State]):
         """A row for each of some sentences."""
         index = torch.tensor(sentences, device=self.device)
         totals = torch.zeros(len(index), dtype=torch.float64, device=self.device)
-        state = self.model.start([self.sources[i] for i in sentences])
-        return Rows(state=state, sentence=index, totals=totals, nodes=torch.full_like(index, -1), words=None)
+        return Rows(
+            state=self.start(sentences),
+            sentence=index,
+            totals=totals,
+            nodes=torch.full_like(index, -1),
+            words=None,
+            marks=self.constrained.begin(sentences),
+        )
+
+    def start(self, sentences: Sequence[int]) -> State:
+        """The model after some sources. A short-list has the words that must be there."""
+        sources = [self.sources[i] for i in sentences]
+        if (self.forced or self.constrained) and isinstance(self.model, Widening):
+            words = [{*self.prefixes[i], *self.constrained.vocabulary(i)} for i in sentences]
+            state: State = self.model.start_with(sources, words)
+            return state
+        return self.model.start(sources)
 
     def step(self, rows: Rows[State]) -> Rows[State]:
         """One more word for every hypothesis; those that end, and those of finished sentences, leave."""
@@ -130,10 +155,15 @@ class BeamSearch(Generic[State]):
         sentence, step = rows.sentence, self.steps[rows.sentence]
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
         log_probs = forbid(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
+        places, marks = sentence.tolist() if self.constrained else [], rows.marks or [()] * len(sentence)
+        if self.constrained:
+            self.constrained.forbid(log_probs, marks, places, (self.longest[sentence] - step).tolist())
         for row, word, value in forced:
             log_probs[row] = -math.inf
             log_probs[row, word] = value
         best = expand(log_probs, rows.totals, sentence, self.widths)
+        if self.constrained:
+            best = self.constrained.choose(best, log_probs, rows.totals, marks, places, self.widths)
         looks = self.looks(self.model.attention(state), sentence)
         ended = best.parent[best.ends]
         for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
@@ -153,6 +183,7 @@ class BeamSearch(Generic[State]):
             totals=best.total[live],
             nodes=nodes,
             words=words,
+            marks=self.constrained.follow(marks, places, parent.tolist(), words.tolist()) if places else [],
         )
 
     def forced_words(
@@ -185,14 +216,16 @@ class BeamSearch(Generic[State]):
         )
 
     def fallback(self, rows: Rows[State], log_probs: Tensor, mine: Tensor) -> list[Candidate]:
-        """All rows of one sentence, ended where they are, the probability of that end included."""
+        """All rows of one sentence, ended where they are, the probability of that end included; none that
+        constraints forbid to end."""
         where = mine.nonzero()[:, 0].tolist()
-        return [
+        found = [
             self.candidate(
                 int(rows.nodes[row]), float(rows.totals[row] + log_probs[row, EOS]), complete=False
             )
             for row in where
         ]
+        return [one for one in found if one.log_prob > -math.inf] if self.constrained else found
 
     def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
         """The rows of both."""
@@ -212,6 +245,7 @@ class BeamSearch(Generic[State]):
             totals=totals,
             nodes=nodes,
             words=words,
+            marks=first.marks + second.marks,
         )
 
 
@@ -221,16 +255,19 @@ def search(
     sources: Sequence[Source],
     config: BeamConfig,
     prefixes: Sequence[Sequence[int]] | None = None,
+    constraints: Sequence[Sequence[AnyConstraint]] | None = None,
 ) -> list[list[Candidate]]:
     """The finished hypotheses of each sentence, best first, between one and `beam_size` of them; sentences in
     the order of the sources.
 
-    `prefixes`: for each sentence the ids that its translation has to begin with. About `rows` hypotheses are
-    live at a time; the longest sentences are searched first. ConfigError for a setting out of range.
+    `prefixes`: for each sentence the ids that its translation has to begin with; `constraints`: what it has
+    to keep to. A sentence whose constraints cannot be met has one hypothesis, of probability 0. About `rows`
+    hypotheses are live at a time; the longest sentences are searched first. ConfigError for a setting out of
+    range.
     """
     config.check()
     work = BeamSearch(model, config)
-    work.add(sources, prefixes)
+    work.add(sources, prefixes, constraints=constraints)
     waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one is last
     room_in_all = config.rows or ROWS
     rows: Rows[State] | None = None
@@ -257,54 +294,3 @@ def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) ->
     log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     log_probs[too_short, EOS] = -math.inf
     return log_probs
-
-
-def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As torch.topk of each row, (R, V) -> (R, k) twice, in a third of its time: when each row is folded into
-    V/16 columns of 16 values, the k best are among the k columns with the largest maxima."""
-    R, V = scores.shape
-    columns = V // FOLD
-    if columns < 4 * k:
-        return torch.topk(scores, k)
-    folded = scores[:, : columns * FOLD].unflatten(1, (FOLD, columns))
-    best = folded.amax(1).topk(k).indices
-    rest = torch.arange(columns * FOLD, V, device=scores.device)
-    places = torch.cat(
-        [
-            (best[:, :, None] + columns * torch.arange(FOLD, device=scores.device)).flatten(1),
-            rest.expand(R, -1),
-        ],
-        1,
-    )
-    values, chosen = scores.gather(1, places).topk(k)
-    return values, places.gather(1, chosen)
-
-
-@dataclass
-class Expansion:
-    """The kept continuations of all sentences, grouped by sentence, the best first. Each field is (K,)."""
-
-    parent: Tensor  # row it continues
-    word: Tensor
-    total: Tensor  # log p
-    ends: Tensor  # whether the word is the end symbol
-
-
-def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
-    """The widths[i] best continuations of each sentence i: (R, V), (R,), (R,), (S,)"""
-    R, V = log_probs.shape
-    _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
-    starts = sizes.cumsum(0) - sizes
-    allowed = widths[sentence[starts]]
-    width = int(allowed.max())
-    each = min(width, V)
-    values, words = topk(log_probs, each)  # (R, each): no sentence can need more from one row
-    slot = torch.arange(R, device=sentence.device) - starts[group]
-    rows = int(sizes.max())
-    grid = totals.new_full((len(sizes), rows, each), -math.inf)
-    grid[group, slot] = totals[:, None] + values
-    total, flat = grid.view(len(sizes), -1).topk(min(width, rows * each))
-    kept = (torch.arange(total.shape[1], device=total.device) < allowed[:, None]) & (total > -math.inf)
-    parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[kept]
-    word = words[parent, (flat % each)[kept]]
-    return Expansion(parent=parent, word=word, total=total[kept], ends=word == EOS)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.search import penalties
-from nmt.settings import choice, number, setting
+from nmt.search.constraints.allocation import ALLOCATIONS
+from nmt.settings import choice, name_in, number, setting
 
 
 @dataclass
@@ -23,6 +24,13 @@ class BeamConfig:
     max_length: int = number(0, least=0, most=1_000_000, help="at most N words; 0: no such limit")
     min_length: int = number(0, least=0, most=1_000_000, help="at least N words")
     allow_unknown: bool = setting(False, help="let UNK be produced, e.g. to be replaced by a source word")
+    no_repeat_ngram: int = number(
+        0, least=0, most=1_000_000, help="no N units (subwords) twice in a translation; 0: no such limit"
+    )
+    allocation: str = name_in(
+        ALLOCATIONS,
+        help="how required words share the beam: dynamic, one beam for all stages, or grid, a beam for each",
+    )
     rows: int = number(0, least=0, help="live hypotheses in a batch; 0: as many as suit the vocabulary")
 
     def check(self) -> None:
@@ -51,6 +59,18 @@ class BeamConfig:
         """The fewest words of a translation of a source of `words` words."""
         least = max(math.ceil(self.min_length_factor * words), self.min_length)
         return min(least, self.max_length) if self.max_length else least
+
+
+@dataclass
+class ConstraintConfig:
+    """What becomes of constraints that cannot be met."""
+
+    unmet: str = choice(
+        "error",
+        "warn",
+        help="what becomes of a line whose constraints cannot be met: error ends the command, warn "
+        "translates it without them",
+    )
 
 
 @dataclass

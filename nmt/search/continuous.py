@@ -4,6 +4,7 @@ sentence is that of `beam.search`.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic
 
@@ -12,6 +13,7 @@ import torch
 from nmt.models.protocols import Source, State, StepModel
 from nmt.search.beam import REFILL, ROWS, BeamSearch, Candidate, Rows
 from nmt.search.config import BeamConfig
+from nmt.search.constraints.protocol import AnyConstraint
 
 FORGET = 20_000  # nodes of a history that is never cleared
 
@@ -51,9 +53,10 @@ class ContinuousSearch(Generic[State]):
     def width(self, sentence: int) -> int:
         return int(self.work.widths[sentence])
 
-    def add(self, source: Source, beam_size: int = 0) -> int:
+    def add(self, source: Source, beam_size: int = 0, constraints: Sequence[AnyConstraint] = ()) -> int:
         """The number of a new sentence, which has at least one word. `beam_size`: 0: the configured one."""
-        (place,) = self.work.add([source], widths=[beam_size or self.work.config.beam_size])
+        width = beam_size or self.work.config.beam_size
+        (place,) = self.work.add([source], widths=[width], constraints=[constraints])
         self.waiting.append(place)
         return place
 
@@ -102,6 +105,7 @@ class ContinuousSearch(Generic[State]):
             totals=rows.totals[kept],
             nodes=rows.nodes[kept],
             words=None if rows.words is None else rows.words[kept],
+            marks=[rows.marks[row] for row in kept.tolist()] if rows.marks else [],
         )
 
     def forget(self) -> None:

@@ -1,7 +1,7 @@
 """The softmax over a short-list of words for each sentence (from a lexical table): faster, but results
 change. Off by default."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol
 
@@ -41,7 +41,11 @@ class Shortlisted(Generic[State]):
         return self.model.device
 
     def start(self, sources: Sequence[Ids]) -> ShortlistState[State]:
-        sets = [self.words_of(source) for source in sources]
+        return self.start_with(sources, [frozenset()] * len(sources))
+
+    def start_with(self, sources: Sequence[Ids], words: Sequence[Set[int]]) -> ShortlistState[State]:
+        """See Widening."""
+        sets = [self.words_of(source) | more for source, more in zip(sources, words, strict=True)]
         ids = sorted(set().union(*sets))
         column_of = {token: column for column, token in enumerate(ids)}
         allowed = torch.zeros(len(sources), len(ids), dtype=torch.bool)

@@ -2,14 +2,14 @@
 nmt/models/protocols.py."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.models.protocols import AnyStepModel, StepModel
+from nmt.models.protocols import AnyStepModel, StepModel, Widening
 
 __all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
@@ -37,6 +37,15 @@ class Ensemble:
     def start(self, sources: Sequence[Reading]) -> list[object]:
         return [
             model.start([source.ids[number] for source in sources])
+            for number, model in enumerate(self.models)
+        ]
+
+    def start_with(self, sources: Sequence[Reading], words: Sequence[Set[int]]) -> list[object]:
+        """See Widening: the members that have no short-lists need none of the words."""
+        return [
+            model.start_with([source.ids[number] for source in sources], words)
+            if isinstance(model, Widening)
+            else model.start([source.ids[number] for source in sources])
             for number, model in enumerate(self.models)
         ]
 

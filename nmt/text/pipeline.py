@@ -2,7 +2,7 @@
 directory."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,6 +206,14 @@ class TextPipeline:
             return list(BLANK.join(words))
         return self.subwords.apply(words) if self.subwords else words
 
+    def cut_phrase(self, words: list[str], known: Container[str]) -> list[str]:
+        """The units of some words inside of a sentence. `known`: the units of the vocabulary."""
+        units = self.cut(words)
+        if not (self.spaceless and units and self.spell(units[0]).startswith(" ")):
+            return units
+        first = units[0][1:]  # a blank is only at the start of a sentence
+        return [*([first] if first in known else first), *units[1:]]
+
     def unit_counts(self, words: Counter[str]) -> Counter[str]:
         """Counts of words -> counts of units. A word is always cut in the same way."""
         if not self.subwords and not self.characters:
@@ -217,6 +225,14 @@ class TextPipeline:
             for unit in self.cut([word]):
                 units[unit] += count
         return units
+
+    def phrase(self, text: str, tokenized: bool = False) -> list[str]:
+        """The words of a part of a sentence: its first word keeps its case where text is truecased."""
+        return self.unescaped(files.split_words(text) if tokenized else self.tokenizer.split(text))
+
+    def spell(self, unit: str) -> str:
+        """What a unit adds to the text of a model, with a blank where a word begins or ends in any case."""
+        return self.subwords.spell(unit) if self.subwords else f"{unit} "
 
     def join(self, units: list[str]) -> list[str]:
         """Subword units or characters -> words."""

@@ -99,6 +99,11 @@ class BPE:
         """Units -> words."""
         return undo(units)
 
+    @staticmethod
+    def spell(unit: str) -> str:
+        """`lo@@` -> `lo`, `case` -> `case `"""
+        return unit.removesuffix(SEPARATOR) if unit.endswith(SEPARATOR) else f"{unit} "
+
     def word_numbers(self, units: list[str]) -> list[int]:
         """`lo@@ wer case` -> 0 0 1"""
         numbers, word = [], 0

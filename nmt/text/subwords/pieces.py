@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
+from nmt.text.spelling import byte_letter
 from nmt.text.subwords.protocol import Learning, TrainingText
 from nmt.text.vocab import BOS, EOS, UNK
 
@@ -99,6 +100,12 @@ class Pieces:
     def undo(units: list[str]) -> list[str]:
         """See `undo`."""
         return undo(units)
+
+    @staticmethod
+    def spell(unit: str) -> str:
+        """`▁lo` -> ` lo`; a byte is a letter of its own."""
+        found = BYTE.fullmatch(unit)
+        return byte_letter(int(found[1], 16)) if found else unit.replace(BLANK, " ")
 
     def word_numbers(self, units: list[str]) -> list[int]:
         """`▁lo wer ▁case` -> 0 0 1. A blank belongs to the word after it."""

@@ -94,6 +94,10 @@ class Subwords(Protocol):
     def undo(units: list[str]) -> list[str]:
         """Units -> what blanks separate."""
 
+    @staticmethod
+    def spell(unit: str) -> str:
+        """What a unit adds to the text, with a blank where a word begins or ends in any case."""
+
     def word_numbers(self, units: list[str]) -> list[int]:
         """The number, from 0, of the word in `undo(units)` that each unit belongs to."""
 

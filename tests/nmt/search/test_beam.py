@@ -10,7 +10,7 @@ from nmt.data.batches import Ids
 from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search import penalties
-from nmt.search.beam import FOLD, Candidate, expand, search, topk
+from nmt.search.beam import Candidate, search
 from nmt.search.config import BeamConfig
 from nmt.text.vocab import BOS, EOS, UNK
 from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, Scripted, make
@@ -126,19 +126,6 @@ def test_length_normalization_prefers_the_longer() -> None:
     assert by == {"length": [3, 3], "none": []}
 
 
-def test_expand_by_hand() -> None:
-    """Two sentences; the first has two rows and room for two, the second one row and room for one."""
-    log_probs = torch.tensor([[-9.0, -1.0, -2.0], [-0.5, -3.0, -9.0], [-1.0, -2.0, -3.0]])
-    best = expand(
-        log_probs,
-        torch.tensor([-1.0, -2.0, 0.0], dtype=torch.float64),
-        torch.tensor([0, 0, 1]),
-        torch.tensor([2, 1]),
-    )
-    assert best.parent.tolist() == [0, 1, 2] and best.word.tolist() == [1, 0, 0]
-    assert best.total.tolist() == [-2.0, -2.5, -1.0] and best.ends.tolist() == [True, False, False]
-
-
 def test_scores_that_are_no_numbers_do_not_hang() -> None:
     model = make()
     with torch.no_grad():
@@ -210,17 +197,3 @@ def test_looks_are_positions_of_the_source(reverse: bool) -> None:
             best = int(state.weights[0, :4].argmax())
             assert look == (3 - best if reverse else best)
             words = torch.tensor([word])
-
-
-@pytest.mark.parametrize("words", [20 * FOLD, 20 * FOLD + 7, 3 * FOLD + 1, 5])
-@pytest.mark.parametrize("k", [1, 4, 5])
-def test_folded_rows_have_the_same_best_words(words: int, k: int) -> None:
-    """The best stand where folding puts them into one column, at random, and behind the last whole column."""
-    scores = torch.randn(8, words + 3)[:, :words]  # rows with a gap, as the output layer gives them
-    scores[0, :: max(1, words // FOLD)] += 9
-    scores[1, -3:] += 9
-    scores[2, k:] = -math.inf
-    values, found = topk(scores, k)
-    assert torch.equal(values, torch.topk(scores, k).values)
-    assert torch.equal(scores.gather(1, found), values)
-    assert torch.equal(found[:2], torch.topk(scores[:2], k).indices)

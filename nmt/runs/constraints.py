@@ -1,0 +1,212 @@
+"""What a user asks of translations, as constraints of the search: text becomes the units of a run."""
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nmt import settings
+from nmt.errors import ConfigError, DataError
+from nmt.lines import check_lines
+from nmt.models.protocols import Source, State, StepModel
+from nmt.numbers import shown
+from nmt.runs.checkpoint import SavedRun
+from nmt.search.beam import Candidate, search
+from nmt.search.config import BeamConfig, ConstraintConfig
+from nmt.search.constraints.avoided import Avoided
+from nmt.search.constraints.protocol import AnyConstraint
+from nmt.search.constraints.required import Required
+from nmt.text import glossary, spelling
+from nmt.text.vocab import UNK
+
+log = logging.getLogger(__name__)
+
+Phrases = Sequence[str]
+
+
+@dataclass
+class Constraints(ConstraintConfig):
+    """What translations must contain, and what they must not: text as the user writes it, or tokenized text
+    where the lines are. `unmet`: error or warn, what becomes of a line whose constraints cannot be met.
+
+    >>> import nmt
+    >>> run = nmt.Run.load("runs/en-fr")
+    >>> asked = nmt.Constraints(terms={"man": "fille"}, avoid=["garçon"])
+    >>> [found] = run.translate(["A boy does not follow the man."], constraints=asked)
+    >>> "fille" in found, "garçon" in found.lower()
+    (True, False)
+    """
+
+    # A source term and the translation that it must have, or a file of them with tabs between.
+    terms: Mapping[str, str] | str = field(default_factory=dict)
+    avoid: Phrases = ()  # in no translation
+    required: Sequence[Phrases] = ()  # for each line; one that is given twice must be there twice
+    avoided: Sequence[Phrases] = ()  # for each line
+
+
+@dataclass(frozen=True)
+class LineConstraints:
+    """The constraints of one line."""
+
+    constraints: tuple[AnyConstraint, ...]
+    where: str  # the name of the line in messages
+    strict: bool  # an error if they cannot be met
+
+
+class ConstraintMaker:
+    """Makes the constraints of lines. ConfigError for a setting out of range, DataError for a term that
+    cannot be required."""
+
+    def __init__(
+        self,
+        member: SavedRun,
+        given: Constraints,
+        tokenized: bool = False,
+        rows: Iterable[tuple[str, str, str]] | None = None,
+    ) -> None:
+        """`rows`: the name of a term in messages, the term, its translation; instead of `given.terms`."""
+        settings.check(given)
+        check_lines(given.avoid, "phrases")
+        self.member, self.given, self.tokenized = member, given, tokenized
+        self.strict = given.unmet == "error"
+        self.everywhere = self.phrases(given.avoid)
+        self.avoid = self.avoided_of(self.everywhere) if self.everywhere else None
+        self.terms = glossary.of_rows(
+            rows_of(given.terms) if rows is None else rows,
+            lambda term: glossary.ways(term, self.source_words),
+            self.units,
+        )
+        rendered = {term.where: term for term in self.terms.terms.values()}
+        self.known = {where: self.ids(term.words, term.raw, where) for where, term in rendered.items()}
+
+    def of(self, line: str, where: str, required: Phrases = (), avoided: Phrases = ()) -> LineConstraints:
+        """The constraints of a line, with those of this line alone. DataError for one that cannot be met."""
+        check_lines(required, "phrases")
+        check_lines(avoided, "phrases")
+        wanted = [self.ids(self.units(phrase), phrase, where) for phrase in required if phrase.strip()]
+        words = self.source_words(self.member.source.tagged(line)[1])
+        matches = self.terms.find(words, glossary.starts_of(words))
+        wanted += [self.known[match.term.where] for match in matches]
+        avoid = self.avoid
+        if more := self.phrases(avoided):
+            avoid = self.avoided_of([*self.everywhere, *more])
+        wanted = [ids for ids in wanted if ids and not self.is_avoided(ids, avoid, where)]
+        found: list[AnyConstraint] = [] if avoid is None else [avoid]
+        if wanted:
+            found.append(Required(wanted, self.member.target_spelling.joints))
+        return LineConstraints(tuple(found), where, self.strict)
+
+    @property
+    def by_line(self) -> bool:
+        """Are there constraints of single lines?"""
+        return bool(self.given.required or self.given.avoided)
+
+    def of_lines(self, lines: Sequence[str]) -> list[LineConstraints]:
+        """The constraints of all lines. ConfigError for another number of lines."""
+        rows = self.given.required, self.given.avoided
+        for name, given in zip(("required", "avoided"), rows, strict=True):
+            if given and len(given) != len(lines):
+                raise ConfigError(f"{name}: {len(given)} lists of phrases, but {len(lines)} lines")
+        required, avoided = (given or [()] * len(lines) for given in rows)
+        return [
+            self.of(line, f"line {number}", wanted, unwanted)
+            for number, (line, wanted, unwanted) in enumerate(zip(lines, required, avoided, strict=True), 1)
+        ]
+
+    # ---- text ----------------------------------------------------------------------------------------------
+
+    def source_words(self, text: str) -> list[str]:
+        """The words among which terms are looked for."""
+        source = self.member.source
+        words = source.phrase(text, self.tokenized)
+        raw = source.subwords is not None and source.subwords.raw
+        return spelling.words(" ".join(words)) if raw else words
+
+    def units(self, phrase: str) -> list[str]:
+        """The units of a phrase inside of a translation."""
+        target = self.member.target
+        return target.cut_phrase(target.phrase(phrase, self.tokenized), self.member.target_words.ids)
+
+    def ids(self, units: list[str], phrase: str, where: str) -> list[int]:
+        """The ids of a phrase that is required; none where it is left out."""
+        ids = self.member.target_words.encode(units)
+        if UNK in ids:
+            missing = units[ids.index(UNK)]
+            part = "" if missing == phrase else f": the model has no unit {shown(missing)}"
+            self.complain(f"{where}: {shown(phrase)} cannot be required{part}", "leave it out")
+            return []
+        return ids
+
+    def is_avoided(self, ids: Sequence[int], avoid: Avoided | None, where: str) -> bool:
+        """Has a phrase that is required one that is to be avoided?"""
+        if avoid is None or not avoid.occurs(ids):
+            return False
+        units = self.member.target_words.decode(ids)
+        phrase = " ".join(self.member.target.join(units))
+        self.complain(f"{where}: {shown(phrase)} is required, and has what is to be avoided", "choose one")
+        return True
+
+    def phrases(self, texts: Phrases) -> list[str]:
+        """Phrases that are to be avoided, as they stand in the text of a translation: with the case that they
+        are given in, and with that of the first word of a sentence."""
+        target, raw = self.member.target, self.member.target_spelling.raw
+        found = dict[str, None]()
+        for text in texts:
+            for words in (target.phrase(text, self.tokenized), target.words(text, self.tokenized)):
+                spelled = "".join(map(target.spell, target.cut(words)))
+                if spelled.strip():
+                    found[spelling.bounded(f" {spelled} ", raw)] = None
+        return list(found)
+
+    def avoided_of(self, phrases: Sequence[str]) -> Avoided:
+        return Avoided(phrases, self.member.target_spelling)
+
+    def complain(self, problem: str, remedy: str) -> None:
+        """DataError where constraints have to be met, else a warning."""
+        complain(problem, remedy, self.strict)
+
+
+def rows_of(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
+    """The rows of a file, or of a dictionary."""
+    if isinstance(terms, str):
+        return glossary.rows_of(terms)
+    return ((f"terms, {shown(one)}", one, other) for one, other in terms.items())
+
+
+def complain(problem: str, remedy: str, strict: bool) -> None:
+    """DataError where constraints have to be met, else a warning."""
+    if strict:
+        raise DataError(f"{problem}; {remedy}, or set unmet to warn (--unmet warn)")
+    log.warning("%s; it is translated without", problem)
+
+
+def search_lines(
+    model: StepModel[State],
+    readings: Sequence[Source],
+    config: BeamConfig,
+    prefixes: Sequence[Sequence[int]] | None,
+    given: Sequence[LineConstraints] | None,
+) -> list[list[Candidate]]:
+    """As `search`. Where the constraints of a line cannot be met: DataError, or a warning and the
+    translations of a search without them."""
+    if not given:
+        return search(model, readings, config, prefixes)
+    found = search(model, readings, config, prefixes, [one.constraints for one in given])
+    unmet = [
+        place for place, one in enumerate(given) if one.constraints and found[place][0].log_prob == -math.inf
+    ]
+    for place in unmet:
+        complain(
+            f"{given[place].where}: no translation has all that is required and nothing that is forbidden",
+            "ask for less",
+            given[place].strict,
+        )
+    again = search(
+        model,
+        [readings[place] for place in unmet],
+        config,
+        [prefixes[place] for place in unmet] if prefixes else None,
+    )
+    for place, candidates in zip(unmet, again, strict=True):
+        found[place] = candidates
+    return found

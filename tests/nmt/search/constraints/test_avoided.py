@@ -1,0 +1,61 @@
+"""A phrase is found in the text, however it is cut into units."""
+
+import itertools
+
+import pytest
+
+from nmt.search.constraints.avoided import Avoided
+from nmt.text.spelling import bounded
+from nmt.text.vocab import EOS, UNK
+from tests.nmt.search.constraints.spellings import of_bpe, of_pieces
+
+BPE_UNITS = ["a@@", "b@@", "a", "b", "ab@@", "ab", "aba"]
+PIECES = ["▁", "a", "b", "▁a", "▁ab", "ab", "."]
+
+
+def text_of(kind: str, units: tuple[int, ...]) -> str:
+    """The text of units from 3, as a person reads it, a blank between words and at both ends."""
+    names = [(BPE_UNITS if kind == "bpe" else PIECES)[unit - 3] for unit in units]
+    if kind == "bpe":
+        return " " + " ".join("".join(f"{name} " for name in names).replace("@@ ", "").split()) + " "
+    return " " + " ".join("".join(names).replace("▁", " ").replace(".", " . ").split()) + " "
+
+
+def made(kind: str, phrases: list[str]) -> Avoided:
+    spelling = of_bpe(*BPE_UNITS) if kind == "bpe" else of_pieces(*PIECES)
+    return Avoided([bounded(f" {phrase} ", raw=kind != "bpe") for phrase in phrases], spelling)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "pieces"])
+@pytest.mark.parametrize(
+    "phrases", [["ab"], ["a b"], ["a b a", "b"], ["ab a", "b"], ["aba", "b ab"], ["a ab a"]], ids=str
+)
+def test_every_text_of_four_units(kind: str, phrases: list[str]) -> None:
+    """A walk over units that are not forbidden, the end included, is a text without the phrases; any other
+    walk is one with a phrase."""
+    avoided = made(kind, phrases)
+    vocabulary = range(3, 3 + len(BPE_UNITS))
+    for units in itertools.product(vocabulary, repeat=4):
+        mark, hit = avoided.begin(), False
+        for unit in (*units, EOS):
+            hit = hit or unit in avoided.forbidden(mark, 9)
+            mark = avoided.follow(mark, unit)
+        text = text_of(kind, units)
+        assert hit == any(f" {phrase} " in text for phrase in phrases), text
+        assert hit == avoided.occurs([*units, EOS])
+
+
+def test_a_forced_phrase_is_over_when_it_is_over() -> None:
+    """After a phrase that was forced the text may go on, and end."""
+    avoided = made("bpe", ["ab", "ab a"])
+    mark = avoided.follow(avoided.begin(), 8)  # ab
+    assert EOS not in avoided.forbidden(mark, 9) and 8 in avoided.forbidden(mark, 9)
+    assert 6 not in avoided.forbidden(mark, 9)  # b
+
+
+def test_longer_punctuation_and_other_characters() -> None:
+    spelling = of_pieces("▁l'eau", "▁l", "'", "eau", "x")
+    avoided = Avoided([bounded(" l'eau ", raw=True)], spelling)
+    assert avoided.forbidden(avoided.begin(), 9) == []  # the word may go on
+    mark = avoided.follow(avoided.begin(), 3)
+    assert avoided.forbidden(mark, 9) == [EOS, UNK, 3, 4, 5]  # but no other one may begin

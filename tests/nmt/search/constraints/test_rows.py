@@ -1,0 +1,231 @@
+"""Beam search with constraints against exhaustive search, the scorer, and itself."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from nmt.models.registry import AnyModel
+from nmt.scoring import word_scores
+from nmt.search import penalties
+from nmt.search.beam import Candidate, search
+from nmt.search.config import BeamConfig
+from nmt.search.constraints.avoided import Avoided
+from nmt.search.constraints.protocol import AnyConstraint
+from nmt.search.constraints.required import Required
+from nmt.search.continuous import ContinuousSearch
+from nmt.search.shortlist import Shortlisted
+from nmt.search.steps import Ensemble, Reading
+from nmt.text.spelling import bounded
+from nmt.text.vocab import EOS, UNK
+from tests.nmt.search.constraints.spellings import of_bpe, of_words
+from tests.nmt.search.constraints.test_required import enough
+from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, make, make_transformer
+
+SPELLING = of_words(20)
+Asked = tuple[list[list[int]], list[list[int]]]  # required, avoided
+
+ASKED: list[Asked] = [
+    ([[3], [4, 5]], []),
+    ([], []),
+    ([[5, 5]], [[4]]),
+    ([[3], [3], [4]], [[3, 4]]),
+    ([], [[3], [4, 5]]),
+]
+
+
+def constraints_of(asked: Asked, words: int = 20) -> list[AnyConstraint]:
+    spelling = of_words(words)
+    required, avoided = asked
+    found: list[AnyConstraint] = []
+    if avoided:
+        texts = ["".join(f" w{unit} " for unit in phrase) for phrase in avoided]
+        found.append(Avoided([bounded(text, raw=False) for text in texts], spelling))
+    if required:
+        found.append(Required(required, spelling.joints))
+    return found
+
+
+def met(asked: Asked, text: list[int]) -> bool:
+    required, avoided = asked
+    holds = any(text[at : at + len(one)] == one for one in avoided for at in range(len(text)))
+    return enough(required, text, SPELLING) and not holds
+
+
+def repeats(text: list[int], order: int) -> bool:
+    grams = [tuple(text[at : at + order]) for at in range(len(text) - order + 1)]
+    return len(set(grams)) < len(grams)
+
+
+def words_of(found: list[list[Candidate]]) -> list[list[list[int]]]:
+    return [[one.words for one in candidates] for candidates in found]
+
+
+@pytest.mark.parametrize("allocation", ["dynamic", "grid"])
+@pytest.mark.parametrize("order", [0, 2])
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_a_wide_beam_is_exhaustive(asked: Asked, order: int, allocation: str) -> None:
+    """All sentences of up to four words that keep to the constraints, the best first."""
+    model, source = make(WORDS, 0), [3, 4]
+    config = BeamConfig(
+        beam_size=500, max_length_factor=2, no_repeat_ngram=order, allocation=allocation, normalize="length"
+    )
+    [found] = search(model, [source], config, constraints=[constraints_of(asked, WORDS)])
+    texts = [list(text) for size in range(5) for text in itertools.product((3, 4, 5), repeat=size)]
+    allowed = [text for text in texts if met(asked, text) and not (order and repeats(text, order))]
+    totals = [sum(scores) for scores in word_scores(model, [(source, text) for text in allowed])]
+    rank = penalties.by_name("length")
+    expected = sorted(
+        ((rank(total, len(text) + 1), text) for total, text in zip(totals, allowed, strict=True)),
+        reverse=True,
+    )
+    assert [one.words for one in found] == [text for _, text in expected]
+    assert [one.score for one in found] == pytest.approx([score for score, _ in expected], abs=1e-10)
+
+
+MODELS: dict[str, Callable[[], AnyModel]] = {
+    "rnn": lambda: make(words=20, seed=4),
+    "attention": lambda: make(words=20, seed=3, **ATTENTIVE),
+    "transformer": lambda: make_transformer(words=20),
+}
+
+
+@pytest.mark.parametrize("allocation", ["dynamic", "grid"])
+@pytest.mark.parametrize("beam", [1, 2, 6])
+@pytest.mark.parametrize("kind", list(MODELS))
+def test_every_hypothesis_keeps_to_its_constraints(kind: str, beam: int, allocation: str) -> None:
+    """In a batch with sentences that have none: each is found as alone, with the scorer's probability, and
+    those without constraints as in plain search."""
+    model = MODELS[kind]()
+    config = BeamConfig(beam_size=beam, rows=9, allocation=allocation)
+    given = [constraints_of(asked) for asked in ASKED]
+    together = search(model, SOURCES, config, constraints=given)
+    plain = search(model, SOURCES, config)
+    for row, (source, candidates) in enumerate(zip(SOURCES, together, strict=True)):
+        assert 1 <= len(candidates) <= beam
+        assert all(met(ASKED[row], one.words) for one in candidates)
+        [alone] = search(model, [source], config, constraints=[constraints_of(ASKED[row])])
+        assert [(one.words, one.looked_at) for one in candidates] == [
+            (one.words, one.looked_at) for one in alone
+        ]
+        scores = word_scores(model, [(source, one.words) for one in candidates])
+        assert [one.log_prob for one in candidates] == pytest.approx([sum(row) for row in scores], abs=1e-10)
+        assert [one.score for one in candidates] == sorted((one.score for one in candidates), reverse=True)
+        if not given[row]:
+            assert words_of([candidates]) == words_of([plain[row]])
+
+
+def test_no_constraints_no_change() -> None:
+    """Not a bit, whether none are given or empty ones."""
+    model = make(words=20, seed=4)
+    plain = search(model, SOURCES, BeamConfig(beam_size=4))
+    assert search(model, SOURCES, BeamConfig(beam_size=4), constraints=[[] for _ in SOURCES]) == plain
+    everything = [[Avoided(["\0zz\0"], SPELLING)] for _ in SOURCES]
+    assert search(model, SOURCES, BeamConfig(beam_size=4), constraints=everything) == plain
+
+
+def test_the_limit_of_length_gives_way() -> None:
+    """A source of one word may have three; five that are required are all there, and nothing else is. With
+    room for one more word there is one more at most."""
+    model, required = make(words=20), [[3, 4, 5], [7], [7]]
+    for longest in (1, 5, 6):
+        config = BeamConfig(beam_size=3, max_length=longest)
+        for one in search(model, [[5]], config, constraints=[[Required(required, SPELLING.joints)]])[0]:
+            assert enough(required, one.words, SPELLING) and 5 <= len(one.words) <= max(5, longest)
+
+
+def test_forced_prefixes_come_first() -> None:
+    """A prefix counts: it may have what is required, begin it, or break what else is asked."""
+    model = make(words=20)
+    sources, prefixes = [[5]] * 4, [[4, 5], [8, 3], [UNK, 9], [7, 7, 7]]
+    asked: list[Asked] = [([[4, 5]], []), ([[3, 4, 5]], []), ([], [[3]]), ([[3]], [[7]])]
+    found = search(
+        model, sources, BeamConfig(4, no_repeat_ngram=1), prefixes, [constraints_of(one) for one in asked]
+    )
+    for (required, avoided), prefix, candidates in zip(asked, prefixes, found, strict=True):
+        for one in candidates:
+            assert one.words[: len(prefix)] == prefix and enough(required, one.words, SPELLING)
+            rest = one.words[len(prefix) :]
+            assert met(([], avoided), rest) and not repeats(rest, 1) and not set(rest) & set(prefix)
+            assert one.log_prob > -math.inf
+
+
+def test_what_cannot_be_met_has_no_probability() -> None:
+    """The same word twice, and no word twice; a required word that is avoided. Others are not disturbed."""
+    model = make(words=20)
+    twice = [Required([[3], [3]], SPELLING.joints)]
+    found = search(model, SOURCES[:2], BeamConfig(4, no_repeat_ngram=1), constraints=[twice, []])
+    assert [(one.words, one.log_prob) for one in found[0]] == [([], -math.inf)]
+    assert words_of(found[1:]) == words_of(search(model, SOURCES[1:2], BeamConfig(4, no_repeat_ngram=1)))
+    [found] = [search(model, [[3]], BeamConfig(4), constraints=[constraints_of(([[5]], [[5]]))])]
+    assert [(one.words, one.log_prob) for one in found[0]] == [([], -math.inf)]
+
+
+class NoEnd:
+    """Forbids the end."""
+
+    def begin(self) -> None: ...
+
+    def follow(self, mark: None, unit: int) -> None: ...
+
+    def forbidden(self, mark: None, left: int) -> list[int]:
+        return [EOS]
+
+
+def test_a_translation_that_must_not_end_at_the_limit() -> None:
+    [found] = search(make(words=20), [[3]], BeamConfig(4), constraints=[[NoEnd()]])
+    assert [(one.words, one.log_prob) for one in found] == [([], -math.inf)]
+
+
+def test_an_ensemble_and_its_short_lists() -> None:
+    """A required word that no short-list has is there, with the probability of a short-list that has it."""
+    members = [make(words=20, seed=seed) for seed in (0, 1)]
+    short = [Shortlisted(member, lambda source: {0, 1, 2, 3, 4, 6}) for member in members]
+    both = Ensemble([short[0], members[1]])
+    readings = [Reading((source, source)) for source in SOURCES]
+    given = [constraints_of(([[9, 8]], [])), *([[]] * 4)]
+    found = search(both, readings, BeamConfig(4), constraints=given)
+    assert all(enough([[9, 8]], one.words, SPELLING) for one in found[0])
+    assert words_of(found[1:]) == words_of(search(both, readings[1:], BeamConfig(4)))
+    wider = Shortlisted(members[0], lambda source: {0, 1, 2, 3, 4, 6, 8, 9})
+    expected = search(wider, SOURCES[:1], BeamConfig(4), constraints=given[:1])
+    assert words_of(search(short[0], SOURCES[:1], BeamConfig(4), constraints=given[:1])) == words_of(expected)
+    [forced] = search(short[0], SOURCES[:1], BeamConfig(4), [[9]])
+    assert all(one.words[0] == 9 and one.log_prob > -math.inf for one in forced)
+
+
+def test_continuous_search_is_the_same() -> None:
+    """Sentences with constraints that come while others are being searched, and one that is cancelled."""
+    model, config = make(words=20, seed=4), BeamConfig(beam_size=4, rows=14)
+    work, numbers, found = ContinuousSearch(model, config), dict[int, int](), dict[int, list[Candidate]]()
+    for number in (1, 0, 2, 3, 4):
+        numbers[work.add(SOURCES[number], constraints=constraints_of(ASKED[number]))] = number
+        for place, candidates in work.step():
+            found[numbers.pop(place)] = candidates
+        if number == 0:
+            gone = work.add(SOURCES[2], constraints=constraints_of(ASKED[2]))
+            for place, candidates in work.step():
+                found[numbers.pop(place)] = candidates
+            work.cancel(gone)
+    while work.busy:
+        for place, candidates in work.step():
+            found[numbers.pop(place)] = candidates
+    expected = search(model, SOURCES, config, constraints=[constraints_of(asked) for asked in ASKED])
+    assert words_of([found[number] for number in range(5)]) == words_of(expected)
+
+
+def test_units_of_parts_of_words() -> None:
+    """A required word is not found inside of another one."""
+    spelling = of_bpe("a@@", "b", "c")
+    config = BeamConfig(beam_size=500, max_length_factor=2)
+    [found] = search(make(WORDS, 0), [[3, 4]], config, constraints=[[Required([[4]], spelling.joints)]])
+    texts = [one.words for one in found]
+    assert [3, 4] not in texts and [3, 4, 4] in texts and [4, 3, 4] in texts
+    assert len(texts) == sum(
+        enough([[4]], list(text), spelling)
+        for size in range(5)
+        for text in itertools.product((3, 4, 5), repeat=size)
+    )
+    assert all(EOS not in text for text in texts) and torch.is_grad_enabled()
