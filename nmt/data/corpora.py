@@ -14,6 +14,7 @@ from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.numbers import shown
 from nmt.settings import number, setting
+from nmt.text.escapes import escape
 from nmt.text.vocab import SPECIALS
 
 TAG = re.compile(r"<[^\s<>]+>")
@@ -131,7 +132,7 @@ def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 def check_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
     """DataError for files that are missing or empty. `thorough` also reads all text once: for bad text, files
     of unequal length, and lines that have a tag already."""
-    tags = [tag.encode() for tag in tags_of(corpora)]
+    tags = tags_of(corpora)
     for corpus in corpora:
         for path in (corpus.source, corpus.target):
             if not Path(path).is_file():
@@ -145,16 +146,15 @@ def check_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
                 check_untagged(path, tags)
 
 
-def check_untagged(path: str, tags: Sequence[bytes]) -> None:
-    """DataError for a line with one of the tags."""
-    if not tags:
-        return
-    for place, line in enumerate(files.read_byte_lines(path), 1):
-        if b"<" in line:
-            for tag in tags:
-                if tag in line:
+def check_untagged(path: str, tags: Sequence[str]) -> None:
+    """DataError for a line with one of the tags, plain or with Moses' escapes."""
+    forms = {form.encode(): tag for tag in tags for form in (tag, escape(tag))}
+    for place, line in enumerate(files.read_byte_lines(path) if tags else (), 1):
+        if b"<" in line or b"&lt;" in line:
+            for form, tag in forms.items():
+                if form in line:
                     raise DataError(
-                        f"{path}:{place}: the text has {tag.decode()}, which is a tag in data.corpora; "
+                        f"{path}:{place}: the text has {tag}, which is a tag in data.corpora; "
                         "remove it from the text, or name the tag otherwise"
                     )
 

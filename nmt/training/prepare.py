@@ -241,6 +241,9 @@ def make_dev(
         parts = [line] if tokenized else lengths.parts(line, False, lengths.limit())
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
     remark_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
+    tags = {vocabs[0].ids[tag] for tag in config.tags}
+    if tags and all(one.tag for one in config.corpora) and not any(tags & {*ids[:1]} for ids, _ in pairs):
+        log.warning("%s: no line begins with a tag, but all training text has one", config.dev_source)
     return DevSet(
         pairs=list(pairs),
         sources=sources,

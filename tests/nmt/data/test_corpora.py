@@ -97,7 +97,13 @@ def test_good_lists_pass() -> None:
 
 
 def test_text_with_a_tag_is_refused_with_its_line(tmp_path: Path) -> None:
-    for name, text in (("a", "x\ny < z\n"), ("b", "1\n2\n"), ("c", "u\nv<bt>w\n"), ("empty", "")):
+    for name, text in (
+        ("a", "x\ny < z\n"),
+        ("b", "1\n2\n"),
+        ("c", "u\nv<bt>w\n"),
+        ("d", "u\n&lt;bt&gt;\n"),
+        ("empty", ""),
+    ):
         (tmp_path / name).write_text(text)
 
     def check(source: str, target: str, thorough: bool = True) -> None:
@@ -107,8 +113,8 @@ def test_text_with_a_tag_is_refused_with_its_line(tmp_path: Path) -> None:
 
     check("a", "b")
     check("c", "b", thorough=False)
-    for pair in (("c", "b"), ("b", "c")):
-        with pytest.raises(DataError, match=r"/c:2: the text has <bt>, which is a tag"):
+    for pair in (("c", "b"), ("b", "c"), ("a", "d")):
+        with pytest.raises(DataError, match=r"/[cd]:2: the text has <bt>, which is a tag"):
             check(*pair)
     with pytest.raises(DataError, match="/empty: empty file"):
         check("a", "empty", thorough=False)

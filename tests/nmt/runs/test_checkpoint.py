@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.data.corpora import CorpusConfig
+from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError
 from nmt.runs import checkpoint, weights
 from nmt.runs import directory as run_directory
+from nmt.text.pipeline import SideConfig
+from nmt.text.vocab import Vocab
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "translator"
 
@@ -17,6 +21,19 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "translator"
 def run(tiny: Path, tmp_path: Path) -> Path:
     shutil.copytree(tiny / "run", tmp_path / "run")
     return tmp_path / "run"
+
+
+def test_sides_have_the_tags_of_their_corpora(tmp_path: Path) -> None:
+    """The target too, where both sides have one vocabulary; only the source is read with them."""
+    for side in ("source", "target"):
+        Vocab({"a": 2}, 1).save(tmp_path / f"{side}.vocab")
+    plain = SideConfig(normalize=False, tokenize=False)
+    data = DataConfig(corpora=[CorpusConfig(tag="<bt>")], source=plain, target=plain)
+    for shared in (False, True):
+        data.shared_vocabulary = shared
+        sides = [checkpoint.load_side(tmp_path, side, data) for side in ("source", "target")]
+        assert [pipeline.tags for pipeline, _ in sides] == [("<bt>",), ()]
+        assert [vocab.words[3:] for _, vocab in sides] == [["<bt>", "a"], ["<bt>", "a"] if shared else ["a"]]
 
 
 def test_a_run_directory_is_complete(run: Path) -> None:

@@ -12,8 +12,9 @@ from nmt import locks
 from nmt.data.corpora import CorpusConfig
 from nmt.data.corpus import DataConfig
 from nmt.errors import DataError
-from nmt.text.pipeline import SideConfig
+from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords import bpe
+from nmt.text.vocab import Vocab
 from nmt.training.prepare import epoch_counts, make_corpus, make_cut, make_dev, make_pipelines, make_vocabs
 from nmt.training.subwords import LearningSide, unit_counts
 
@@ -77,6 +78,28 @@ def test_tags_stay_whole_in_training(kind: dict[str, object], tmp_path: Path) ->
     assert {ids[0] for ids, _ in draws} == {tag} and len({tuple(ids) for ids, _ in draws}) > 1
     for ids, _ in draws:
         assert source.join(vocabs[0].decode(ids)) == ["<bt>", "the", "cats", "see"] and tag not in ids[1:]
+
+
+def test_development_text_without_the_tags_that_all_corpora_have(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = corpus(tmp_path, "a b\n")
+    one = CorpusConfig(source=plain.train_source, target=plain.train_target, tag="<bt>")
+    pipeline, vocab = TextPipeline.of(plain.source), Vocab(Counter("aabb"), 9)
+    pipeline.tags = ("<bt>",)
+    for corpora, text, warned in (
+        ([one], "a b\n", True),
+        ([one], "<bt> a b\n", False),
+        ([one, replace(one, tag="")], "a b\n", False),
+        ([], "a b\n", False),
+    ):
+        (tmp_path / "dev").write_text(text)
+        config = replace(
+            plain, corpora=corpora, dev_source=str(tmp_path / "dev"), dev_target=str(tmp_path / "dev")
+        )
+        caplog.clear()
+        dev = make_dev(config, (pipeline, pipeline), (vocab.with_tags(("<bt>",)), vocab), "none")
+        assert dev and ("no line begins with a tag" in caplog.text) == warned
 
 
 def test_a_corpus_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
