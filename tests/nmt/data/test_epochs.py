@@ -49,8 +49,10 @@ def test_what_is_drawn_changes_with_epoch_and_seed_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("start", [1, 2, 5, 6])
-def test_an_epoch_goes_on_from_any_batch(start: int) -> None:
-    stream = BatchStream(corpus(*SIZES), 4, 2, 3, counts=COUNTS)
+@pytest.mark.parametrize("tokens", [0, 8])  # four pairs of a word and an end symbol
+def test_an_epoch_goes_on_from_any_batch(start: int, tokens: int) -> None:
+    stream = BatchStream(corpus(*SIZES), 4, 2, 3, counts=COUNTS, tokens=tokens)
+    assert len(epoch(stream, 2)) == sum(COUNTS) and stream.count(2) == 6
     whole = [rows.tolist() for rows in stream.rows(2)]
     assert [rows.tolist() for rows in stream.rows(2, start)] == whole[start:]
 
