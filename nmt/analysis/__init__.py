@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from nmt import lazy
 
 if TYPE_CHECKING:
+    from nmt.analysis.alignment_error import AlignmentScores, score_alignment
     from nmt.analysis.buckets import Bucket
     from nmt.analysis.correlation import Correlation, correlate
     from nmt.analysis.differences import SentenceDifference, largest_differences
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from nmt.analysis.unknown import SubsetScore, by_unknown, score_subsets, subsets
 
 __all__ = [
+    "AlignmentScores",
     "BootstrapScores",
     "Bucket",
     "Correlation",
@@ -52,12 +54,14 @@ __all__ = [
     "read_counts",
     "read_systems",
     "sample_sentences",
+    "score_alignment",
     "score_subsets",
     "subsets",
 ]
 
 # The module of each public name.
 HOMES = {
+    "AlignmentScores": "nmt.analysis.alignment_error",
     "BootstrapScores": "nmt.analysis.significance",
     "Bucket": "nmt.analysis.buckets",
     "Correlation": "nmt.analysis.correlation",
@@ -81,6 +85,7 @@ HOMES = {
     "read_counts": "nmt.analysis.rare",
     "read_systems": "nmt.analysis.systems",
     "sample_sentences": "nmt.analysis.samples",
+    "score_alignment": "nmt.analysis.alignment_error",
     "score_subsets": "nmt.analysis.unknown",
     "subsets": "nmt.analysis.unknown",
 }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from nmt import files
@@ -10,6 +11,16 @@ from nmt.errors import DataError
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
 POINT = re.compile(r"[0-9]{1,9}-[0-9]{1,9}")
+GOLD_POINT = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
+
+
+@dataclass(frozen=True)
+class GoldLinks:
+    """What people have linked: sure links, and the possible ones, which contain the sure ones (Och and Ney
+    2003)."""
+
+    sure: Links
+    possible: Links
 
 
 def parse(line: str, where: str) -> Links:
@@ -26,6 +37,11 @@ def parse(line: str, where: str) -> Links:
     )
 
 
+def line_of(links: Links) -> str:
+    """The points of a sentence pair, in order: 0-0 1-2"""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
 def read(path: str | Path) -> Iterator[Links]:
     """The links of each line of a file, plain or gzip. DataError for a line that holds anything else."""
     for number, line in enumerate(files.read_lines(path), 1):
@@ -40,3 +56,21 @@ def check_points(links: Links, source: int, target: int, where: str) -> None:
                 f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the "
                 "source side first, and does the text match?"
             )
+
+
+def parse_gold(line: str, where: str, first: int = 0) -> GoldLinks:
+    """The links of a line of a gold alignment: `i-j` is sure, `i?j` or `ipj` possible. `first`: the number of
+    the first word, 0 or 1. DataError for anything else."""
+    sure, possible = set[tuple[int, int]](), set[tuple[int, int]]()
+    for word in files.split_words(line):
+        found = GOLD_POINT.fullmatch(word)
+        if not found or min(int(found[1]), int(found[3])) < first:
+            raise DataError(
+                f"{where}: {word[:30]!r} is no point of a gold alignment, expected source-target, such as "
+                f"{first}-{first} (sure) or {first}?{first} (possible); words are counted from {first}"
+            )
+        link = int(found[1]) - first, int(found[3]) - first
+        possible.add(link)
+        if found[2] == "-":
+            sure.add(link)
+    return GoldLinks(frozenset(sure), frozenset(possible))

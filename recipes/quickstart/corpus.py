@@ -1,17 +1,22 @@
 """Write the quickstart's corpus: train, dev and test, a small phrase table, and a word-for-word translation
 of the test set.
 
-    python recipes/quickstart/corpus.py runs/quickstart/corpus
+    python recipes/quickstart/corpus.py runs/quickstart/corpus [--alignment]
+
+With --alignment also the grammar's own word alignment, of the words that Moses' tokenizer makes: train.align,
+dev.align and test.align hold all links as points 0-0, train.gold, dev.gold and test.gold mark those of
+expressions of several words on both sides as possible, 0?0 (nmt-analyze alignment-error).
 
 No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test
 set by its most frequent translation in the training text, according to the grammar's own word alignment.
 """
 
 import argparse
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from grammar import Pair, Writer, text
+from grammar import Pair, Tokens, Writer, text
 
 from nmt import files
 
@@ -47,6 +52,24 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
     return {
         word: min(options, key=lambda option: (-options[option], option)) for word, options in counts.items()
     }
+
+
+def tokenized(tokens: Tokens) -> Tokens:
+    """The words as a tokenizer makes them: it cuts `aujourd'hui` behind the apostrophe."""
+    return [(part, mark) for word, mark in tokens for part in re.findall("[^']+'?", word)]
+
+
+def points(pair: Pair, possible: str) -> str:
+    """The links between words of equal marks. `possible`: what stands between the numbers where an expression
+    has several words on both sides, since nobody knows which of them translate each other."""
+    source, target = tokenized(pair.source), tokenized(pair.target)
+    sizes = [Counter(mark for _, mark in side) for side in (source, target)]
+    return " ".join(
+        f"{i}{possible if min(size[mark] for size in sizes) > 1 else '-'}{j}"
+        for i, (_, mark) in enumerate(source)
+        for j, (_, other) in enumerate(target)
+        if mark == other
+    )
 
 
 def word_for_word(pair: Pair, words: dict[str, str]) -> str:
@@ -86,7 +109,9 @@ def phrase_pairs(pairs: list[Pair]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("directory", type=Path)
-    directory = parser.parse_args().directory
+    parser.add_argument("--alignment", action="store_true", help="write the word alignment, too")
+    args = parser.parse_args()
+    directory = args.directory
     directory.mkdir(parents=True, exist_ok=True)
     pairs = sentences(Writer(SEED), sum(SIZES.values()))
     start = 0
@@ -96,6 +121,9 @@ def main() -> None:
         start += size
         files.write_text(directory / f"{name}.en", [text(pair.source) for pair in parts[name]])
         files.write_text(directory / f"{name}.fr", [text(pair.target) for pair in parts[name]])
+        for ending, possible in (("align", "-"), ("gold", "?")) if args.alignment else ():
+            rows = [points(pair, possible) for pair in parts[name]]
+            files.write_text(directory / f"{name}.{ending}", rows)
     words = lexicon(parts["train"])
     files.write_text(
         directory / "test.word-for-word.fr", [word_for_word(pair, words) for pair in parts["test"]]

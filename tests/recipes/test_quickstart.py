@@ -11,7 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from nmt.formats.pharaoh import parse, parse_gold
 from nmt.text.tokenize import Tokenizer
+from tests.conftest import load_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,11 +43,40 @@ def test_sizes_and_no_test_source_in_training(corpus: Path) -> None:
 
 @pytest.mark.ci
 def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
+    """With the alignment beside it."""
     subprocess.run(
-        [sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path], check=True, capture_output=True
+        [sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path, "--alignment"],
+        check=True,
+        capture_output=True,
     )
     for path in corpus.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+    for name, size in {"train": 20000, "dev": 500, "test": 2000}.items():
+        points, gold = lines(tmp_path / f"{name}.align"), lines(tmp_path / f"{name}.gold")
+        assert len(points) == size and points == [line.replace("?", "-") for line in gold]
+
+
+def test_the_grammars_alignment(grammar: ModuleType) -> None:
+    """Points count the tokenizer's words; words that both languages share, such as names, are linked."""
+    recipe, writer = load_recipe("corpus"), grammar.Writer(5)
+    tokenizers = Tokenizer("en", case="keep"), Tokenizer("fr", case="keep")
+    for _ in range(200):
+        pair = writer.sentence(12)
+        source, target = (
+            tokenizer.words(grammar.text(side))
+            for tokenizer, side in zip(tokenizers, (pair.source, pair.target), strict=True)
+        )
+        gold = parse_gold(recipe.points(pair, "?"), "")
+        assert parse(recipe.points(pair, "-"), "") == gold.possible
+        assert all(i < len(source) and j < len(target) for i, j in gold.possible)
+        assert {target[j] for i, j in gold.sure if source[i] == "."} == {"."}
+        linked = {j for _, j in gold.possible}
+        assert len(linked) > 0.8 * len(target)
+        for i, word in enumerate(source[1:], 1):
+            if word[0].isupper() and word != "I":
+                assert [target[j] for k, j in gold.sure if k == i] == [word]
+    both = grammar.Pair([("do", 1), ("not", 1), ("go", 2)], [("ne", 1), ("va", 2), ("pas", 1)])
+    assert recipe.points(both, "?") == "0?0 0?2 1?0 1?2 2-1"
 
 
 def test_the_tokenizer_finds_the_grammars_words(grammar: ModuleType) -> None:
