@@ -1,0 +1,99 @@
+"""Word vectors as text: a line `word v_1 ... v_D` for each word, blanks between. word2vec and fastText write
+a first line `V D`, the numbers of words and of columns; GloVe writes none."""
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt import files
+from nmt.errors import DataError
+from nmt.numbers import shown
+
+Vector = NDArray[np.float32]
+HEADER = re.compile("([0-9]{1,12}) ([0-9]{1,6})")
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def write(path: str | Path, words: Sequence[str], vectors: Iterable[Sequence[float]]) -> None:
+    """Write float32 vectors as word2vec does. `read` gives the same numbers, bit by bit."""
+    rows = iter(vectors)
+    first = next(rows, ())
+    lines = (
+        " ".join([word, *(f"{value:.9g}" for value in row)])
+        for word, row in zip(words, chain([first] if words else [], rows), strict=True)
+    )
+    files.write_text(path, chain([f"{len(words)} {len(first)}"], lines))
+
+
+def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Iterator[tuple[str, Vector]]:
+    """The vectors (size,) of the wanted words of a file, plain or gzip, which is read line by line. Words
+    with blanks in them, which some files have, are passed over.
+
+    DataError, with the line, for vectors of another size (`key`: the setting that has it), values that are no
+    finite numbers, a wanted word that occurs twice, bytes that are not UTF-8, and a file that is cut off. The
+    numbers of other words are counted, but not read.
+    """
+    name, lines, promised, seen = files.name_of(path), files.read_lines(path), None, set[str]()
+    number, rows = 0, 0
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip(" ")
+        if number == 1 and (header := HEADER.fullmatch(line)):
+            promised = int(header[1])
+            check_size(int(header[2]), size, f"{name}:1", key)
+            continue
+        rows += 1
+        where = f"{name}:{number}"
+        word, _, rest = line.partition(" ")
+        if (found := rest.count(" ") + bool(rest)) != size and not has_blanks(line, size):
+            check_size(found, size, where, key)
+        elif found == size and word in wanted:
+            if word in seen:
+                raise DataError(f"{where}: {shown(word)} occurs twice; remove one of its lines")
+            seen.add(word)
+            yield word, numbers_of(rest, where)
+    if promised is not None and rows != promised:
+        raise DataError(f"{name}: {rows} words, but its first line promises {promised}; was it copied whole?")
+    if not number:
+        raise DataError(f"{name}: empty file, expected lines 'word v_1 ... v_{size}'")
+
+
+def check_size(found: int, size: int, where: str, key: str) -> None:
+    """DataError for vectors of another size than `key` says."""
+    if found != size:
+        raise DataError(
+            f"{where}: a vector of {found} numbers, expected {size} as {key} says; set {key} to the size of "
+            "the vectors, or is this no file of word vectors?"
+        )
+
+
+def has_blanks(line: str, size: int) -> bool:
+    """Is the word of a line one with blanks: is what is too much for the vector no number?"""
+    more = line.split(" ")[1:-size]
+    return bool(more) and not all(map(is_number, more))
+
+
+def is_number(text: str) -> bool:
+    """Would Python read it as a number?"""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def numbers_of(text: str, where: str) -> Vector:
+    """The numbers between blanks. DataError for one that is none, or not finite."""
+    parts = text.split(" ")
+    try:
+        with np.errstate(over="ignore"):
+            values = np.array(list(map(float, parts)), np.float32)
+    except ValueError:
+        values = np.full(len(parts), np.nan, np.float32)
+    if not np.isfinite(values).all():
+        wrong = next(part for part in parts if not is_number(part) or not abs(float(part)) <= LARGEST)
+        raise DataError(f"{where}: {shown(wrong)} is not a finite number of 32 bits")
+    return values
