@@ -29,3 +29,9 @@ def apply_pair(function: type[torch.autograd.Function], *args: object) -> tuple[
     """Call a function that has two results."""
     first, second = function.apply(*args)
     return first, second
+
+
+def apply_triple(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor, Tensor]:
+    """Call a function that has three results."""
+    first, second, third = function.apply(*args)
+    return first, second, third

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import EpochPairs, shuffled
+from nmt.data.guidance import Guidance
 from nmt.data.token_batches import ends, full_ends, mean_pairs
 from nmt.text.vocab import BOS, EOS
 
@@ -91,15 +92,21 @@ class Packed:
 @dataclass
 class Batch:
     """Pairs of sentences. `previous` has the word before each one of `target`: <s>, then the sentence without
-    its last word."""
+    its last word. `guidance`: what its attention should be, in trainings with guided alignment."""
 
     source: Packed
     target: Packed
     previous: Tensor  # (N_target,)
+    guidance: Guidance | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """A copy on another device."""
-        return Batch(self.source.to(device), self.target.to(device), self.previous.to(device))
+        return Batch(
+            self.source.to(device),
+            self.target.to(device),
+            self.previous.to(device),
+            self.guidance and self.guidance.to(device),
+        )
 
     @property
     def sentences(self) -> int:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.autograd import Context, apply_pair
+from nmt.compute.autograd import Context, apply_triple
 from nmt.compute.mixed import in_mode
 from nmt.layers.cells import GRU
 from nmt.layers.grids import side_by_side
@@ -131,8 +131,9 @@ class _AttentiveGRUFunction(torch.autograd.Function):
     def forward(
         ctx: Context, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, context_matrix: Tensor,
         keys: Tensor, values: Tensor, mask: Tensor, query: Tensor, energy: Tensor, sizes: list[int],
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D) -> states (N, H), contexts (N, D)"""
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D) -> states (N, H), contexts (N, D),
+        weights (N, L)"""
         (N, _), H, (_, L, D) = x.shape, start.shape[1], values.shape
         gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
         reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
@@ -160,17 +161,22 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             gates, previous, reset, candidate, contexts, weights,
         )  # fmt: skip
         ctx.sizes = sizes
-        return states, contexts
+        ctx.set_materialize_grads(False)  # most trainings ask for no gradient of the weights
+        return states, contexts, weights
 
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: Context, d_states: Tensor, d_contexts: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Context, d_states: Tensor | None, d_contexts: Tensor | None, d_weights: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         (
             gates_matrix, matrix, context_matrix, keys, values, query, energy,
             gates, previous, reset, candidate, contexts, weights,
         ) = ctx.saved_tensors  # fmt: skip
         (N, H), L = candidate.shape, values.shape[1]
+        d_states = torch.zeros_like(candidate) if d_states is None else d_states
+        d_contexts = torch.zeros_like(contexts) if d_contexts is None else d_contexts
         dx, d_query_rows = d_states.new_empty(N, 3 * H), d_states.new_empty(N, keys.shape[2])
         d_context = torch.empty_like(contexts)
         d_keys, d_energy = torch.zeros_like(keys), torch.zeros_like(energy[0])
@@ -190,6 +196,8 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             # through the weighted mean, the softmax and the energies
             d_mean = torch.addmm(d_contexts[now], dx[now], context_matrix, out=d_context[now])
             a, da = weights[now], torch.bmm(values[:rows], d_mean[:, :, None])[:, :, 0]
+            if d_weights is not None:
+                da += d_weights[now]
             de = a * (da - (a * da).sum(1, keepdim=True))
             squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
             d_energy.addmv_(squashed.view(rows * L, -1).t(), de.view(-1))
@@ -222,11 +230,11 @@ def values_gradient(weights: Tensor, d_context: Tensor, sizes: list[int]) -> Ten
 
 def attend(
     attention: AdditiveAttention, cell: GRU, x: Tensor, start: Tensor, memory: Memory, sizes: list[int]
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and
-    memory of B rows, longest target first -> states (N, H), contexts (N, D)"""
+    memory of B rows, longest target first -> states (N, H), contexts (N, D), attention weights (N, L)"""
     assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
-    return apply_pair(
+    return apply_triple(
         _AttentiveGRUFunction, x, start, cell.recurrent_gates, cell.recurrent, cell.context,
         memory.keys, memory.values, memory.mask, attention.query, attention.energy, sizes,
     )  # fmt: skip

@@ -100,9 +100,12 @@ class SourceAttention(nn.Module):
         mixed: Tensor = self.outputs(grid.take(merge(seen)))
         return mixed
 
-    def weights(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
-        """The attention weights, the mean over the heads: (rows, D) -> (rows, L)"""
+    def weights(self, x: Tensor, grid: Grid, memory: Memory, heads: int = 0) -> Tensor:
+        """The attention weights before dropout, the mean over the first `heads`, 0: over all: (rows, D) ->
+        (rows, L)"""
         query, keys, _ = self.parts(x, grid, memory)
+        if heads:
+            query, keys = query[:, :heads], keys[:, :heads]
         return grid.take(weights(query, keys, memory.mask[:, None, None]).mean(1))
 
     def parts(self, x: Tensor, grid: Grid, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,7 +6,9 @@ N words of a batch, in packed order; R hypotheses; D width of every layer; F fee
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from torch import Tensor, nn
 from nmt.layers.affine import Affine
 from nmt.layers.attention import Memory
 from nmt.layers.dropout import dropout
-from nmt.layers.grids import SideBySide, WordGrid
+from nmt.layers.grids import Grid, SideBySide, WordGrid
 from nmt.layers.multihead import SelfAttention, SourceAttention
 from nmt.layers.past import Past
 from nmt.layers.positions import POSITIONS
@@ -32,9 +34,14 @@ class WordVectors(nn.Embedding):
         """Set what `initialize` drew."""
         self.weight.normal_(0, self.embedding_dim**-0.5)
 
+    @property
+    def scale(self) -> float:
+        """What the rows are multiplied by, √D."""
+        return math.sqrt(self.embedding_dim)
+
     def forward(self, input: Tensor) -> Tensor:
         """(N,) -> (N, D)"""
-        return super().forward(input) * math.sqrt(self.embedding_dim)
+        return super().forward(input) * self.scale
 
 
 class FeedForward(nn.Module):
@@ -88,6 +95,34 @@ class Layer(nn.Module):
         return y
 
 
+class Shown(NamedTuple):
+    """Which attention to the source stands for all: that of a layer, the mean of its first heads."""
+
+    layer: int = -1  # none
+    heads: int = 0  # 0: all
+
+
+NOTHING = Shown()
+
+
+@dataclass
+class Look:
+    """How the layers of a decoder look at the source, and the weights of the one that is shown."""
+
+    grid: Grid | None
+    memory: Sequence[Memory]
+    shown: Shown
+    weights: Tensor | None = None  # (rows, L)
+
+    def __call__(self, x: Tensor, layer: Layer, number: int) -> Tensor:
+        """(rows, D) -> (rows, D)"""
+        assert layer.source is not None and self.grid is not None
+        if number == self.shown.layer:
+            self.weights = layer.source.weights(x, self.grid, self.memory[number], self.shown.heads)
+        seen: Tensor = layer.source(x, self.grid, self.memory[number])
+        return seen
+
+
 class Stack(nn.Module):
     """Word vectors, their places, and layers: an encoder; with `causal` a language model, whose words do not
     see later ones; with `sees_source` too, a decoder."""
@@ -119,18 +154,25 @@ class Stack(nn.Module):
 
     def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[Memory] = ()) -> Tensor:
         """Packed words as the topmost layer represents them: (N,) -> (N, D)"""
+        return self.attended(token_ids, grid, memory, NOTHING)[0]
+
+    def attended(
+        self, token_ids: Tensor, grid: WordGrid, memory: Sequence[Memory], shown: Shown
+    ) -> tuple[Tensor, Tensor | None]:
+        """As `forward`, and the attention to the source that is shown: (N, L)"""
         x = self.embed(token_ids, grid.steps)
+        look = Look(grid, memory, shown)
         again = self.recompute and torch.is_grad_enabled()
         for number in range(len(self.layers)):
-            compute = partial(self.layer, number, grid, memory)
-            x = recomputed(compute, x) if again else compute(x)
-        return x if self.norm is None else self.norm(x)
+            compute = partial(self.layer, number, grid, look)
+            x = recomputed(compute, x) if again and number != shown.layer else compute(x)
+        return x if self.norm is None else self.norm(x), look.weights
 
-    def layer(self, number: int, grid: WordGrid, memory: Sequence[Memory], x: Tensor) -> Tensor:
+    def layer(self, number: int, grid: WordGrid, look: Look, x: Tensor) -> Tensor:
         """One layer over whole sentences: (N, D) -> (N, D)"""
         layer = self.blocks[number]
         own = partial(layer.attention, grid=grid, causal=self.causal)
-        source = partial(layer.source, grid=grid, memory=memory[number]) if memory and layer.source else None
+        source = partial(look, layer=layer, number=number) if look.memory and layer.source else None
         y: Tensor = layer(x, own, source)
         return y
 
@@ -140,26 +182,18 @@ class Stack(nn.Module):
         token_ids: Tensor,
         rows: SideBySide | None = None,
         memory: Sequence[Memory] = (),
-        shown: int = -1,
+        shown: Shown = NOTHING,
     ) -> tuple[Tensor, Past, Tensor | None]:
         """One word for each hypothesis, without gradient: (R,) -> (R, D), what has been read then, and the
-        weights (R, L) of layer `shown`."""
+        attention to the source that is shown, (R, L)."""
         x = self.embed(token_ids, past.lengths)
         reading = past.reading(len(self.blocks), self.heads, 2 * len(self.blocks) * x.shape[1], x)
-        weights: list[Tensor] = []
+        look = Look(rows, memory, shown)
         for number, layer in enumerate(self.blocks):
-
-            def look(y: Tensor, layer: Layer = layer, number: int = number) -> Tensor:
-                assert layer.source is not None and rows is not None
-                if number == shown:
-                    weights.append(layer.source.weights(y, rows, memory[number]))
-                seen: Tensor = layer.source(y, rows, memory[number])
-                return seen
-
             x = layer(
                 x,
                 lambda y, layer=layer, number=number: layer.attention.step(y, reading, number),
-                look if memory else None,
+                (lambda y, layer=layer, number=number: look(y, layer, number)) if memory else None,
             )
         features = x if self.norm is None else self.norm(x)
-        return features, reading.after(), weights[0] if weights else None
+        return features, reading.after(), look.weights
