@@ -1,0 +1,178 @@
+"""A preset on several pairs: does it suit what it was not tuned on? Trains it as it is and with named
+changes, and prints development BLEU of the last checkpoint, of the best one and of the mean of the last five.
+
+    python recipes/presets/run.py                 # --preset small, all directions and variants
+    python recipes/presets/run.py --directions multi30k:en-fr --variants base linear --workers 2
+    python recipes/presets/run.py --dry-run       # only what would be done
+
+Each training takes one core; started again it goes on, and what is finished is not done again. A direction is
+CORPUS:SOURCE-TARGET, CORPUS as in recipes/low_resource (multi30k and tatoeba of $NMT_DATA; generated: our
+grammar). All trainings have --epochs epochs of --size pairs, so that schedules can be compared; test sets are
+not looked at.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.metrics import References
+from nmt.training import config_file
+
+ROOT = Path(__file__).resolve().parents[2]
+DIRECTIONS = ("multi30k:en-fr", "multi30k:fr-en", "tatoeba:en-fr", "generated:en-fr")
+COLUMNS = ("direction", "variant", "last", "best", "mean of five", "best at")
+FIVE = 5
+MOST = {"generated": 20000}  # pairs that a corpus has, where a usual --size is more
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: a direction and a variant of the preset."""
+
+    direction: str
+    variant: str
+    changes: tuple[str, ...]
+    out: Path
+
+    @property
+    def run(self) -> Path:
+        return self.out / f"{self.direction.replace(':', '-')}.{self.variant}"
+
+    def texts(self, size: int) -> dict[str, Path]:
+        """The configuration's keys of the texts, and their files."""
+        corpus, languages = self.direction.split(":")
+        size = size_of(corpus, size)
+        sides = dict(zip(("source", "target"), languages.split("-"), strict=True))
+        return {
+            f"data.{part}_{side}": self.out / corpus / f"{name}.{language}"
+            for part, name in (("train", f"train-{size}"), ("dev", "dev"))
+            for side, language in sides.items()
+        }
+
+    def commands(self, args: argparse.Namespace) -> list[list[str]]:
+        """What trains it, averages its last checkpoints, and translates the development set by them."""
+        texts, mean = self.texts(args.size), f"{self.run}-mean"
+        train = [
+            "nmt-train", "-q", str(self.out / "empty.yaml"), "--preset", args.preset, f"run={self.run}",
+            "threads=1", f"seed={args.seed}", f"training.max_epochs={args.epochs}", "training.patience=0",
+            f"training.keep={FIVE}", *(f"{key}={path}" for key, path in texts.items()), *self.changes,
+        ]  # fmt: skip
+        average = ["nmt-average", "-q", str(self.run), "--last", str(FIVE), "--output", mean]
+        translate = [
+            "nmt-translate", "-q", mean, "--threads", "1", "--beam-size", str(args.beam_size),
+            "-i", str(texts["data.dev_source"]), "-o", f"{mean}.dev",
+        ]  # fmt: skip
+        return [train, average, translate]
+
+
+def main() -> int:
+    args = parser().parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "empty.yaml").write_text("# all settings are the preset's and the command line's\n")
+    known = read_variants(args.variant_file)
+    unknown = [name for name in args.variants or () if name not in known]
+    if unknown:
+        print(
+            f"run.py: {unknown[0]}: not in {args.variant_file}, which has {', '.join(known)}", file=sys.stderr
+        )
+        return 2
+    trainings = [
+        Training(direction, name, known[name], args.out)
+        for name in args.variants or known
+        for direction in args.directions
+    ]
+    if args.dry_run:
+        for training in trainings:
+            print(*(shlex.join(command) for command in training.commands(args)), sep="\n")
+        return 0
+    for corpus in dict.fromkeys(direction.split(":")[0] for direction in args.directions):
+        write_texts(corpus, args.out / corpus, size_of(corpus, args.size))
+    with ThreadPoolExecutor(args.workers) as pool:
+        rows = list(pool.map(lambda training: measured(training, args), trainings))
+    table = ["\t".join(COLUMNS), *("\t".join(row) for row in sorted(rows))]
+    (args.out / "table.tsv").write_text("".join(f"{line}\n" for line in table))
+    print(*table, sep="\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--directions", nargs="+", default=DIRECTIONS, metavar="CORPUS:SOURCE-TARGET")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="of the file; all unless given")
+    parser.add_argument("--variant-file", type=Path, default=Path(__file__).parent / "variants.txt")
+    parser.add_argument("--size", type=int, default=29000, help="training pairs")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--beam-size", type=int, default=5, help="of the mean; the preset's is that of its validations"
+    )
+    parser.add_argument("--workers", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--out", type=Path, default=Path("runs/presets"))
+    parser.add_argument("--dry-run", action="store_true", help="print the commands")
+    return parser
+
+
+def read_variants(path: Path) -> dict[str, tuple[str, ...]]:
+    """The changes of each variant, by its name."""
+    lines = [line.split() for line in path.read_text(encoding="utf-8").split("\n")]
+    return {line[0]: tuple(line[1:]) for line in lines if line and line[0] != "#"}
+
+
+def size_of(corpus: str, size: int) -> int:
+    """Training pairs: as many as asked for, or as there are."""
+    return min(size, MOST.get(corpus, size))
+
+
+def write_texts(corpus: str, folder: Path, size: int) -> None:
+    """train-SIZE, dev and test of a corpus."""
+    if not (folder / f"train-{size}.en").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        script = ROOT / "recipes" / "low_resource" / "corpora.py"
+        subprocess.run([sys.executable, script, corpus, folder, str(size)], check=True)
+
+
+def measured(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
+    """A row of the table; it is kept, so that a finished training costs nothing more."""
+    kept = Path(f"{training.run}.row")
+    if not kept.exists():
+        train, average, translate = training.commands(args)
+        call(train)
+        if not Path(f"{training.run}-mean/version").exists():
+            call(average)
+        call(translate)
+        row = (training.direction, training.variant, *scores(training, args))
+        kept.write_text("\t".join(row))
+        print(*row, sep="\t", file=sys.stderr)
+    return tuple(kept.read_text().split("\t"))
+
+
+def call(command: Sequence[str]) -> None:
+    """Run one of our commands on one core."""
+    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def scores(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
+    """Development BLEU of the last, the best and the mean checkpoint, and the update of the best."""
+    header, *rows = read_lines(training.run / "dev.tsv")
+    columns = header.split("\t")
+    found = [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]
+    best = max(found, key=lambda row: float(row["bleu"]))
+    tokenizer = config_file.of_run(training.run).training.bleu_tokenizer
+    references = References(read_lines(training.texts(args.size)["data.dev_target"]), tokenizer)
+    mean = references.bleu(read_lines(Path(f"{training.run}-mean.dev"))).score
+    return f"{float(found[-1]['bleu']):.2f}", f"{float(best['bleu']):.2f}", f"{mean:.2f}", best["step"]
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
