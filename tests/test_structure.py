@@ -29,7 +29,10 @@ PUBLIC = {
     "_fields",
     "_int_mm",  # torch has no other product of int8 matrices
     # Torch documents these, and has no other operations on lists of tensors.
-    *(f"_foreach_{name}" for name in ("add", "addcmul_", "div_", "mul_", "norm", "sqrt_", "sub_")),
+    *(
+        f"_foreach_{name}"
+        for name in ("add", "addcmul_", "copy_", "div_", "lerp_", "mul_", "norm", "sqrt_", "sub_")
+    ),
 }
 LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 350, 60, 59
 

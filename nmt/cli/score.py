@@ -5,15 +5,17 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
-from nmt.cli.arguments import Input
+from nmt.cli.arguments import Input, Output
 from nmt.cli.perplexity import Totals
 from nmt.errors import ConfigError
+from nmt.formats import pharaoh
 
 if TYPE_CHECKING:
     from nmt.runs.run import Run
@@ -65,6 +67,14 @@ def parser() -> options.Parser:
     )
     options.add_output(parser)
     parser.add_argument(
+        "--alignments",
+        type=Output,
+        default=None,
+        metavar="FILE",
+        help="translators with attention: also write source-target word pairs of each pair, 0-0 1-2 ..., by "
+        "greatest attention",
+    )
+    parser.add_argument(
         "--word-scores",
         action="store_true",
         help="add ` ||| ` and the log p of each unit and of the end symbol",
@@ -102,7 +112,7 @@ def check(args: Namespace) -> None:
     """ConfigError for options that exclude each other."""
     pairs = any(given is not None for given in (args.source, args.target, args.alignment))
     if args.input is not None:
-        if pairs or len(args.runs) > 1 or args.precision != "fp32":
+        if pairs or len(args.runs) > 1 or args.precision != "fp32" or args.alignments:
             raise ConfigError(
                 "--input is scored by one language model, in fp32; a translator needs --source and --target "
                 "instead"
@@ -111,6 +121,8 @@ def check(args: Namespace) -> None:
         raise ConfigError("expected --source and --target for a translator, or --input for a language model")
     elif args.assume_normalized or args.backoff:
         raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
+    elif args.alignments and args.alignment is not None:
+        raise ConfigError("--alignments: a joint model has no attention; it is given the --alignment")
     elif args.alignment is not None and (len(args.runs) > 1 or args.precision != "fp32"):
         raise ConfigError("--alignment is for one joint model, in fp32")
 
@@ -135,14 +147,18 @@ def score_pairs(args: Namespace) -> None:
     """log p of each pair by one or several translators."""
     number = files.check_parallel(args.source, args.target)  # before the first pair is scored
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
+    from nmt.runs import alignment
     from nmt.runs.run import Run
 
     run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
+    if args.alignments:
+        alignment.check(run)
     refuse_long(args, run)
     total, words, lines = 0.0, 0, 0
     with (
         options.products(args.precision, [member.model for member in run.members], args.device),
         files.Writing(args.output) as out,
+        files.Writing(args.alignments) if args.alignments else nullcontext() as points,
         options.progress(args, "pairs", number, set_up) as progress,
     ):
         pairs = files.parallel(args.source, args.target)
@@ -151,6 +167,8 @@ def score_pairs(args: Namespace) -> None:
             for scores in run.word_scores(block, args.tokenized, limit):
                 out.write(line_of(scores, args.word_scores))
                 total, words, lines = total + sum(scores), words + len(scores), lines + 1
+            if points:
+                points.write_lines(map(pharaoh.line_of, alignment.align(run, block, args.tokenized, limit)))
             out.flush()
             progress.add(len(block))
     if words:

@@ -20,14 +20,14 @@ from nmt.data.corpora import CorpusConfig
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.settings import number, setting
-from nmt.text.pipeline import SideConfig, kind_of
-from nmt.text.subwords import NONE
+from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 
 log = logging.getLogger(__name__)
 
 Pair = tuple[list[str], list[str]]
 ALIGNMENTS = ("alignment", "dev_alignment")  # keys of the alignments of the training and development text
+VECTORS = ("source_vectors", "target_vectors")  # keys of the word vectors of each side
 
 
 @dataclass
@@ -47,7 +47,8 @@ class DataConfig:
     )
     alignment: str = setting(
         "",
-        help="their word alignment, for model.type joint: lines of points 0-0 1-2, as smt-align writes them",
+        help="their word alignment, for model.type joint and training.guided_alignment: lines of points 0-0 "
+        "1-2, as smt-align writes them",
     )
     phrase_table: str = setting(
         "", help="or the unique pairs of a Moses phrase table, instead of parallel text"
@@ -58,6 +59,12 @@ class DataConfig:
     dev_source: str = setting("", help="development set")
     dev_target: str = setting("", help="its translation")
     dev_alignment: str = setting("", help="its word alignment, for model.type joint")
+    source_vectors: str = setting(
+        "",
+        help="word vectors that the source words start from, in the text format of word2vec or GloVe; words "
+        "that it lacks start as they would without it",
+    )
+    target_vectors: str = setting("", help="the same for the target words, or the words of a language model")
     train_text: str = setting(
         "", help="for a language model (lm.type): text of one language, read as `target` says"
     )
@@ -200,51 +207,11 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
     """
     for key in ALIGNMENTS:
         if getattr(config, key):
-            raise ConfigError(f"data.{key}: for model.type joint only; other models read no alignment")
-    check_pairs(config, thorough)
-
-
-def check_aligned(config: DataConfig, thorough: bool = False) -> None:
-    """As `check_config`, for an aligned model."""
-    if config.corpora:
-        raise ConfigError(
-            "data.corpora: model.type joint learns from one aligned text; give train_source, train_target "
-            "and alignment"
-        )
-    check_pairs(config, thorough)
-    if config.phrase_table:
-        raise ConfigError(
-            "data.phrase_table: model.type joint learns from sentences; give train_source, train_target and "
-            "alignment"
-        )
-    for name in ("source", "target"):
-        check_whole_words(getattr(config, name), name, config.bpe_merges)
-    texts = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
-    for key, pair in zip(ALIGNMENTS, texts, strict=True):
-        path = getattr(config, key)
-        if bool(path) != bool(pair[0]):
             raise ConfigError(
-                f"data.{key} is missing: the word alignment of {pair[0]} and {pair[1]}, as smt-align makes it"
-                if pair[0]
-                else f"data.{key}: given without the text that it aligns"
+                f"data.{key}: for model.type joint only; other models read no alignment"
+                + " without training.guided_alignment" * (key == ALIGNMENTS[0])
             )
-        check_not_empty(path)
-        if thorough and path:
-            files.check_parallel(*pair, path)
-
-
-def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
-    """ConfigError for a side whose words may not be those that an alignment counts."""
-    if (kind := kind_of(side, merges)) != NONE:
-        raise ConfigError(
-            f"data.{name}: model.type joint reads whole words, as the alignment has them, not subwords "
-            f"({kind}); set data.{name}.subword: none, without data.bpe_merges"
-        )
-    if side.normalize and not side.tokenize:
-        raise ConfigError(
-            f"data.{name}.normalize: joins some words of text that is tokenized already, so that the "
-            f"alignment does not fit; set data.{name}.normalize: false"
-        )
+    check_pairs(config, thorough)
 
 
 def check_pairs(config: DataConfig, thorough: bool) -> None:

@@ -126,6 +126,11 @@ class FeatureLM(SoftmaxLM):
 
     embedding: nn.Module  # word ids (N,) -> vectors (N, E)
 
+    def word_table(self, side: str) -> nn.Embedding:
+        """For `WordTables`: the vectors of the words, of the one side."""
+        assert isinstance(self.embedding, nn.Embedding)
+        return self.embedding
+
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
         """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, E)"""

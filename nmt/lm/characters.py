@@ -57,6 +57,10 @@ class CharacterConfig(RecurrentConfig):
             raise ConfigError("lm.tied: words have no embedding that a softmax could share")
 
     @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def sizes(self) -> SpellingSizes:
         """Of the convolutions."""
         return SpellingSizes(self.character, tuple(self.widths), self.filters, self.most_filters)

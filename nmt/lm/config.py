@@ -28,3 +28,9 @@ class LMConfig(OutputSettings):
         """ConfigError for a value out of range, and for values that do not go together."""
         settings.check(self, "lm.")
         check_output(self, "lm")
+
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        """`("target",)` where words have a table of vectors of size `embedding`; the class is then
+        `WordTables` of nmt/models/protocols.py."""
+        return ()

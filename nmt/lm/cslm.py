@@ -43,6 +43,10 @@ class NgramConfig(LMConfig):
     )
 
     @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return ("target",)
+
+    @property
     def sizes(self) -> list[int]:
         """Of the layers above the word vectors."""
         raise NotImplementedError

@@ -68,6 +68,10 @@ class RecurrentConfig(LMConfig):
             raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
 
     @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return ("target",)
+
+    @property
     def inputs(self) -> int:
         """Size of what the first layer reads."""
         return self.embedding

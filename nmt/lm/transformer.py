@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids
 from nmt.layers.batch_scores import tensor
@@ -44,6 +44,10 @@ class TransformerLMConfig(TransformerSizes, LMConfig):
         self.check_sizes("lm.")
         check_output(self, "lm", self.tied)
 
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return ("target",)
+
 
 class TransformerLM(SoftmaxLM):
     """The network. The state of a search is what its hypotheses have read."""
@@ -65,6 +69,10 @@ class TransformerLM(SoftmaxLM):
         grid = WordGrid.of(batch.target, self.stack.embedding.weight)
         features: Tensor = self.stack(batch.previous, grid)
         return features
+
+    def word_table(self, side: str) -> nn.Embedding:
+        """For `WordTables`: the vectors of the words, of the one side."""
+        return self.stack.embedding
 
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:

@@ -21,6 +21,17 @@ class ModelConfig:
         """ConfigError for a value out of its range, and for values that exclude each other."""
         settings.check(self, "model.")
 
+    @property
+    def attends(self) -> bool:
+        """Has the model an attention that guided alignment can train? Then its class is `Attending`."""
+        return False
+
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        """The sides, `source` and `target`, whose words have a table of vectors of size `embedding`. With any
+        the class is `WordTables`."""
+        return ()
+
 
 @dataclass
 class RNNConfig(OutputSettings, ModelConfig):
@@ -125,6 +136,14 @@ class RNNConfig(OutputSettings, ModelConfig):
             )
         if self.tied == "all" and self.source_words != "table":
             raise ConfigError("model.tied: all needs source_words: table")
+
+    @property
+    def attends(self) -> bool:
+        return self.attention > 0
+
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return ("source", "target") if self.source_words == "table" else ("target",)
 
     @property
     def encoder_units(self) -> int:

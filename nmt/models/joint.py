@@ -74,6 +74,10 @@ class JointConfig(OutputSettings, ModelConfig):
             )
         check_output(self, "model")
 
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return "source", "target"
+
 
 class JointModel(nn.Module, AlignedModel):
     """The network. Scoring many words is the work of JointScores."""
@@ -99,6 +103,10 @@ class JointModel(nn.Module, AlignedModel):
         self.output = make_output(config, sizes[-1], target_vocab_size)
         if fill:
             initialize(self, config.init, config.init_scale)
+
+    def word_table(self, side: str) -> nn.Embedding:
+        """For `WordTables`: the vectors of the words of a side."""
+        return self.source_embedding if side == "source" else self.target_embedding
 
     @property
     def shape(self) -> Shape:

@@ -191,11 +191,34 @@ class SourceVectors(Protocol):
 
 
 @runtime_checkable
+class Attending(Protocol):
+    """Can tell the attention of whole sentences: guided alignment trains it, and given pairs are aligned by
+    it."""
+
+    def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Output features (N, K) and attention weights over the source words and the end symbol, (N, L), of
+        all target tokens in packed order, with gradient. The loss of a batch with `guidance` has the cost of
+        these weights in it (nmt/layers/guided.py)."""
+        ...
+
+
+@runtime_checkable
 class WordVectors(Protocol):
     """Has an embedding for each word (for analysis)."""
 
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
         """Embeddings of words of the `source` or `target` vocabulary, without gradient: (T,) -> (T, width)"""
+        ...
+
+
+@runtime_checkable
+class WordTables(Protocol):
+    """Has a table of word vectors that pretrained ones may be put into; `vector_sides` of its configuration
+    says of which sides."""
+
+    def word_table(self, side: str) -> nn.Embedding:
+        """The table of the `source` or `target` words, a row for each id. A language model has one side,
+        `target`."""
         ...
 
 

@@ -11,7 +11,7 @@
     manifest.json            sizes and checksums of all files above
     train.tsv dev.tsv        logs
     matmul.tsv               the matrix back end, by processor
-    data/ tensorboard/       the binarized corpus, with a manifest of its own; curves
+    data/ tensorboard/       the binarized corpus, with a manifest of its own (data/links: links); curves
     .lock                    who is training here
 
 New files are written in `new.part/` and renamed together: what training.pt names is always there, whole.
@@ -37,12 +37,13 @@ VERSION_FILE, CONFIG, DICTIONARY = "version", "config.yaml", "dictionary"
 INPUTS, INDEX, STATE = "inputs.json", "checkpoints.json", "training.pt"
 TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
 DATA, CURVES, UNFINISHED = "data", "tensorboard", "new.part"
+LINKS = "links"  # the folder below DATA with the links of guided alignment
 SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "spm", "truecase")]
 TEXTS = (CONFIG, *SIDES, DICTIONARY)  # what a model needs besides its weights
 LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these are renamed after all others, in this order
 WEIGHTS = re.compile(r"step-([0-9]{1,18})\.pt")
 CORPUS = re.compile(
-    r"(?:(?:source|target)\.(?:ids|offsets)|stamp\.json|manifest\.json|\.lock)(?:\.part[0-9-]*)?"
+    r"(?:(?:source|target|affiliation)\.(?:ids|offsets)|stamp\.json|manifest\.json|\.lock)(?:\.part[0-9-]*)?"
 )
 CURVE = re.compile(r"events\.out\.tfevents\..*")
 
@@ -256,7 +257,7 @@ def remove(directory: Path) -> None:
     repeated."""
     check_place(directory, overwrite=True)
     try:
-        for folder, names in ((DATA, CORPUS), (CURVES, CURVE)):
+        for folder, names in ((f"{DATA}/{LINKS}", CORPUS), (DATA, CORPUS), (CURVES, CURVE)):
             clear(directory / folder, names)
         shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
         sweep(directory)

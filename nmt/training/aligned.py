@@ -9,12 +9,20 @@ from nmt import files
 from nmt.data.affiliation import of_pair
 from nmt.data.aligned import AlignedPair
 from nmt.data.binarized import binarize_aligned, open_corpus, read_stamp
-from nmt.data.corpus import Corpus, DataConfig, aligned_stamp
+from nmt.data.corpus import (
+    ALIGNMENTS,
+    Corpus,
+    DataConfig,
+    aligned_stamp,
+    check_not_empty,
+    check_pairs,
+)
 from nmt.data.tokenized import TokenizedText
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
-from nmt.text.pipeline import TextPipeline
+from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
+from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 from nmt.training.prepare import held, remark_dev, report_pairs
 from nmt.training.subwords import LearningSide
@@ -23,6 +31,54 @@ log = logging.getLogger(__name__)
 
 Pipelines = tuple[TextPipeline, TextPipeline]
 Vocabs = tuple[Vocab, Vocab]
+
+
+def check_aligned(config: DataConfig, thorough: bool = False) -> None:
+    """As `check_config`, for an aligned model."""
+    if config.corpora:
+        raise ConfigError(
+            "data.corpora: model.type joint learns from one aligned text; give train_source, train_target "
+            "and alignment"
+        )
+    check_pairs(config, thorough)
+    if config.phrase_table:
+        raise ConfigError(
+            "data.phrase_table: model.type joint learns from sentences; give train_source, train_target and "
+            "alignment"
+        )
+    for name in ("source", "target"):
+        check_whole_words(getattr(config, name), name, config.bpe_merges)
+    texts = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
+    for key, pair in zip(ALIGNMENTS, texts, strict=True):
+        path = getattr(config, key)
+        if bool(path) != bool(pair[0]):
+            raise ConfigError(
+                f"data.{key} is missing: the word alignment of {pair[0]} and {pair[1]}, as smt-align makes it"
+                if pair[0]
+                else f"data.{key}: given without the text that it aligns"
+            )
+        check_not_empty(path)
+        if thorough and path:
+            files.check_parallel(*pair, path)
+
+
+def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
+    """ConfigError for a side whose words may not be those that an alignment counts."""
+    if (kind := kind_of(side, merges)) != NONE:
+        raise ConfigError(
+            f"data.{name}: model.type joint reads whole words, as the alignment has them, not subwords "
+            f"({kind}); set data.{name}.subword: none, without data.bpe_merges"
+        )
+    check_unjoined(side, name)
+
+
+def check_unjoined(side: SideConfig, name: str) -> None:
+    """ConfigError for a side whose words may be joined, so that an alignment does not fit."""
+    if side.normalize and not side.tokenize:
+        raise ConfigError(
+            f"data.{name}.normalize: joins some words of text that is tokenized already, so that the "
+            f"alignment does not fit; set data.{name}.normalize: false"
+        )
 
 
 def with_links(

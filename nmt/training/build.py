@@ -31,7 +31,7 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
-from nmt.training import aligned, inputs, prepare
+from nmt.training import aligned, guided, inputs, prepare, vectors
 from nmt.training import config_file as configuration
 from nmt.training.job import Stream, Trainable
 from nmt.training.run_config import RunConfig
@@ -61,6 +61,8 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
     """Model, batches and development set of an encoder-decoder."""
     training = config.training
     words = prepare.training_text(config.data, directory, show_bar)
+    if fresh and training.guided_alignment:
+        aligned.check_links(config.data, words)
     pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
     corpus = prepare.make_corpus(config.data, cache_of(config, directory), pipelines, vocabs, words)
@@ -77,11 +79,16 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
         show_text(cast(nn.Module, model), corpus)
     if fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
+    vectors.apply(config, model, sides(*vocabs), fresh)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
     counts = prepare.epoch_counts(config.data, corpus)
-    stream = BatchStream(
+    pairs = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, cut, counts, training.batch_tokens
     )
+    stream: Stream = pairs
+    if training.guided_alignment:
+        cache = cache_of(config, directory)
+        stream = guided.guided(pairs, training.guided_alignment, config.data, cache, pipelines, vocabs, words)
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
@@ -105,6 +112,7 @@ def aligned_model(
     dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
     if fresh:
         show_text(cast(nn.Module, model), corpus)
+    vectors.apply(config, model, sides(*vocabs), fresh)
     stream = AlignedStream(
         corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
     )
@@ -130,6 +138,7 @@ def language_model(
     model = kind.build(sizes, vocab.words, dictionary, fresh).to(device)
     if fresh:
         show_text(cast(nn.Module, model), corpus)
+    vectors.apply(config, model, {"target": vocab}, fresh)
     stream: Stream = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
     )
@@ -138,6 +147,11 @@ def language_model(
         stream = running.ChunkStream(running.running(corpus), training.batch_size, sizes.bptt)
     validate = partial(validate_language_model, model, dev) if dev else None
     return Parts(model=model, stream=stream, validate=validate)
+
+
+def sides(source: Vocab, target: Vocab) -> dict[str, Vocab]:
+    """The vocabulary of each side by its name."""
+    return {"source": source, "target": target}
 
 
 def cache_of(config: RunConfig, directory: Path) -> Path:
@@ -154,6 +168,7 @@ def text(
         stamps = inputs.take(data)
         source, target, source_counts, target_counts = prepare.make_pipelines(data, words)
         vocabs = prepare.make_vocabs(data, (source, target), (source_counts, target_counts))
+        vectors.check(config, sides(*vocabs))
         create(config, directory, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
     source, source_vocab = checkpoint.load_side(directory, "source", data)
     target, target_vocab = checkpoint.load_side(directory, "target", data)
@@ -168,6 +183,7 @@ def text_of_lm(
     if not run_directory.exists(directory):
         stamps = inputs.take(data)
         pipeline, vocab = prepare.make_text(data, words)
+        vectors.check(config, {"target": vocab})
         dictionary = None
         if kind.needs_dictionary:
             assert isinstance(sizes, prepare.DictionaryConfig)

@@ -20,7 +20,7 @@ class TrainingConfig:
     schedule: str = name_in(
         SCHEDULES,
         help="after the warm-up; inverse_sqrt: learning_rate √(warmup / updates); linear: down to 0 at "
-        "max_steps. See also decay",
+        "the end, max_steps or without it max_epochs. See also decay",
     )
     rho: float = number(0.95, least=0, below=1, help="adadelta only")
     eps: float = number(1e-6, above=0, help="adadelta only")
@@ -42,6 +42,20 @@ class TrainingConfig:
         below=1,
         help="share of each word's probability mass spread over the vocabulary; 0.1 helps small corpora. "
         "Development costs are without it",
+    )
+    guided_alignment: float = number(
+        0.0,
+        least=0,
+        help="weight of the cross-entropy between attention and the word alignment data.alignment, which is "
+        "added to the cost (Chen et al. 2016); 0: off; 0.05 and 0.1 are usual",
+    )
+    freeze_vectors: str = choice(
+        "none",
+        "source",
+        "target",
+        "both",
+        help="keep the vectors that words have from data.source_vectors, data.target_vectors as they are; "
+        "words without one are learned",
     )
     batch_size: int = number(64, least=1, help="sentences of a batch")
     batch_tokens: int = number(
@@ -99,6 +113,14 @@ class TrainingConfig:
         help="instead: the rate decays at each validation whose perplexity fell by less than this since the "
         "one before; 1 is the rule of the sub-word thesis, with sgd, decay 0.5, a validation each epoch",
     )
+    ema: float = number(
+        0.0,
+        least=0,
+        below=1,
+        help="keep an exponential moving average of the weights, of which an update keeps this share, less "
+        "at the beginning. The average is validated, saved and loaded; training goes on with the weights "
+        "themselves. 0: off; 0.999 suits a few thousand updates",
+    )
     keep: int = number(1, least=1, help="newest checkpoints kept, besides the best")
     # The last key: a config.yaml without it was cut off.
     tensorboard: bool = setting(True, help="write curves for TensorBoard, where it is installed")
@@ -108,9 +130,11 @@ class TrainingConfig:
         settings.check(self, "training.")
         if self.schedule == "inverse_sqrt" and not self.warmup:
             raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
-        if self.schedule == "linear" and self.max_steps <= self.warmup:
+        ends = self.max_steps > self.warmup if self.max_steps else self.max_epochs > 0
+        if self.schedule == "linear" and not ends:
             raise ConfigError(
-                "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup"
+                "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup, "
+                "or max_epochs without it"
             )
         if self.decay_below and self.decay == 1:
             raise ConfigError("training.decay_below: needs training.decay below 1, for example 0.5")

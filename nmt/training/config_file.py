@@ -19,13 +19,12 @@ from yaml import YAMLError
 from nmt import files, metrics, settings, yaml_text
 from nmt.data import corpora
 from nmt.errors import CheckpointError, ConfigError
-from nmt.layers.output import OutputSettings, refuse
 from nmt.numbers import LONGEST, shown
 from nmt.runs import checkpoint, migrations
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG
 from nmt.runs.sections import REGISTRIES
-from nmt.training import side_languages
+from nmt.training import combinations, side_languages
 from nmt.training.config import AUTO
 from nmt.training.run_config import DERIVED, FREE, RunConfig
 from nmt.training.schema import Part, Schema, Where, schema_of
@@ -114,20 +113,13 @@ def check(config: RunConfig) -> None:
         if config.aligned:
             config.training.metric, config.training.dev_beam = "cost", 0
     config.training.check()
-    check_smoothing(config)
+    combinations.check(config)
     side_languages.find(config)
     if config.training.bleu_tokenizer not in (AUTO, migrations.TOKENIZED) and config.lm is None:
         try:
             metrics.check_tokenizer(config.training.bleu_tokenizer)
         except ConfigError as error:
             raise ConfigError(f"training.bleu_tokenizer: {error}") from error
-
-
-def check_smoothing(config: RunConfig) -> None:
-    """ConfigError for label smoothing with an output layer that does not compute all words."""
-    section, key = ("lm" if config.lm else "model"), "training.label_smoothing"
-    if config.training.label_smoothing and isinstance(config.lm or config.model, OutputSettings):
-        refuse(cast(OutputSettings, config.lm or config.model), section, "label_smoothing", key)
 
 
 def preset_parts(preset: str | None, parts: Sequence[Part]) -> list[Part]:

@@ -8,13 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 
 from nmt import files, manifest
-from nmt.data.corpus import ALIGNMENTS, DataConfig
+from nmt.data.corpus import ALIGNMENTS, VECTORS, DataConfig
 from nmt.errors import CheckpointError, DataError
 from nmt.runs.directory import INPUTS
 
 KEYS = (
     "train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text",
-    *ALIGNMENTS,
+    *ALIGNMENTS, *VECTORS,
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What a training holds: its model, data and optimizer, and where it stands."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -11,6 +12,7 @@ from torch.optim import Optimizer
 
 from nmt.layers.output import Evolves
 from nmt.training.config import TrainingConfig
+from nmt.training.ema import WeightAverage
 from nmt.training.parallel import Team
 from nmt.training.validation import DevScore
 
@@ -118,3 +120,10 @@ class Job:
     evolving: Sequence[Evolves] = ()  # parts of the model that are told of each update
     team: Team = field(default_factory=Team)  # the processes that train together
     fitted: Fitted = field(default_factory=Fitted)  # the largest batch since this start
+    first_epoch: int = 0  # its updates, once they have been counted
+    average: WeightAverage | None = None  # of training.ema, in the first process alone
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the model has the weights that are validated and saved: their average, where one is
+        kept."""
+        return self.average.in_place() if self.average else nullcontext()

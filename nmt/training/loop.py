@@ -147,12 +147,25 @@ def update(job: Job, batches: Sequence[AnyBatch]) -> tuple[float, float]:
             f"{job.directory}: the gradient is not a number at step {step}; the last checkpoint is whole. "
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
-    factor = scheduled(config.schedule, config.warmup, step, config.max_steps)
+    factor = scheduled(config.schedule, config.warmup, step, last_update(job))
     set_rate(job.optimizer, config.learning_rate * job.progress.decayed * factor)
     job.optimizer.step()
+    if job.average:
+        job.average.update(step)
     for part in job.evolving:
         part.updated(step)
     return cost, norm
+
+
+def last_update(job: Job) -> int:
+    """The number of the update at which a schedule ends: max_steps, or without it the last of max_epochs, all
+    taken as long as the first. 0: none does."""
+    config = job.config
+    if config.max_steps or config.schedule != "linear":
+        return config.max_steps
+    if not job.first_epoch:
+        job.first_epoch = -(-job.stream.count(0) // (config.accumulate * job.team.size))
+    return config.max_epochs * job.first_epoch
 
 
 def units(cost: str, batches: Sequence[AnyBatch]) -> int:
@@ -204,7 +217,7 @@ def validate_and_save(job: Job, records: Records) -> None:
     if job.validate is None:
         progress.best_step = progress.step
     else:
-        with memory.validating(job):
+        with memory.validating(job), job.averaged():
             score = job.validate()
         better = judge(job.config, progress, score.value(job.config.metric))
         decay(job.config, progress, better, score.perplexity)

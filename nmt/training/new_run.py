@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nmt.data.corpus import ALIGNMENTS
+from nmt.data.corpus import ALIGNMENTS, VECTORS
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
 from nmt.training import inputs, side_languages
@@ -12,7 +12,8 @@ from nmt.training.subwords import LearningSide, check_sides
 SIDE_FILES = ("vocab_file", "codes")
 FILES = (
     "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source",
-    "data.dev_target", "data.train_text", "data.dev_text", *(f"data.{key}" for key in ALIGNMENTS),
+    "data.dev_target", "data.train_text", "data.dev_text",
+    *(f"data.{key}" for key in (*ALIGNMENTS, *VECTORS)),
     *(f"data.{side}.{key}" for side in ("source", "target") for key in SIDE_FILES),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ def inverse_sqrt(warmup: int, step: int, last: int) -> float:
 def linear(warmup: int, step: int, last: int) -> float:
     """A straight line from 1 at the end of the warm-up to 0 after update `last`, which still has a rate above
     0."""
-    return max(0.0, (last + 1 - step) / (last + 1 - warmup))
+    return max(0.0, (last + 1 - step) / max(1, last + 1 - warmup))
 
 
 SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_sqrt, "linear": linear}
@@ -27,5 +27,5 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_
 
 def scheduled(schedule: str, warmup: int, step: int, last: int = 0) -> float:
     """Factor of the learning rate at update `step`, from 1: step / warmup during the warm-up, then that of
-    the schedule. `last`: training.max_steps."""
+    the schedule. `last`: the last update of the training."""
     return step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)

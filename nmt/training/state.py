@@ -4,7 +4,7 @@ files saved at update N."""
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ class State(TypedDict):
     sizes: list[int]
     extra: dict[str, str]
     carried: Carried
+    raw: NotRequired[dict[str, Tensor]]  # with training.ema: the weights whose average step-N.pt has
 
 
 def save(job: Job, tables: tuple[Table, Table]) -> None:
@@ -49,8 +50,11 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
         "extra": job.extra,
         "carried": job.carried,
     }
+    if job.average:
+        state["raw"] = dict(job.model.state_dict())
     with run_directory.writing(job.directory, drop=old) as new:
-        weights.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
+        with job.averaged():
+            weights.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
         weights.save_tensors(state, new / STATE)
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
     progress.saved = kept
@@ -94,12 +98,24 @@ def restore(job: Job, state: State) -> None:
         raise CheckpointError(
             f"{job.directory / STATE}: does not fit this configuration ({error})"
         ) from error
-    weights.load_weights(job.model, weights_path(job.directory, job.progress.step))
+    load_weights(job, state)
     torch.set_rng_state(random)
     if random_cuda and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(random_cuda)
     if job.team.first:
         tidy(job)
+
+
+def load_weights(job: Job, state: State) -> None:
+    """The weights of the last save, and their average where the training keeps one."""
+    weights.load_weights(job.model, weights_path(job.directory, job.progress.step))
+    if "raw" in state:
+        if job.average:
+            job.average.set()
+        try:
+            job.model.load_state_dict(state["raw"])
+        except (RuntimeError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{job.directory / STATE}: does not fit this configuration") from error
 
 
 def tidy(job: Job) -> None:

@@ -24,7 +24,7 @@ from torch import nn
 from nmt.compute import device as devices
 from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
-from nmt.data.corpus import check_aligned, check_config, check_text
+from nmt.data.corpus import DataConfig, check_config, check_text
 from nmt.errors import ConfigError
 from nmt.layers.output import Evolves
 from nmt.lm.registry import language_model_class
@@ -34,9 +34,21 @@ from nmt.runs.directory import INPUTS
 from nmt.runs.language_model import line_scorer
 from nmt.runs.line_scores import LineScorer
 from nmt.runs.run import Run
-from nmt.training import build, inputs, loop, new_run, parallel, side_languages, state, validation
+from nmt.training import (
+    aligned,
+    build,
+    guided,
+    inputs,
+    loop,
+    new_run,
+    parallel,
+    side_languages,
+    state,
+    validation,
+)
 from nmt.training import config_file as configuration
 from nmt.training.build import Parts
+from nmt.training.ema import WeightAverage
 from nmt.training.job import Job
 from nmt.training.optimizers import optimizer_of
 from nmt.training.parallel import Team
@@ -140,11 +152,19 @@ def run_training(
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
         return work.run(overwrite, stop, show_bar)
-    check = check_text if config.lm else check_aligned if config.aligned else check_config
-    check(config.data, thorough=fresh)
+    checker(config)(config.data, fresh)
     run_directory.check_place(directory, overwrite)
     with locked(directory, "nmt-train"):
         return work.run(overwrite, stop, show_bar)
+
+
+def checker(config: RunConfig) -> Callable[[DataConfig, bool], None]:
+    """What checks the section `data` of a configuration; the flag: texts are read, too."""
+    if config.lm:
+        return check_text
+    if config.aligned:
+        return aligned.check_aligned
+    return guided.check if config.training.guided_alignment else check_config
 
 
 @dataclass
@@ -206,6 +226,7 @@ class Training:
         """Everything the training loop needs."""
         training = self.config.training
         model = parts.model
+        keeps_average = training.ema > 0 and self.team.first
         log.info("parameters: %s", f"{sum(p.numel() for p in model.parameters()):,}")
         if training.batch_tokens:
             log.info(
@@ -225,6 +246,7 @@ class Training:
             show_bar=show_bar,
             evolving=[part for part in cast(nn.Module, model).modules() if isinstance(part, Evolves)],
             team=self.team,
+            average=WeightAverage(model.parameters(), training.ema) if keeps_average else None,
         )
 
     def report(self, job: Job, reason: str) -> None:

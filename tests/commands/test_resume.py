@@ -27,7 +27,7 @@ ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "t
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "kind",
-    [["training.optimizer=adam"], ["training.optimizer=adadelta"], ALL_OPTIONS],
+    [["training.optimizer=adam"], ["training.optimizer=adadelta"], [*ALL_OPTIONS, "training.ema=0.9"]],
     ids=["adam", "adadelta", "all options"],
 )
 def test_killed_and_resumed_is_bit_equal(

@@ -1,6 +1,7 @@
 """The analysis `neighbors`: words with similar vectors."""
 
 import argparse
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ class Neighbors:
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
-        vocab, ids, model = load(args)
+        vocab, ids, model = load(args, args.words)
         unread = [word for word, number in zip(args.words, ids, strict=True) if number == UNK]
         if unread:
             raise DataError(
@@ -64,33 +65,41 @@ class Neighbors:
         return Findings(neighbors.table(found), summary)
 
 
-def load(args: argparse.Namespace) -> tuple[Vocab, list[int], object]:
-    """Vocabulary, ids of --words and model of a language model's run, or of a translator's."""
+def load(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
+    """Vocabulary, ids of some words and model of a language model's run, or of one side of a translator's."""
     from nmt.lm.config import LMConfig
     from nmt.runs import checkpoint
 
     if isinstance(checkpoint.checked_config(Path(args.run)).model, LMConfig):
         options.set_up_torch(args.device, args.threads, args.matmul, args.run)
         lm = checkpoint.load_lm(args.run, args.checkpoint, args.device)
-        return lm.words, lm.encode([args.words])[0], lm.model
+        return lm.words, lm.encode([words])[0], lm.model
     member = inputs.load_run(args, args.run).members[0]
     vocab = member.source_words if args.side == "source" else member.target_words
-    return vocab, vocab.encode(args.words), member.model
+    return vocab, vocab.encode(words), member.model
 
 
 def vectors_of(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
-    """The vectors of words: (T,) -> (T, width)"""
+    """The vectors of words, of those of the convolutions with --before-highway: (T,) -> (T, width)"""
     import torch
 
     from nmt.compute.device import resolve
     from nmt.lm.protocols import OpenVocabulary
+
+    if not args.before_highway:
+        return word_vectors(model, token_ids, args)
+    if not isinstance(model, OpenVocabulary):
+        raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
+    return model.filter_vectors(torch.tensor(token_ids, device=resolve(args.device)))
+
+
+def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
+    """The vectors that words are read as: (T,) -> (T, width)"""
+    import torch
+
+    from nmt.compute.device import resolve
     from nmt.models.protocols import WordVectors
 
-    rows = torch.tensor(token_ids, device=resolve(args.device))
-    if args.before_highway:
-        if not isinstance(model, OpenVocabulary):
-            raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
-        return model.filter_vectors(rows)
     if not isinstance(model, WordVectors):
         raise ConfigError(f"{args.run}: a model of its type has no word vectors")
-    return model.word_vectors(args.side, rows)
+    return model.word_vectors(args.side, torch.tensor(token_ids, device=resolve(args.device)))

@@ -157,6 +157,10 @@ class RNNDecoder(nn.Module):
 
     def unroll(self, encoded: Encoded, target: Packed, previous: Tensor) -> Tensor:
         """Output features of all target tokens at once: previous tokens (N,) -> (N, K)"""
+        return self.attended(encoded, target, previous)[0]
+
+    def attended(self, encoded: Encoded, target: Packed, previous: Tensor) -> tuple[Tensor, Tensor | None]:
+        """As `unroll`, and with attention its weights: (N, L)"""
         embedded = F.dropout(self.embed(previous), self.dropout, self.training)  # (N, E)
         starts = self.first_states(encoded.summary[target.order])  # longest target first
         if self.attention is None:
@@ -164,13 +168,13 @@ class RNNDecoder(nn.Module):
             hidden = self._unroll(
                 embedded, target, starts[0], repeat(self.cell.project_context(c), target.sizes)
             )  # (N, H)
-            seen = repeat(self.output.project_context(c), target.sizes)
+            seen, weights = repeat(self.output.project_context(c), target.sizes), None
         else:
-            hidden, contexts = self._attend(self.attention, embedded, encoded, target, starts[0])
+            hidden, contexts, weights = self._attend(self.attention, embedded, encoded, target, starts[0])
             seen = self.output.project_context(contexts)
         for cell, start in zip(self.upper_cells, starts[1:], strict=True):
             hidden = cell.unroll(F.dropout(hidden, self.dropout, self.training), target.sizes, start)
-        return self.output.features(hidden, embedded, seen)
+        return self.output.features(hidden, embedded, seen), weights
 
     def _unroll(self, embedded: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
         if self.first_word == "step":
@@ -186,8 +190,8 @@ class RNNDecoder(nn.Module):
 
     def _attend(
         self, attention: AdditiveAttention, embedded: Tensor, encoded: Encoded, target: Packed, start: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """-> states (N, H), contexts (N, C)"""
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """-> states (N, H), contexts (N, C), attention weights (N, L)"""
         places = torch.empty_like(target.order)
         places[target.order] = torch.arange(len(places), device=places.device)
         memory = self.memory(attention, encoded, places)
@@ -195,17 +199,18 @@ class RNNDecoder(nn.Module):
         if isinstance(self.cell, GRU) and self.cell.reset == "before" and self.cell.gate == "keep_old":
             return attend(attention, self.cell, x, start, memory, target.sizes)
         # Other cells by plain autograd, which is slower.
-        state, end, states, contexts = start, 0, [], []
+        state, end, states, contexts, weights = start, 0, [], [], []
         for rows in target.sizes:
-            seen, _ = attention(
+            seen, looks = attention(
                 self.cell.output(state[:rows]),
                 Memory(keys=memory.keys[:rows], values=memory.values[:rows], mask=memory.mask[:rows]),
             )
             state = self.cell.advance(x[end : end + rows], state[:rows], self.cell.project_context(seen))
             states.append(self.cell.output(state))
             contexts.append(seen)
+            weights.append(looks)
             end += rows
-        return torch.cat(states), torch.cat(contexts)
+        return torch.cat(states), torch.cat(contexts), torch.cat(weights)
 
     @staticmethod
     def memory(attention: AdditiveAttention, encoded: Encoded, places: Tensor | None = None) -> Memory:

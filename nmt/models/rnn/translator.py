@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nmt.data.batches import Batch, Ids, pack_source
 from nmt.layers.batch_scores import tensor
 from nmt.layers.characters import CharacterWords
+from nmt.layers.guided import alignment_cost
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer
 from nmt.models.config import RNNConfig, check_one_vocabulary
@@ -59,8 +60,23 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over the batch, with label smoothing: ()"""
-        return self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+        """Σ -log p(target | source) over the batch, with label smoothing, and the cost of guided alignment:
+        ()"""
+        if batch.guidance is None:
+            return self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+        features, weights = self.attended(batch)
+        cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
+        return cost + alignment_cost(weights, batch.guidance)
+
+    def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """For `Attending`: output features (N, K) and attention weights (N, L) of all target tokens."""
+        features, weights = self.decoder.attended(self.encoder(batch.source), batch.target, batch.previous)
+        assert weights is not None, "this model has no attention"
+        if self.encoder.reverse:
+            lengths = torch.empty_like(batch.source.order)
+            lengths[batch.source.order] = batch.source.lengths
+            weights = turned(weights, lengths[batch.target.order[batch.target.rows]])
+        return features, weights
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         """log p of each target token, in packed order: (N,)"""
@@ -102,9 +118,7 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         if state.weights is None or not self.encoder.reverse:
             return state.weights
         assert state.sources.memory is not None
-        places = torch.arange(state.weights.shape[1], device=self.device).expand_as(state.weights)
-        last = (state.sources.memory.mask[state.sentence] == 0).sum(1, keepdim=True) - 2  # of the words
-        return state.weights.gather(1, torch.where(places <= last, last - places, places))
+        return turned(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "TranslatorWalk":
         """For `PrefixTrees`: the decoder after each of the sources."""
@@ -121,6 +135,12 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         """c of each sentence, or with attention what the decoder starts from: (B, C)"""
         encoded: Encoded = self.encoder(pack_source(sources).to(self.device))
         return encoded.summary
+
+    def word_table(self, side: str) -> nn.Embedding:
+        """For `WordTables`: the vectors of the words of a side."""
+        table = self.encoder.embedding if side == "source" else self.decoder.embedding
+        assert isinstance(table, nn.Embedding)
+        return table
 
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
@@ -144,6 +164,14 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         if isinstance(self.encoder.embedding, CharacterWords):
             return {"encoder.embedding.characters": self.encoder.embedding.row_names, **rows}
         return {"encoder.embedding.weight": source_vocab, **rows}
+
+
+def turned(weights: Tensor, lengths: Tensor) -> Tensor:
+    """Attention weights of an encoder that reads backwards, in the order of the words: (R, L). `lengths`: of
+    each sentence, (R,), with its end symbol, which stays last."""
+    places = torch.arange(weights.shape[1], device=weights.device).expand_as(weights)
+    last = lengths[:, None] - 2  # of the words
+    return weights.gather(1, torch.where(places <= last, last - places, places))
 
 
 class TranslatorWalk:

@@ -6,7 +6,7 @@ from nmt.errors import ConfigError
 from nmt.layers.output import OutputSettings, check_output
 from nmt.layers.transformer_config import TransformerSizes
 from nmt.models.config import ModelConfig
-from nmt.settings import choice, number
+from nmt.settings import MOST_UNITS, choice, number
 
 
 @dataclass
@@ -23,6 +23,13 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
         most=1000,
         help="decoder layer, from 1, whose attention to the source is shown in maps and replaces unknown "
         "words, mean of its heads; 0: the last but one, which aligns best (Garg et al. 2019)",
+    )
+    attention_heads: int = number(
+        0,
+        least=0,
+        most=MOST_UNITS,
+        help="heads of that layer, from its first, whose mean is shown and learns guided alignment; 0: all. "
+        "With 1 the others stay free (Garg et al. 2019)",
     )
     tied: str = choice(
         "target",
@@ -41,6 +48,18 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
                 f"model.attention_layer: {self.attention_layer} is above model.decoder_layers, "
                 f"{self.decoder_layers}"
             )
+        if self.attention_heads > self.heads:
+            raise ConfigError(
+                f"model.attention_heads: {self.attention_heads} is above model.heads, {self.heads}"
+            )
+
+    @property
+    def attends(self) -> bool:
+        return True
+
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return "source", "target"
 
     @property
     def shown_layer(self) -> int:

@@ -15,10 +15,11 @@ from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.layers.attention import Memory
 from nmt.layers.batch_scores import tensor
 from nmt.layers.grids import WordGrid, join_sentences, side_by_side
+from nmt.layers.guided import alignment_cost
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, make_output
 from nmt.layers.past import Past
-from nmt.layers.transformer import Stack
+from nmt.layers.transformer import Shown, Stack
 from nmt.models.config import check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.models.transformer.config import TransformerConfig
@@ -79,7 +80,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         self.encoder = Stack(config, config.encoder_layers, source_vocab_size, causal=False)
         self.decoder = Stack(config, config.decoder_layers, target_vocab_size, causal=True, sees_source=True)
         self.output = make_output(config, config.embedding, target_vocab_size)
-        self.shown_layer = config.shown_layer
+        self.shown = Shown(config.shown_layer, config.attention_heads)
         if config.tied != "none":
             self.output.tie(self.decoder.embedding)
         if config.tied == "all":
@@ -101,15 +102,28 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
 
     def unroll(self, batch: Batch) -> Tensor:
         """Output features of all target tokens: (N, D)"""
-        memory = self.decoder.memory(*self.encode(batch.source))
-        features: Tensor = self.decoder(
-            batch.previous, WordGrid.of(batch.target, self.decoder.embedding.weight), memory
-        )
+        features: Tensor = self.decoder(batch.previous, *self.seen(batch))
         return features
 
+    def seen(self, batch: Batch) -> tuple[WordGrid, list[Memory]]:
+        """The layout of the target tokens, and the encoded source."""
+        memory = self.decoder.memory(*self.encode(batch.source))
+        return WordGrid.of(batch.target, self.decoder.embedding.weight), memory
+
+    def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """For `Attending`: output features (N, K) and attention weights (N, L) of all target tokens."""
+        features, weights = self.decoder.attended(batch.previous, *self.seen(batch), self.shown)
+        assert weights is not None
+        return features, weights
+
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over the batch, with label smoothing: ()"""
-        return self.output.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+        """Σ -log p(target | source) over the batch, with label smoothing, and the cost of guided alignment:
+        ()"""
+        if batch.guidance is None:
+            return self.output.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+        features, weights = self.attended(batch)
+        cost = self.output.cross_entropy(features, batch.target.ids, smoothing)
+        return cost + alignment_cost(weights, batch.guidance)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         """log p of each target token, in packed order: (N,)"""
@@ -131,9 +145,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
         rows = side_by_side(state.sentence, len(state.memory[0].keys))
         memory = state.memory if rows.used is None else [part.rows(rows.used) for part in state.memory]
-        features, past, weights = self.decoder.advance(
-            state.past, previous, rows, memory, shown=self.shown_layer
-        )
+        features, past, weights = self.decoder.advance(state.past, previous, rows, memory, shown=self.shown)
         return features, replace(state, past=past, weights=weights)
 
     def step(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
@@ -152,7 +164,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
 
     def attention(self, state: TransformerState) -> Tensor | None:
         """Attention weights of the last step for each row, over the source words and the end symbol: (R, L).
-        Of one layer (`attention_layer`), the mean over its heads."""
+        Of one layer (`attention_layer`), the mean over its heads (`attention_heads`)."""
         return state.weights
 
     # ---- capabilities --------------------------------------------------------------------------------------
@@ -177,11 +189,14 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         lengths[source.order] = source.lengths
         return grid.spread(states).sum(1) / lengths[:, None]
 
+    def word_table(self, side: str) -> nn.Embedding:
+        """For `WordTables`: the vectors of the words of a side."""
+        return (self.encoder if side == "source" else self.decoder).embedding
+
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
         """Embeddings of words of the `source` or `target` vocabulary: (T,) -> (T, D)"""
-        part = self.encoder if side == "source" else self.decoder
-        vectors: Tensor = part.embedding(token_ids)
+        vectors: Tensor = self.word_table(side)(token_ids)
         return vectors
 
     def rows_of(

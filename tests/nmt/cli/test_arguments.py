@@ -44,7 +44,7 @@ LINES = {
     "interpolate": ["<model <model2 --input <dev --contexts <train --output >out"],
     "sample": ["<run --output >out"],
     "score": [
-        "<run <other --source <a --target <b --alignment <points --output >out",
+        "<run <other --source <a --target <b --alignment <points --output >out --alignments >links",
         "<model --input <text --backoff <arpa --output >out",
     ],
     "translate": [
@@ -55,6 +55,7 @@ LINES = {
     ],
     "average": ["<run --output >out"],
     "analyze": [
+        "vectors <run --output >out",
         "report <run <text --source <a --reference <r <r2 --vocabulary <v <v2 --train <t <t2 --output >page",
     ],
 }
@@ -67,6 +68,7 @@ FIGURES = {
     "ngrams": "--reference <r --hypothesis <h <h2",
     "differences": "--source <a --reference <r --hypothesis <h <h2",
     "ngram-counts": "--input <text --dev <other",
+    "alignment-error": "--gold <gold --hypothesis <a <b",
     "subsets": "--source <a --reference <r --hypothesis <h --vocabulary <v <v2 --train <t <t2",
     "compare": "--reference <r <r2 --baseline <b --hypothesis <h",
     "samples": "--source <a --reference <r --hypothesis <h --vocabulary <v <v2",
@@ -232,7 +234,7 @@ def test_numbers_of_every_command_are_strict(
 
 
 def test_every_kind_of_analysis_is_in_the_table() -> None:
-    assert set(ANALYSES) == {*FIGURES, "report"}
+    assert set(ANALYSES) == {*FIGURES, "report", "vectors"}
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -12,7 +12,6 @@ from nmt.data.corpora import CorpusConfig, FilterConfig
 from nmt.data.corpus import (
     LATER,
     DataConfig,
-    check_aligned,
     check_config,
     check_text,
     make_stamp,
@@ -22,6 +21,7 @@ from nmt.data.corpus import (
 from nmt.errors import ConfigError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
+from nmt.training.aligned import check_aligned
 from nmt.training.prepare import make_cut, make_vocabs
 
 

@@ -13,7 +13,7 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
-from nmt.training.loop import Records, decay, judge, limit_reached, log_validation, update
+from nmt.training.loop import Records, decay, judge, last_update, limit_reached, log_validation, update
 from nmt.training.optimizers import make_optimizer, rate_of
 from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.validation import DevScore
@@ -37,6 +37,13 @@ class NoBatches:
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
         yield from ()
+
+
+class Seven(NoBatches):
+    """As many batches an epoch, for what counts them."""
+
+    def count(self, epoch: int) -> int:
+        return 7
 
 
 def job(model: Translator, directory: Path = Path(), **options: object) -> Job:
@@ -83,6 +90,20 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
         update(work, [batch])
         rates.append(rate_of(work.optimizer))
     assert rates == [0.125, 0.25, 0.5, 0.25]  # half of 1/4, 2/4, 1 and √(4/16)
+
+
+def test_a_schedule_ends_with_the_updates_or_the_epochs() -> None:
+    """Updates of an epoch are its batches, a few at a time; the last of an epoch may be of fewer."""
+    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    work = job(model, schedule="linear", max_epochs=3, accumulate=2)
+    work.stream = Seven()
+    assert last_update(work) == 3 * 4
+    rates, batch = [], make_batch([[3]], [[4]])
+    for work.progress.step in (0, 6, 11):
+        update(work, [batch])
+        rates.append(rate_of(work.optimizer))
+    assert rates == [12 / 13, 6 / 13, 1 / 13]
+    assert last_update(job(model, schedule="linear", max_epochs=3, max_steps=5)) == 5
 
 
 def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:

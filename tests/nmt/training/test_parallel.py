@@ -36,9 +36,10 @@ def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
 )
 def test_two_processes_are_one(accumulate: int, size: str, tiny: Path, tmp_path: Path) -> None:
     """gloo on the CPU, 21 updates over 200 pairs in batches of 16: the last update of an epoch has fewer
-    batches than processes."""
+    batches than processes. Of an average of weights the first process alone knows."""
     given = [tiny / "train.yaml", "training.max_steps=21", "model.dropout=0", "training.validate_every=7"]
     given.append(f"training.{size}")
+    given += ["training.ema=0.8"] * (accumulate == 2)
     one = torchrun(1, *given, f"run={tmp_path}/one", f"training.accumulate={2 * accumulate}")
     two = torchrun(2, *given, f"run={tmp_path}/two", f"training.accumulate={accumulate}")
     assert one.returncode == two.returncode == 0, one.stderr + two.stderr
@@ -61,7 +62,7 @@ def test_two_processes_are_one(accumulate: int, size: str, tiny: Path, tmp_path:
 @pytest.mark.ci
 def test_resumed_in_parallel(tiny: Path, tmp_path: Path) -> None:
     """Stopped after 14 updates and started again: the same as never stopped, dropout and all."""
-    given = [tiny / "train.yaml", "model.dropout=0.2", "training.validate_every=7"]
+    given = [tiny / "train.yaml", "model.dropout=0.2", "training.validate_every=7", "training.ema=0.8"]
     for run, steps in (("whole", 21), ("parts", 14), ("parts", 21)):
         done = torchrun(2, *given, f"run={tmp_path}/{run}", f"training.max_steps={steps}")
         assert done.returncode == 0, done.stderr[-3000:]

@@ -8,3 +8,4 @@ def test_schedules_by_hand() -> None:
     assert [scheduled("constant", 4, step) for step in (1, 2, 4, 9)] == [0.25, 0.5, 1.0, 1.0]
     assert [scheduled("inverse_sqrt", 4, step) for step in (1, 4, 16, 64)] == [0.25, 1.0, 0.5, 0.25]
     assert [scheduled("linear", 2, step, 5) for step in (1, 2, 3, 5, 6)] == [0.5, 1.0, 0.75, 0.25, 0.0]
+    assert [scheduled("linear", 9, step, 5) for step in (3, 9, 10)] == [1 / 3, 0.0, 0.0]  # a long warm-up

@@ -1,0 +1,32 @@
+"""nmt-analyze vectors."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.cli import analyze
+from nmt.formats import word_vectors
+from nmt.models.protocols import WordTables
+from nmt.runs import checkpoint
+from nmt.text.vocab import SPECIALS
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "0.5.0"
+
+
+@pytest.mark.parametrize(("run", "side"), [("lm", "target"), ("translator", "source")])
+def test_the_file_has_the_vectors_of_all_words(run: str, side: str, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    copy = shutil.copytree(GOLDEN / run, tmp_path / "run")  # it takes a file
+    assert analyze.main(["vectors", str(copy), "--side", side, "-o", str(path), "-q"]) == 0
+    load = checkpoint.load_lm if run == "lm" else checkpoint.load
+    saved = load(GOLDEN / run)
+    words = saved.words if isinstance(saved, checkpoint.SavedLM) else saved.source_words
+    model: object = saved.model
+    assert isinstance(model, WordTables)
+    table = model.word_table(side).weight
+    found = dict(word_vectors.read(path, words.ids, table.shape[1], ""))
+    assert list(found) == words.words[len(SPECIALS) :]
+    for word, vector in found.items():
+        assert torch.equal(torch.from_numpy(vector), table[words.ids[word]])

@@ -1,0 +1,165 @@
+"""Training with guided alignment: what it reads, what it refuses, and that it is resumed exactly."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.data.batches import BatchStream
+from nmt.data.corpus import DataConfig
+from nmt.data.guidance import unit_links
+from nmt.data.guided import GuidedStream, links_of
+from nmt.data.tokenized import TokenizedText
+from nmt.errors import ConfigError, DataError
+from nmt.text.pipeline import SideConfig
+from nmt.training import guided, prepare
+from tests.commands.joint_runs import write_text
+from tests.commands.runs import equal_runs
+
+
+def data(folder: Path, **more: object) -> DataConfig:
+    text = {"tokenize": False, "normalize": False}
+    given: dict[str, object] = {
+        "train_source": f"{folder}/train.s",
+        "train_target": f"{folder}/train.t",
+        "alignment": f"{folder}/train.align",
+        "source": SideConfig(**text),  # type: ignore[arg-type]
+        "target": SideConfig(**text),  # type: ignore[arg-type]
+    }
+    return DataConfig(**{**given, **more})  # type: ignore[arg-type]
+
+
+def text(folder: Path) -> None:
+    """Three pairs, the second longer than five units."""
+    for name, lines in (
+        ("s", "ab abc\na b c d e f\nb ab\n"),
+        ("t", "x yx\nz\nx x yx\n"),
+        ("align", "0-1 1-0\n5-0\n1-2 0-0\n"),
+    ):
+        (folder / f"train.{name}").write_text(lines)
+
+
+def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_path: Path) -> None:
+    text(tmp_path)
+    config, cache = data(tmp_path, max_length=5, bpe_merges=1), tmp_path / "cache"
+    words = TokenizedText([config.train_source, config.train_target])
+    *pipelines, source_counts, target_counts = prepare.make_pipelines(config, words)
+    sides = pipelines[0], pipelines[1]
+    vocabs = prepare.make_vocabs(config, sides, (source_counts, target_counts))
+    corpus = prepare.make_corpus(config, cache, sides, vocabs, words)
+
+    def make() -> GuidedStream:
+        return guided.guided(BatchStream(corpus, 2, 1, 1), 2.0, config, cache, sides, vocabs, words)
+
+    stream, kept = make(), [("ab abc", "x yx", {(0, 1), (1, 0)}), ("b ab", "x x yx", {(1, 2), (0, 0)})]
+    assert stream.count(0) == 1 and len(corpus) == len(stream.links) == 2
+    units = 0
+    for row, (line, other, links) in enumerate(kept):
+        cut = sides[0].units(line), sides[1].units(other)
+        assert len(cut[0]) > len(line.split())
+        numbers = [side.word_numbers(part) for side, part in zip(sides, cut, strict=True)]
+        assert links_of(stream.links, row).tolist() == unit_links(frozenset(links), *numbers).tolist()
+        units += sum(word in {b for _, b in links} for word in numbers[1])
+    [batch] = stream.batches(0)
+    assert batch.guidance is not None
+    assert float(batch.guidance.shares.sum()) == pytest.approx(2.0 * units)  # the weight for each linked unit
+    ids = cache / "links" / "target.ids"
+    before = ids.stat().st_ino
+    make()
+    assert ids.stat().st_ino == before
+    (tmp_path / "train.align").write_text("0-0\n\n0-0\n")
+    assert len(make().links.target) < len(stream.links.target) and ids.stat().st_ino != before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alignment": ""}, r"data\.alignment is missing: the word alignment of .*train\.s and .*train\.t"),
+        ({"bpe_merges": 9, "bpe_dropout": 0.1}, r"does not go with data\.bpe_dropout"),
+        ({"source": SideConfig(tokenize=False)}, r"data\.source\.normalize: joins some words"),
+        ({"dev_alignment": "x"}, r"data\.dev_alignment: for model\.type joint only"),
+    ],
+    ids=str,
+)
+def test_refused_settings(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    text(tmp_path)
+    guided.check(data(tmp_path))
+    with pytest.raises(ConfigError, match=message):
+        guided.check(data(tmp_path, **change))
+
+
+def test_files_of_other_lengths_are_refused(tmp_path: Path) -> None:
+    text(tmp_path)
+    (tmp_path / "train.align").write_text("0-0\n1-0\n")
+    with pytest.raises(DataError, match=r"train\.align"):
+        guided.check(data(tmp_path), thorough=True)
+
+
+def config_of(folder: Path, run: str, *more: str) -> list[str]:
+    """Arguments of nmt-train for a small model over text in which each word has its own translation."""
+    if not (folder / "train.s").exists():
+        write_text(folder, "train", 200, 1)
+        write_text(folder, "dev", 30, 2)
+    files = [
+        f"data.{name}_{side}={folder}/{name}.{side[0]}"
+        for name in ("train", "dev")
+        for side in ("source", "target")
+    ]
+    plain = [f"data.{side}.{key}=false" for side in ("source", "target") for key in ("tokenize", "normalize")]
+    (folder / "c.yaml").write_text(
+        "training: {optimizer: adam, learning_rate: 0.01, batch_size: 16, max_steps: 60, patience: 0,\n"
+        "  validate_every: 20, dev_beam: 0, metric: cost, guided_alignment: 0.5}\n"
+    )
+    return [
+        str(folder / "c.yaml"), *files, *plain, f"data.alignment={folder}/train.align", f"run={folder}/{run}",
+        "data.bpe_merges=5", *more,
+    ]  # fmt: skip
+
+
+MODELS = {
+    "rnn": ["encoder=birnn", "embedding=8", "hidden=12", "attention=8", "maxout=8", "init=glorot"],
+    "transformer": [
+        "type=transformer",
+        "embedding=16",
+        "feed_forward=32",
+        "heads=2",
+        "attention_heads=1",
+        "encoder_layers=2",
+        "decoder_layers=2",
+    ],
+}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("kind", MODELS)
+def test_resumed_is_bit_equal_and_overwriting_leaves_nothing(
+    kind: str, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    model = [f"model.{setting}" for setting in MODELS[kind]]
+    for run, steps in (("whole", 40), ("parts", 20), ("parts", 40)):
+        done = command("nmt-train", *config_of(tmp_path, run, *model, f"training.max_steps={steps}"))
+        assert done.returncode == 0, done.stderr
+    equal_runs(tmp_path / "whole", tmp_path / "parts")
+    assert (tmp_path / "parts/data/links/target.ids").exists()
+    without = config_of(tmp_path, "parts", *model, "training.guided_alignment=0", "data.alignment=")
+    done = command("nmt-train", *without, "training.max_steps=1", "--overwrite")
+    assert done.returncode == 0 and not (tmp_path / "parts/data/links").exists(), done.stderr
+
+
+@pytest.mark.ci
+def test_a_bad_alignment_is_one_line_and_makes_no_run(
+    tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    given = config_of(tmp_path, "run", *(f"model.{setting}" for setting in MODELS["rnn"]))
+    path = tmp_path / "train.align"
+    lines = path.read_text().split("\n")
+    for change, message in (
+        (["9-0", *lines[1:]], f"{path}:1: point 9-0 is outside the sentence pair"),
+        (["0-0", "0:1", *lines[2:]], f"{path}:2: '0:1' is no alignment point"),
+        (lines[1:], f"{path}"),
+    ):
+        path.write_text("\n".join(change))
+        done = command("nmt-train", *given)
+        assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+        assert not (tmp_path / "run").exists()
