@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
+from nmt.layers.computation import Computed
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 
@@ -120,6 +121,19 @@ class NormalizedScores(Protocol):
 
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
         """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
+        ...
+
+
+@runtime_checkable
+class VariableComputation(Protocol):
+    """A model that may decide how much it computes at each word."""
+
+    @property
+    def carries(self) -> bool: ...
+
+    def computed(self, token_ids: Tensor, state: Tensor | None) -> tuple[Sequence[Computed], Tensor]:
+        """What each layer computes when it reads running text (T,), from a state or, with None, from the
+        beginning, and the state after it, without gradient. No layer where its cells compute everything."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (section 2.2.2).
+"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (section 2.2.2), or
+layers that compute a part of their state at each step (nmt/layers/variable.py).
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
 text from the state of the text before.
@@ -20,11 +21,13 @@ from nmt.data.running import Chunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import tensor
 from nmt.layers.cells import GRU, LSTM
+from nmt.layers.computation import ComputationSettings, Computed, penalty, schedulers
 from nmt.layers.elman import Elman
 from nmt.layers.initialize import initialize
 from nmt.layers.normalized import NormalizedLSTM
 from nmt.layers.output import check_output
 from nmt.layers.recompute import unroll_in_segments
+from nmt.layers.variable import VARIABLE_CELLS, VariableCell
 from nmt.lm.base import FeatureLM, output_layer, trie_scores
 from nmt.lm.config import LMConfig
 from nmt.lm.protocols import Carried, Floats, Ints
@@ -35,11 +38,15 @@ CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": G
 
 
 @dataclass
-class RecurrentConfig(LMConfig):
+class RecurrentConfig(ComputationSettings, LMConfig):
     """The keys of `lm` for type recurrent."""
 
     type: str = "recurrent"
-    cell: str = choice(*CELLS, help="recurrent cell")
+    cell: str = choice(
+        *CELLS,
+        *VARIABLE_CELLS,
+        help="recurrent cell; vcrnn and vcgru compute a part of the state at each step",
+    )
     hidden: int = number(512, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(1, least=1, most=1000, help="layers, stacked")
     layer_norm: bool = setting(False, help="layer normalization (Ba et al. 2016) in LSTM layers; slower")
@@ -63,6 +70,8 @@ class RecurrentConfig(LMConfig):
         super().check()
         if self.layer_norm and self.cell != "lstm":
             raise ConfigError("lm.layer_norm: only cell: lstm has it")
+        if self.recompute and self.cell in VARIABLE_CELLS:
+            raise ConfigError(f"lm.recompute: cell {self.cell} keeps what it decided; leave recompute 0")
         check_output(self, "lm", self.tied)
         if self.tied and self.embedding != self.hidden:
             raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
@@ -76,10 +85,12 @@ class RecurrentConfig(LMConfig):
         """Size of what the first layer reads."""
         return self.embedding
 
-    def layer(self, inputs: int) -> "GRU | LSTM | Elman | NormalizedLSTM":
+    def layer(self, inputs: int) -> "GRU | LSTM | Elman | NormalizedLSTM | VariableCell":
         """A recurrent layer over inputs of this size."""
         if self.layer_norm:
             return NormalizedLSTM(inputs, self.hidden)
+        if self.cell in VARIABLE_CELLS:
+            return VARIABLE_CELLS[self.cell](inputs, self.hidden, self)
         return CELLS[self.cell](inputs, self.hidden, bias=True)
 
 
@@ -104,6 +115,7 @@ class RecurrentLM(FeatureLM):
         if config.tied:
             assert isinstance(self.embedding, nn.Embedding)
             self.output.tie(self.embedding)
+        self.schedulers = schedulers(self)
         if fill:
             initialize(self, config.init, config.init_scale)
 
@@ -178,6 +190,12 @@ class RecurrentLM(FeatureLM):
         )
         return self.cross_entropy(features, batch.ids, smoothing), after
 
+    def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
+        """Σ -log p of units given their features, (N, K), (N,) -> (); in training also the penalty of what
+        cells vcrnn and vcgru have computed."""
+        cost = super().cross_entropy(features, ids, smoothing)
+        return cost + penalty(self.schedulers) if self.schedulers else cost
+
     def begin(self, chunk: Chunk, carried: Carried) -> Tensor:
         """The state before a chunk of running text."""
         return carried if isinstance(carried, Tensor) else self.zeros(chunk.tracks)
@@ -191,6 +209,19 @@ class RecurrentLM(FeatureLM):
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
         return trie_scores(texts, ends, lambda words: RecurrentWalk(self, words))
+
+    @torch.no_grad()
+    def computed(self, token_ids: Tensor, state: Tensor | None) -> tuple[list[Computed], Tensor]:
+        """What each layer computes when it reads running text, (T,); see nmt.lm.protocols."""
+        hidden, found, after = self.embedding(token_ids), [], []
+        start = self.zeros(1) if state is None else state
+        for cell, part in zip(self.cells, torch.split(start, self.state_sizes, 1), strict=True):
+            if not isinstance(cell, VariableCell):
+                return [], start
+            hidden, m = cell.unroll_shares(hidden, [1] * len(token_ids), part)
+            found.append(Computed(cell.hidden, cell.equivalent, m, cell.dimensions(m)))
+            after.append(hidden[-1:])
+        return found, torch.cat(after, 1)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The state before a sentence, a row for each source; sources are not read: (R, S)"""

@@ -4,9 +4,14 @@ from dataclasses import dataclass
 
 from nmt import settings
 from nmt.errors import ConfigError
-from nmt.layers.cells import GATES, GRU, LSTM, RESETS, Cell
+from nmt.layers.cells import GATES, GRU, LSTM, RESETS
+from nmt.layers.cells import Cell as PlainCell
+from nmt.layers.computation import ComputationSettings
 from nmt.layers.output import OutputSettings, check_output
+from nmt.layers.variable import VARIABLE_CELLS, VariableCell
 from nmt.settings import MOST_UNITS, choice, number, setting
+
+Cell = PlainCell | VariableCell
 
 
 @dataclass
@@ -34,7 +39,7 @@ class ModelConfig:
 
 
 @dataclass
-class RNNConfig(OutputSettings, ModelConfig):
+class RNNConfig(ComputationSettings, OutputSettings, ModelConfig):
     """The RNN encoder-decoder. Defaults are those of chapter 6 of the document (RNNenc); chapter 4 uses
     embedding 100 and output_rank 100."""
 
@@ -44,7 +49,12 @@ class RNNConfig(OutputSettings, ModelConfig):
         "grconv",
         help="birnn reads in both directions; grconv is the gated recursive convolution (section 6.2.2)",
     )
-    cell: str = choice("gru", "lstm", help="recurrent unit; gru is eqs. 4.5-4.8")
+    cell: str = choice(
+        "gru",
+        "lstm",
+        *VARIABLE_CELLS,
+        help="recurrent unit; gru is eqs. 4.5-4.8; vcrnn and vcgru compute a part of the state at each step",
+    )
     embedding: int = number(620, least=1, most=MOST_UNITS, help="size of a word's vector")
     source_words: str = choice(
         "table",
@@ -114,8 +124,8 @@ class RNNConfig(OutputSettings, ModelConfig):
         """ConfigError for a value out of its range, and for choices that exclude each other."""
         super().check()
         check_output(self, "model", self.tied != "none")
-        if self.cell == "lstm" and (self.gate != "keep_old" or self.reset != "before"):
-            raise ConfigError("model.gate and model.reset belong to cell gru; an lstm has neither")
+        if self.cell != "gru" and (self.gate != "keep_old" or self.reset != "before"):
+            raise ConfigError(f"model.gate and model.reset belong to cell gru; {self.cell} has neither")
         if self.encoder == "grconv" and (self.attention or self.encoder_layers > 1):
             raise ConfigError(
                 "model.encoder: grconv gives one vector a sentence, so neither attention nor encoder_layers "
@@ -165,6 +175,8 @@ class RNNConfig(OutputSettings, ModelConfig):
         """A recurrent layer over inputs, and contexts if any, of these widths."""
         if self.cell == "lstm":
             return LSTM(inputs, hidden, context)
+        if self.cell in VARIABLE_CELLS:
+            return VARIABLE_CELLS[self.cell](inputs, hidden, self, context)
         return GRU(inputs, hidden, context, self.bias, self.gate, self.reset)
 
 

@@ -69,7 +69,7 @@ class Team:
 
     def wrap(self, model: CostModel[Item]) -> None:
         """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
-        state through the text, or learns a tree."""
+        state through the text, or changes with the updates."""
         if self.size == 1:
             return
         if getattr(model, "carries", False):
@@ -78,8 +78,8 @@ class Team:
             )
         if any(isinstance(part, Evolves) for part in cast(nn.Module, model).modules()):
             raise ConfigError(
-                "output: a learned tree keeps statistics of all its words and trains in one process; start "
-                "it without torchrun"
+                "a learned tree (output) and the masks of cells vcrnn and vcgru follow the updates of one "
+                "process; start it without torchrun"
             )
         device = model.device
         self.costs = DistributedDataParallel(

@@ -26,6 +26,7 @@ KINDS = {
         "training.batch_size=8",
     ],
     "elman": ["lm.type=recurrent", "lm.cell=elman", "lm.hidden=16"],
+    "vcgru": ["lm.type=recurrent", "lm.cell=vcgru", "lm.hidden=16", "lm.sharpness=0.5"],
     "log-bilinear": ["lm.type=log-bilinear", "lm.order=3"],
     "characters": ["lm.type=characters", "lm.hidden=16", "lm.widths=[1,2,3]", "lm.filters=4"],
 }
@@ -329,3 +330,19 @@ def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, re
         assert first == again != other and first.count("\n") == 4
         assert all(len(line.split()) <= 9 for line in first.split("\n"))
     assert "only multiscale models" in refused(command("nmt-sample", runs["cslm"], "-q", "--boundaries", "|"))
+
+
+@pytest.mark.ci
+def test_what_a_model_computes(runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command) -> None:
+    """Every unit of a text with its m, and a picture; λ has grown with the epochs and is in the run."""
+    done = command("nmt-analyze", "computation", runs["vcgru"], tiny / "dev.fr", "-o", tmp_path / "out")
+    assert done.returncode == 0 and "as many operations as an Elman layer of" in done.stdout, done.stderr
+    header, *rows = (tmp_path / "out" / "computation.tsv").read_text(encoding="utf-8").split("\n")[:-1]
+    fields = [dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows]
+    assert fields[-1]["line"] == "20" and all(0 < float(row["m"]) < 1 for row in fields)
+    assert all(0 < int(row["dimensions"]) <= 16 for row in fields)
+    assert (tmp_path / "out" / "computation.svg").read_text(encoding="utf-8").startswith("<svg")
+    trained = weights.load_tensors(runs["vcgru"] / "step-40.pt")
+    assert float(trained["cells.0.scheduler.sharpness"]) > 0.5
+    done = command("nmt-analyze", "computation", runs["elman"], tiny / "dev.fr")
+    assert done.returncode == 2 and "computes all of its state at each step" in done.stderr

@@ -63,3 +63,14 @@ def test_the_transformer_of_the_recipe() -> None:
     assert config.data.shared_vocabulary and not config.data.target.tokenize
     assert config.data.source.case == config.data.target.case == "keep"
     assert config.training.keep == 10 and config.training.max_minutes == 85
+
+
+@pytest.mark.slow
+def test_variable_computation_of_the_dry_run(tmp_path: Path) -> None:
+    """Two models, the second with as many units as the first one's operations are worth."""
+    out = dry_run(tmp_path, "variable_computation.sh") / "computation_quick"
+    rows = [line.split("\t") for line in (out / "computation.tsv").read_text().splitlines()[1:]]
+    assert [row[0] for row in rows] == ["rnn", "vcrnn"] and rows[0][1] == rows[1][1]
+    assert 0 < int(rows[0][1]) <= 48 and all(0 < float(value) < 8 for row in rows for value in row[2:])
+    assert f"hidden: {rows[0][1]}\n" in (out / "rnn" / "config.yaml").read_text()
+    assert (out / "vcrnn.computation" / "computation.svg").exists()

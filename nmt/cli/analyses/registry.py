@@ -3,6 +3,7 @@
 from nmt.cli.analyses.alignment_error import AlignmentError
 from nmt.cli.analyses.base import Analysis
 from nmt.cli.analyses.by_number import ByLength, ByRare, BySegmented, ByUnknown
+from nmt.cli.analyses.computation import Computation
 from nmt.cli.analyses.differences import ByFrequency, Differences, Ngrams
 from nmt.cli.analyses.neighbors import Neighbors
 from nmt.cli.analyses.outputs import Compare, Samples, Scores, Subsets
@@ -26,6 +27,7 @@ ANALYSES: dict[str, type[Analysis]] = {
     "samples": Samples,
     "scores": Scores,
     "phrases": Phrases,
+    "computation": Computation,
     "words": Words,
     "neighbors": Neighbors,
     "vectors": Vectors,

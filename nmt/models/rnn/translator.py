@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nmt.data.batches import Batch, Ids, pack_source
 from nmt.layers.batch_scores import tensor
 from nmt.layers.characters import CharacterWords
+from nmt.layers.computation import penalty, schedulers
 from nmt.layers.guided import alignment_cost
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer
@@ -44,6 +45,7 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         if config.tied == "all":
             check_one_vocabulary(source_vocab_size, target_vocab_size)
             self.encoder.embedding.weight = self.decoder.embedding.weight
+        self.schedulers = schedulers(self)
         if fill:
             initialize(self, config.init, config.init_scale)
 
@@ -60,13 +62,15 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over the batch, with label smoothing, and the cost of guided alignment:
-        ()"""
+        """Σ -log p(target | source) over the batch, with label smoothing, the cost of guided alignment and, in
+        training, the penalty of what cells vcrnn and vcgru have computed: ()"""
         if batch.guidance is None:
-            return self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
-        features, weights = self.attended(batch)
-        cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
-        return cost + alignment_cost(weights, batch.guidance)
+            cost = self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+        else:
+            features, weights = self.attended(batch)
+            cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
+            cost = cost + alignment_cost(weights, batch.guidance)
+        return cost + penalty(self.schedulers) if self.schedulers else cost
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """For `Attending`: output features (N, K) and attention weights (N, L) of all target tokens."""

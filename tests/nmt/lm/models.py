@@ -20,6 +20,8 @@ KINDS = {
     "lstm": {"type": "recurrent", "hidden": 6, "depth": 2},
     "gru": {"type": "recurrent", "cell": "gru", "hidden": 6, "tied": True, "embedding": 6},
     "elman": {"type": "recurrent", "cell": "elman", "hidden": 6, "depth": 2},
+    "vcrnn": {"type": "recurrent", "cell": "vcrnn", "hidden": 6, "depth": 2, "sharpness": 0.8},
+    "vcgru": {"type": "recurrent", "cell": "vcgru", "hidden": 6, "embedding": 6, "sharpness": 0.8},
     "log-bilinear": {"type": "log-bilinear", "order": 4},
     "characters": {
         "type": "characters",

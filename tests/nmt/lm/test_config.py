@@ -18,6 +18,7 @@ from tests.nmt.lm.models import config_of
             {"type": "recurrent", "tied": True, "embedding": 4},
             "lm.tied: needs embedding = hidden, found 4 and 512",
         ),
+        ({"type": "recurrent", "cell": "vcrnn", "recompute": 8}, "lm.recompute: cell vcrnn"),
         ({"type": "recurrent", "cell": "gru", "layer_norm": True}, "lm.layer_norm: only cell: lstm has it"),
         ({"normalizer": -1}, "lm.normalizer: -1 is out of range, expected 0 or more"),
     ],

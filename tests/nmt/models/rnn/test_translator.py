@@ -34,6 +34,9 @@ VARIANTS: list[dict[str, object]] = [
     {"attention": 6, "reverse": True},
     {"reverse": True},
     {"encoder_layers": 2, "decoder_layers": 2, "cell": "lstm"},
+    {"cell": "vcrnn", "sharpness": 0.6, "encoder_layers": 2, "decoder_layers": 2},
+    {"cell": "vcgru", "sharpness": 0.6, "encoder": "birnn", "first_word": "initial"},
+    {"cell": "vcgru", "sharpness": 0.6, "encoder": "birnn", "attention": 6, "decoder_layers": 2},
     {"encoder": "grconv", "bias": True},
     {"encoder": "grconv", "encoder_hidden": 6, "summary": "tanh", "reverse": True},
     {"tied": "target", "output_rank": 4},
@@ -156,6 +159,7 @@ def test_overfits_twenty_pairs(cell: str) -> None:
         ({"hidden": 0}, "out of range, expected 1 to 1000000"),
         ({"dropout": 1.0}, "range"),
         ({"cell": "lstm", "reset": "after"}, "belong to"),
+        ({"cell": "vcgru", "gate": "take_new"}, "belong to"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:

@@ -1,0 +1,102 @@
+"""How much of its state a language model of variable computation updates at each unit of a text (the sub-word
+thesis, figures 2.5 and 2.7)."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+from xml.sax.saxutils import escape
+
+from nmt.analysis.plots import printable
+from nmt.analysis.table import Table, fields_of
+from nmt.settings import number
+
+WIDE = 80  # units in a row of the picture, at most
+LETTER, ROW, HIGH, MARGIN = 9.0, 64.0, 30.0, 12.0  # of the picture: a letter, a row, a curve, around
+COLOR = "#1b6ca8"
+
+
+@dataclass
+class ComputationConfig:
+    """How much of the text is drawn."""
+
+    shown: int = number(12, least=1, help="lines of the text in the figure")
+
+
+@dataclass
+class Step:
+    """A unit that is read, and what one layer computes then."""
+
+    line: int  # from 1
+    position: int  # from 0, the end symbol of the line before
+    unit: str
+    layer: int  # from 1
+    m: float
+    dimensions: int  # units of the layer that are computed
+    equivalent: float  # units of an Elman layer that does as much
+
+
+def table(found: Sequence[Step]) -> Table:
+    """A row for each unit and layer."""
+    columns = {"line": "", "position": "", "unit": "", "layer": "", "m": ".4f", "dimensions": "",
+               "equivalent": ".1f"}  # fmt: skip
+    return Table(columns, fields_of(found))
+
+
+def equivalent(found: Sequence[Step]) -> float:
+    """The units of an Elman layer that does as many operations on average: √ of the mean square."""
+    return math.sqrt(mean(step.equivalent**2 for step in found))
+
+
+def summary(found: Sequence[Step]) -> list[str]:
+    """For each layer its mean m and what it is worth; units of the first layer that cost most and least."""
+    said = []
+    for layer in sorted({step.layer for step in found}):
+        own = [step for step in found if step.layer == layer]
+        m, dimensions = mean(step.m for step in own), mean(step.dimensions for step in own)
+        said.append(
+            f"layer {layer}: mean m {m:.3f}, {dimensions:.1f} units computed; as many operations as an Elman "
+            f"layer of {equivalent(own):.0f}"
+        )
+    by_unit = defaultdict(list)
+    for step in found:
+        if step.layer == 1:
+            by_unit[step.unit].append(step.m)
+    ranked = sorted(by_unit, key=lambda unit: (-mean(by_unit[unit]), unit))
+    for name, units in (("most", ranked[:8]), ("least", ranked[::-1][:8])):
+        values = ", ".join(f"{printable(unit)} {mean(by_unit[unit]):.2f}" for unit in units)
+        said.append(f"{name} is computed at: {values}")
+    return said
+
+
+def svg(found: Sequence[Step], config: ComputationConfig) -> str:
+    """The first lines of a text with a curve of the first layer's m above each unit, which is darker where
+    more is computed, as SVG."""
+    drawn = [step for step in found if step.layer == 1 and step.line <= config.shown]
+    rows: list[list[Step]] = []
+    for step in drawn:
+        if not step.position or len(rows[-1]) == WIDE:
+            rows.append([])
+        rows[-1].append(step)
+    parts, widest = [], 0.0
+    for place, row in enumerate(rows):
+        x, bottom, points = MARGIN, MARGIN + ROW * place + HIGH, []
+        for step in row:
+            text = printable(step.unit)
+            width = LETTER * (len(text) + 1)
+            points.append(f"{x + width / 2:.1f},{bottom - HIGH * step.m:.1f}")
+            parts.append(
+                f'<g><title>{escape(text)}: m {step.m:.3f}, {step.dimensions} units</title><rect x="{x:.1f}" '
+                f'y="{bottom + 2:.1f}" width="{width:.1f}" height="20" fill="{COLOR}" '
+                f'fill-opacity="{0.85 * step.m:.3f}"/><text x="{x + width / 2:.1f}" y="{bottom + 16:.1f}" '
+                f'text-anchor="middle">{escape(text)}</text></g>'
+            )
+            x += width
+        widest = max(widest, x)
+        parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{COLOR}"/>')
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{widest + MARGIN:.0f}" '
+        f'height="{2 * MARGIN + ROW * len(rows):.0f}" font-family="monospace" font-size="13">'
+    )
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"])
