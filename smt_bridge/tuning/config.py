@@ -10,7 +10,11 @@ from smt_bridge.tuning.registry import TUNERS
 class TuneConfig:
     """How often smt-tune decodes and tunes in turns, and when it stops."""
 
-    method: str = name_in(TUNERS, help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking")
+    method: str = name_in(
+        TUNERS,
+        help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking; margin, logistic: rankers by a "
+        "hinge or logistic loss",
+    )
     iterations: int = number(10, least=1, help="decodings at most")
     patience: int = number(3, least=1, help="stop after this many decodings without a better BLEU")
     seed: int = number(1, least=0, help="seed of random starting points and orders")

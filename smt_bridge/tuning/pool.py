@@ -37,10 +37,7 @@ class Pool:
 
     def best(self, weights: Floats) -> Ints:
         """The row of each sentence's best hypothesis, the first of equals: (S,)"""
-        scores = self.features @ weights
-        top = np.maximum.reduceat(scores, self.starts[:-1])
-        rows = np.flatnonzero(scores == np.repeat(top, np.diff(self.starts)))
-        return rows[np.searchsorted(rows, self.starts[:-1])]
+        return first_of_highest(self.features @ weights, self.starts)
 
     def bleu(self, weights: Floats) -> float:
         """Corpus BLEU, 0 to 1, of the best hypotheses."""
@@ -51,6 +48,13 @@ class Pool:
         low = np.minimum.reduceat(self.features, self.starts[:-1])
         high = np.maximum.reduceat(self.features, self.starts[:-1])
         return np.asarray((low == high).all(0))
+
+
+def first_of_highest(values: Floats, starts: Ints) -> Ints:
+    """The row of the highest value of each sentence, the first of equals: (N,), (S + 1,) -> (S,)"""
+    top = np.maximum.reduceat(values, starts[:-1])
+    rows = np.flatnonzero(values == np.repeat(top, np.diff(starts)))
+    return rows[np.searchsorted(rows, starts[:-1])]
 
 
 Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: features, statistics

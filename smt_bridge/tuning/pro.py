@@ -8,6 +8,7 @@ import numpy as np
 
 from nmt.settings import number
 from smt_bridge.tuning.bleu import ORDER
+from smt_bridge.tuning.losses import log_loss
 from smt_bridge.tuning.pool import Floats, Pool, normalize
 from smt_bridge.tuning.tuner import Point, Progress, silent
 
@@ -21,7 +22,7 @@ class Pro:
     min_difference: float = number(
         0.05, least=0, help="sentence BLEU by which a pair kept by pro must differ"
     )
-    ridge: float = number(1e-3, above=0, help="L2 regularization of pro's logistic regression, for each pair")
+    ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
     def tune(
         self,
@@ -60,19 +61,21 @@ def smoothed_bleu(stats: Floats) -> Floats:
     return np.where(matches[:, 0] > 0, np.exp(logs), 0.0)
 
 
-def logistic(rows: Floats, ridge: float, steps: int = 50) -> Floats:
-    """argmin Σ log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method. Columns are scaled first, so that
-    the ridge treats them alike. 0 without any rows."""
+def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: int = 50) -> Floats:
+    """argmin Σ share · log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method, where n is the sum of the
+    shares; each is 1 unless given. Columns are scaled first, so that the ridge treats them alike. 0 without
+    any rows."""
     if not len(rows):
         return np.zeros(rows.shape[1])
     scale = np.sqrt((rows**2).mean(0))
     scale[scale == 0] = 1
-    x = rows / scale
+    x, shares = rows / scale, np.ones(len(rows)) if shares is None else shares
+    pull = ridge * shares.sum()
     weights = np.zeros(x.shape[1])
     for _ in range(steps):
-        p = 1 / (1 + np.exp(np.clip(x @ weights, -50, 50)))
-        gradient = ridge * len(x) * weights - x.T @ p
-        step = np.linalg.solve((x.T * (p * (1 - p))) @ x + ridge * len(x) * np.eye(len(weights)), gradient)
+        loss = log_loss(weights, x, shares)
+        gradient = pull * weights + loss.gradient
+        step = np.linalg.solve(loss.curvature + pull * np.eye(len(weights)), gradient)
         weights -= step
         if np.abs(step).max() < 1e-9:
             break

@@ -28,7 +28,7 @@ def dev(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("method", ["mert", "kbmira", "pro"])
+@pytest.mark.parametrize("method", ["mert", "kbmira", "pro", "margin", "logistic"])
 def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
     done = command(
         "smt-tune-nbest",
