@@ -62,8 +62,8 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over the batch, with label smoothing, the cost of guided alignment and, in
-        training, the penalty of what cells vcrnn and vcgru have computed: ()"""
+        """Σ -log p(target | source) over the batch, with label smoothing, the cost of guided alignment and,
+        in training, the penalty of what cells vcrnn and vcgru have computed: ()"""
         if batch.guidance is None:
             cost = self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
         else:
