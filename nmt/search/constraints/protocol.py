@@ -7,7 +7,11 @@ hypothesis and constraint. Constraints forbid units. They never change a probabi
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from numpy import int64
+from numpy.typing import NDArray
+
 Mark = TypeVar("Mark")
+Units = Sequence[int] | NDArray[int64]  # numbers of units
 
 
 class Constraint(Protocol[Mark]):
@@ -21,7 +25,7 @@ class Constraint(Protocol[Mark]):
         """After one more unit, which may be one that was forbidden: a forced prefix comes first."""
         ...
 
-    def forbidden(self, mark: Mark, left: int) -> Sequence[int]:
+    def forbidden(self, mark: Mark, left: int) -> Units:
         """The units, the end symbol among them, that must not come next. `left`: how many more units the
         translation may have."""
         ...

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.search.constraints.protocol import Units
 from nmt.text.spelling import Joints
 from nmt.text.vocab import EOS
 
@@ -43,6 +44,7 @@ class Required:
         # Inside of a word no phrase can begin.
         self.waits = any(joints.open_start[phrase[0]] for phrase in self.phrases)
         self.known: dict[tuple[Progress, int], Progress] = {}
+        self.states: dict[Progress, tuple[list[int], int, int]] = {}
 
     def vocabulary(self) -> set[int]:
         """See Demand."""
@@ -87,9 +89,11 @@ class Required:
     def state(self, mark: Progress) -> tuple[list[int], int, int]:
         """How often each phrase is missing, their units, and how many of those the furthest phrase that is
         begun has."""
-        missing = self.missing(added(mark.counts, mark.ended))
-        there = max((there for phrase, there in mark.begun if missing[phrase]), default=0)
-        return missing, self.size(missing), there
+        if mark not in self.states:
+            missing = self.missing(added(mark.counts, mark.ended))
+            there = max((there for phrase, there in mark.begun if missing[phrase]), default=0)
+            self.states[mark] = missing, self.size(missing), there
+        return self.states[mark]
 
     def met(self, mark: Progress) -> int:
         """See Demand."""
@@ -118,7 +122,7 @@ class Required:
             starts = [unit for unit in starts if not self.joints.open_start[unit]]
         return list(dict.fromkeys(begun + starts))
 
-    def forbidden(self, mark: Progress, left: int) -> Sequence[int]:
+    def forbidden(self, mark: Progress, left: int) -> Units:
         """See Constraint: the end, as long as something is missing, and where there is hardly room left for
         that, all units after which there would be too little."""
         _, size, _ = self.state(mark)
@@ -128,7 +132,7 @@ class Required:
             return end
         after = self.needed_after(mark)
         after[EOS] = left if size else 0
-        return [int(unit) for unit in np.flatnonzero(after >= left)]
+        return np.flatnonzero(after >= left)
 
     def needed_after(self, mark: Progress) -> NDArray[np.int64]:
         """`needed` after each next unit: (V,)"""

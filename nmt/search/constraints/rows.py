@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -73,15 +74,17 @@ class Constrained:
     ) -> None:
         """Take the probability from what is forbidden: (R, V), in place. `left`: how many more units each
         row may have."""
-        pairs = [
-            (row, unit)
+        found = [
+            (row, units)
             for row, place in enumerate(sentence)
             for one, mark in zip(self.of[place], marks[row], strict=True)
-            for unit in one.forbidden(mark, left[row])
+            if len(units := one.forbidden(mark, left[row]))
         ]
-        if pairs:
-            rows, units = torch.tensor(pairs, device=log_probs.device).unbind(1)
-            log_probs[rows, units] = -math.inf
+        if found:
+            rows = np.repeat([row for row, _ in found], [len(units) for _, units in found])
+            units = np.concatenate([np.asarray(units, np.int64) for _, units in found])
+            device = log_probs.device
+            log_probs[torch.from_numpy(rows).to(device), torch.from_numpy(units).to(device)] = -math.inf
 
     def choose(
         self,
