@@ -104,7 +104,7 @@ class GivenConstraints:
         self.maker = ConstraintMaker(run.members[0], constraints, tokenized, rows)
         if args.constraints and self.maker.strict:  # before the first line is translated
             for number, line in enumerate(files.preview(args.constraints)):
-                self.maker.of("", self.where("constraints", number), fields(clean(line, args.escaped)))
+                self.maker.required(fields(clean(line, args.escaped)), self.where("constraints", number))
 
     def where(self, option: str, number: int) -> str:
         """The name of a line in messages: that of an option's file, if it has one, or of the input."""

@@ -81,10 +81,12 @@ class ConstraintMaker:
 
     def of(self, line: str, where: str, required: Phrases = (), avoided: Phrases = ()) -> LineConstraints:
         """The constraints of a line, with those of this line alone. DataError for one that cannot be met."""
-        check_lines(required, "phrases")
         check_lines(avoided, "phrases")
-        wanted = [self.ids(self.units(phrase), phrase, where) for phrase in required if phrase.strip()]
+        wanted = self.required(required, where)
         words = self.source_words(self.member.source.tagged(line)[1])
+        if wanted and not words:
+            self.complain(f"{where}: the line has no words, so nothing can be required", "leave that out")
+            wanted = []
         matches = self.terms.find(words, glossary.starts_of(words))
         wanted += [self.known[match.term.where] for match in matches]
         avoid = self.avoid
@@ -95,6 +97,12 @@ class ConstraintMaker:
         if wanted:
             found.append(Required(wanted, self.member.target_spelling.joints))
         return LineConstraints(tuple(found), where, self.strict)
+
+    def required(self, phrases: Phrases, where: str) -> list[list[int]]:
+        """The units of phrases that are required; none of one that is left out. DataError for one that cannot
+        be required."""
+        check_lines(phrases, "phrases")
+        return [self.ids(self.units(phrase), phrase, where) for phrase in phrases if phrase.strip()]
 
     @property
     def by_line(self) -> bool:

@@ -112,6 +112,7 @@ def test_what_cannot_be_met(caplog: pytest.LogCaptureFixture) -> None:
     """One line that says where, or a warning and the translation without constraints."""
     run = make_run()
     for asked, order, message in (
+        (Constraints(required=[[], [], ["w1"], []]), 0, "line 3: the line has no words"),
         (Constraints(required=[[], ["w99"], [], []]), 0, "line 2: 'w99' cannot be required; leave it out"),
         (
             Constraints(required=[[], ["w1 w2"], [], []], avoid=["w2"]),
@@ -154,7 +155,7 @@ def test_long_lines() -> None:
 def test_prefixes_short_lists_and_ensembles() -> None:
     run = Run([make_run().members[0], make_run(seed=2).members[0]])
     maker = run.maker(Constraints(avoid=["w5"]))
-    given = [maker.of(line, "here", ["w7", "w8 w9"]) for line in LINES]
+    given = [maker.of(line, "here", ["w7", "w8 w9"] if line else []) for line in LINES]
     prefixes = ["w8", "w9 w7", "", "w8 w9"]
     found = run.search(LINES, SHORT, prefixes=prefixes, constraints=given)
     for line, prefix, candidates in zip(LINES, prefixes, found, strict=True):
