@@ -20,8 +20,9 @@ from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel, OpenVocabulary
 from nmt.lm.registry import language_model_class
 from nmt.models.config import ModelConfig
+from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.models.protocols import AlignedModel
-from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
+from nmt.models.registry import ALIGNED_MODELS, PRETRAINED, AnyModel, make
 from nmt.runs import directory as run_directory
 from nmt.runs import migrations
 from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
@@ -37,7 +38,7 @@ from nmt.yaml_text import reason
 LAST_KEY = "training.tensorboard"  # the last line of every complete config.yaml
 
 Config = TypeVar("Config")
-Trained = TypeVar("Trained", AnyModel, AlignedModel)
+Trained = TypeVar("Trained", AnyModel, AlignedModel, Discourse)
 
 
 @dataclass
@@ -77,6 +78,8 @@ class SavedPair(Generic[Trained]):
 
 # A trained translator. nmt.runs.run.Run translates and scores with one or more of them.
 SavedRun = SavedPair[AnyModel]
+# What a translator may start from: another one, or a pre-trained encoder, which has no target.
+Parent = SavedRun | SavedPair[Discourse]
 
 
 @dataclass
@@ -242,11 +245,40 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
         raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
     if kind.type in ALIGNED_MODELS:
         raise CheckpointError(f"{directory}: {kind.type} models score aligned text, but do not translate")
+    if kind.type in PRETRAINED:
+        raise CheckpointError(
+            f"{directory}: an encoder trained by {kind.type} objectives, which does not translate; start a "
+            "translator from it by init_from"
+        )
 
     def build(source: Vocab, target: Vocab) -> AnyModel:
         return make(kind, len(source), len(target), fill=False, spelling=source.words)
 
     return load_pair(directory, which, device, config, build)
+
+
+def load_parent(directory: str | Path) -> Parent:
+    """A run that a translator may start from. CheckpointError says in one line what is wrong with it."""
+    path = Path(directory)
+    config = run_directory.settled(path, lambda: checked_config(path))
+    if not (isinstance(config.model, ModelConfig) and config.model.type in PRETRAINED):
+        return load(directory)
+    kind, model_config = PRETRAINED[config.model.type], cast(DiscourseConfig, config.model)
+    text, words = load_side(path, "target", config.data)
+    step = run_directory.find_step(path, "best")
+    model = kind(model_config, words.words, fill=False)
+    load_weights(model, weights_path(path, step))
+    return SavedPair(
+        directory=path,
+        model=model.eval(),
+        source=text,
+        target=text,
+        source_words=words,
+        target_words=Vocab({}, 0),
+        data=config.data,
+        step=step,
+        kind=config.model.type,
+    )
 
 
 def load_pair(

@@ -8,7 +8,7 @@ from nmt.errors import ConfigError
 from nmt.lm.config import LMConfig
 from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.models.config import ModelConfig
-from nmt.models.registry import ALIGNED_MODELS, MODELS
+from nmt.models.registry import ALIGNED_MODELS, MODELS, PRETRAINED
 from nmt.numbers import shown
 
 
@@ -21,7 +21,7 @@ class Configured(Protocol):
 
 # Read whenever a configuration is, so that plugins may add to them.
 REGISTRIES: dict[str, Sequence[Mapping[str, Configured]]] = {
-    "model": (MODELS, ALIGNED_MODELS),
+    "model": (MODELS, ALIGNED_MODELS, PRETRAINED),
     "lm": (LANGUAGE_MODELS,),
 }
 

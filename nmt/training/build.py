@@ -249,7 +249,7 @@ def set_pace(model: nn.Module, stream: Stream, training: TrainingConfig) -> None
 
 def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
     """Copy the weights of another run, as far as they fit."""
-    done = transfer(model, vocabs, checkpoint.load(parent))
+    done = transfer(model, vocabs, checkpoint.load_parent(parent))
     log.info(
         "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
         f"{done.copied:,}", f"{done.total:,}",

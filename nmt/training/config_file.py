@@ -110,7 +110,7 @@ def check(config: RunConfig) -> None:
         config.training.metric, config.training.dev_beam = "cost", 0
     elif config.model is not None:
         config.model.check()
-        if config.aligned:
+        if config.aligned or config.pretrains:
             config.training.metric, config.training.dev_beam = "cost", 0
     config.training.check()
     combinations.check(config)

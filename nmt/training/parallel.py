@@ -76,6 +76,8 @@ class Team:
             raise ConfigError(
                 "lm.carry: a model that carries its state trains in one process; start it without torchrun"
             )
+        if reason := getattr(model, "one_process", ""):
+            raise ConfigError(f"{reason}; start it without torchrun")
         if any(isinstance(part, Evolves) for part in cast(nn.Module, model).modules()):
             raise ConfigError(
                 "a learned tree (output) and the masks of cells vcrnn and vcgru follow the updates of one "

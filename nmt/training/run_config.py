@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from nmt.data.corpus import DataConfig
 from nmt.lm.config import LMConfig
 from nmt.models.config import ModelConfig
-from nmt.models.registry import ALIGNED_MODELS
+from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
 from nmt.settings import choice, number, setting
 from nmt.training.config import TrainingConfig
 
@@ -37,6 +37,16 @@ class RunConfig:
     def aligned(self) -> bool:
         """Does it train a model that is given the alignment?"""
         return self.model is not None and self.model.type in ALIGNED_MODELS
+
+    @property
+    def pretrains(self) -> bool:
+        """Does it train an encoder for translators to start from?"""
+        return self.model is not None and self.model.type in PRETRAINED
+
+    @property
+    def monolingual(self) -> bool:
+        """Does it read `data.train_text`, by the rules of `data.target`?"""
+        return self.lm is not None or self.pretrains
 
 
 # What may differ when a run is resumed: limits, and what does not affect the result.

@@ -17,8 +17,8 @@ FILES = {
 
 
 def sides(config: RunConfig) -> tuple[str, ...]:
-    """The sides that have text: a language model has `target` alone."""
-    return ("source", "target") if config.lm is None else ("target",)
+    """The sides that have text: plain text has `target` alone."""
+    return ("target",) if config.monolingual else ("source", "target")
 
 
 def find(config: RunConfig) -> None:

@@ -42,6 +42,7 @@ from nmt.training import (
     loop,
     new_run,
     parallel,
+    pretraining,
     side_languages,
     state,
     validation,
@@ -83,8 +84,9 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     config = read(config, overwrite)
     if config.lm is not None:
         raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
-    if config.aligned:
-        raise ConfigError(f"{config.run}: a joint model, which does not translate; train it by nmt-train")
+    if config.aligned or config.pretrains:
+        kind = "a joint model" if config.aligned else "an encoder alone"
+        raise ConfigError(f"{config.run}: {kind}, which does not translate; train it by nmt-train")
     run_training(config, overwrite=overwrite, stop=stop)
     return Run.of(config.run, device=config.device)
 
@@ -140,7 +142,7 @@ def run_training(
     cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
     device = devices.resolve(config.device, cpu_only)
     check_precision(config.precision, device)
-    if (config.lm or config.aligned) and config.init_from:
+    if (config.monolingual or config.aligned) and config.init_from:
         raise ConfigError("init_from: for translators only")
     if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
         raise ConfigError(
@@ -160,7 +162,7 @@ def run_training(
 
 def checker(config: RunConfig) -> Callable[[DataConfig, bool], None]:
     """What checks the section `data` of a configuration; the flag: texts are read, too."""
-    if config.lm:
+    if config.monolingual:
         return check_text
     if config.aligned:
         return aligned.check_aligned
@@ -204,12 +206,14 @@ class Training:
         """What puts model, batches and development set together."""
         if self.config.lm:
             return build.language_model
+        if self.config.pretrains:
+            return pretraining.pretrained
         return build.aligned_model if self.config.aligned else build.translator
 
     def resolve(self) -> None:
         """Settings that are `auto`: what the run has, or for a new one what suits the data."""
         training, data = self.config.training, self.config.data
-        if self.config.lm is not None:
+        if self.config.monolingual:
             return
         if run_directory.exists(self.directory):
             training.bleu_tokenizer = configuration.of_run(self.directory).training.bleu_tokenizer

@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from nmt.layers.output import LearnsText, OutputLayer
 from nmt.models.protocols import WordParameters
 from nmt.models.registry import AnyModel
-from nmt.runs.checkpoint import SavedRun
+from nmt.runs.checkpoint import Parent
 from nmt.text.vocab import Vocab
 
 
@@ -27,7 +27,7 @@ class Transfer:
     left: list[str]  # names of parameters that do not fit and stay as they were
 
 
-def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: SavedRun) -> Transfer:
+def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Parent) -> Transfer:
     """Copy what fits into `model`: parameters of equal shape as a whole, those of words or characters row by
     row, where both models know the word.
 
@@ -81,7 +81,7 @@ def made_for_text(model: AnyModel) -> set[str]:
     }
 
 
-def rows_of(model: AnyModel, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
+def rows_of(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
     """Parameter name -> the words or characters of its rows; nothing for a model that cannot tell."""
     return model.rows_of(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
 

@@ -74,3 +74,13 @@ def test_variable_computation_of_the_dry_run(tmp_path: Path) -> None:
     assert 0 < int(rows[0][1]) <= 48 and all(0 < float(value) < 8 for row in rows for value in row[2:])
     assert f"hidden: {rows[0][1]}\n" in (out / "rnn" / "config.yaml").read_text()
     assert (out / "vcrnn.computation" / "computation.svg").exists()
+
+
+@pytest.mark.slow
+def test_discourse_of_the_dry_run(tmp_path: Path) -> None:
+    """A pre-trained encoder, a translator from scratch and one that starts from the encoder."""
+    out = dry_run(tmp_path, "discourse.sh") / "discourse_quick"
+    header, *rows = (line.split("\t") for line in (out / "discourse.tsv").read_text().splitlines())
+    assert header == ["model", "update", "dev cost"] and [row[0] for row in rows] == ["scratch", "started"]
+    assert rows[0][2] != rows[1][2] and all(0 < float(row[2]) < 12 for row in rows)
+    assert "accuracy order 0." in (out / "pretrained" / "dev.tsv").read_text()

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from nmt.errors import ConfigError
+from nmt.models.discourse.model import Discourse, DiscourseConfig
+from nmt.text.vocab import SPECIALS
 from nmt.training.parallel import Team
 
 
@@ -88,6 +90,12 @@ def test_carried_state_is_refused() -> None:
 
     with pytest.raises(ConfigError, match=r"lm\.carry: .* trains in one process"):
         Team(0, 2).wrap(Carrying())
+
+
+def test_batches_of_several_objectives_are_refused() -> None:
+    config = DiscourseConfig(embedding=2, hidden=2)
+    with pytest.raises(ConfigError, match="each batch is of one objective; start it without torchrun"):
+        Team(0, 2).wrap(Discourse(config, SPECIALS))
 
 
 WAITING = """

@@ -1,0 +1,67 @@
+"""The training of an encoder on plain text with paragraphs, by discourse objectives."""
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import torch
+
+from nmt.data.corpus import Corpus
+from nmt.models.discourse.batches import DiscourseStream
+from nmt.models.discourse.model import Discourse, DiscourseConfig
+from nmt.models.discourse.objective import Paragraphs
+from nmt.models.registry import PRETRAINED
+from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
+from nmt.text.vocab import Vocab
+from nmt.training import build, inputs, prepare
+from nmt.training.run_config import RunConfig
+from nmt.training.validation import DevScore, evaluating
+
+log = logging.getLogger(__name__)
+
+DEV_SEED = 0  # draws the examples of the development text, the same ones at each validation
+
+
+def pretrained(
+    config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False
+) -> build.Parts:
+    """Model, batches and development text of an encoder."""
+    training, sizes = config.training, cast(DiscourseConfig, config.model)
+    words = prepare.training_text(config.data, directory, show_bar)
+    if not run_directory.exists(directory):
+        stamps = inputs.take(config.data)
+        build.create(config, directory, {"target": prepare.make_text(config.data, words)}, stamps)
+    pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
+    build.remember_back_end(directory)
+    corpus = prepare.make_running(config.data, build.cache_of(config, directory), pipeline, vocab, words)
+    dev = prepare.make_dev_text(config.data, pipeline, vocab)
+    torch.manual_seed(config.seed)
+    model = PRETRAINED[sizes.type](sizes, vocab.words, fill=fresh).to(device)
+    stream = stream_of(corpus, vocab, sizes, training.batch_size, config.seed)
+    build.set_pace(model, stream, training)
+    for name, places in stream.places.items():
+        log.info("objective %s: %s examples", name, f"{len(places):,}")
+    validate = None
+    if dev:
+        validate = partial(validate_pretrained, model, stream_of(dev, vocab, sizes, 64, DEV_SEED))
+    return build.Parts(model=model, stream=stream, validate=validate)
+
+
+def stream_of(
+    corpus: Corpus, vocab: Vocab, config: DiscourseConfig, batch_size: int, seed: int
+) -> DiscourseStream:
+    """The examples of a text in batches."""
+    return DiscourseStream(Paragraphs.of(corpus, vocab.words), config.names, batch_size, seed)
+
+
+def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
+    """The mean over objectives of the cost of an answer. Accuracies stand where translators have the
+    signatures of their scores: in the log and in dev.tsv."""
+    with evaluating(model):
+        found = model.accuracies(dev.batches(0))
+    accuracies = " ".join(f"{name} {right:.4f}" for name, (_, right) in found.items())
+    return DevScore(
+        cost=sum(cost for cost, _ in found.values()) / len(found), signature=f"accuracy {accuracies}"
+    )
