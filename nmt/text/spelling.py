@@ -14,15 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.text.units import IDEOGRAPH, LETTER
+from nmt.text.units import BYTE_LETTER, IDEOGRAPH, LETTER
 from nmt.text.vocab import BOS, EOS, UNK
 
 BOUNDARY = "\0"  # which no text has
 BLANKS = re.compile("[ \t\n\0]+")
 UNKNOWN = f"{BOUNDARY}\ufffd{BOUNDARY}"
-# A unit that is one byte of a character adds a letter that is in private use.
-FIRST_BYTE = 0xE000
-BYTE = re.compile("[\ue000-\ue0ff]")
 
 
 @dataclass(frozen=True)
@@ -98,13 +95,8 @@ def bounded(text: str, raw: bool) -> str:
 
 def is_word(character: str) -> bool:
     """Is a character of raw text a word of its own?"""
-    letter = unicodedata.category(character)[0] in "LNM" or BYTE.match(character)
+    letter = unicodedata.category(character)[0] in "LNM" or BYTE_LETTER.match(character)
     return not letter or bool(IDEOGRAPH.match(character) or LETTER.match(character))
-
-
-def byte_letter(byte: int) -> str:
-    """What stands for a byte of a character."""
-    return chr(FIRST_BYTE + byte)
 
 
 def words(text: str) -> list[str]:

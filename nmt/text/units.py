@@ -20,6 +20,10 @@ IDEOGRAPHS_A_WORD = 2
 LETTER = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f]")
 LETTERS_A_WORD = 4
 
+# A unit that is one byte of a character is a letter in private use wherever it is looked at as text.
+FIRST_BYTE = 0xE000
+BYTE_LETTER = re.compile("[\ue000-\ue0ff]")
+
 
 def line_length(text: str) -> int:
     """The number of words of a line: of what blanks separate; where a script has none, two Chinese or
@@ -64,3 +68,8 @@ def script(characters: Counter[str]) -> str:
         if character.isalpha():
             found[script_of(character)] += count
     return max(found, key=lambda name: (found[name], name), default="")
+
+
+def byte_letter(byte: int) -> str:
+    """The letter that stands for a unit that is one byte of a character; it is in private use."""
+    return chr(FIRST_BYTE + byte)

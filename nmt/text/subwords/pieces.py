@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from nmt import files
 from nmt.errors import ConfigError, DataError
-from nmt.text.spelling import byte_letter
 from nmt.text.subwords.protocol import Learning, TrainingText
+from nmt.text.units import byte_letter
 from nmt.text.vocab import BOS, EOS, UNK
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ LINES = {
     "translate": [
         (
             "<run <other --input <text --prefix <prefixes --shortlist <lex --lexicon <lex2 --replace-unknown "
-            "--output >out --alignments >points"
+            "--terms <t --constraints <c --avoid <v --avoid-lines <w --output >out --alignments >points"
         ),
     ],
     "average": ["<run --output >out"],
@@ -78,6 +78,7 @@ FIGURES = {
     "neighbors": "<run --words word",
     "phrase-map": "<run --input <text",
     "parse": "<run --input <text",
+    "computation": "<run <text",
     "attention": "<run --input <text",
     "curves": "<run <run2",
 }
