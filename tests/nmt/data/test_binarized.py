@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.data import binarized
 from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
 from nmt.data.corpus import Pair
 from nmt.errors import DataError
@@ -33,6 +34,21 @@ def test_long_and_empty_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
     assert pairs == [([3, 4], [3]), ([4], [4, 4, 3])]
     assert corpus.lengths(np.array([1, 0])).tolist() == [3, 2]
     assert isinstance(corpus.source, np.memmap) and corpus.source.dtype == np.uint16
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_offsets_are_checked_in_pieces(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they decrease, and however many are read at a time."""
+    monkeypatch.setattr(binarized, "BLOCK", size)
+    binarize([(["a"], ["x"])] * 5, *vocabs(), tmp_path, 3, "s")
+    (tmp_path / "manifest.json").unlink()
+    assert len(open_corpus(tmp_path, *map(len, vocabs()))) == 5
+    for place in range(1, 5):
+        offsets = np.arange(6)
+        offsets[place] = 9
+        offsets.tofile(tmp_path / "source.offsets")
+        with pytest.raises(DataError, match=r"source\.ids or .*source\.offsets: truncated or damaged"):
+            open_corpus(tmp_path)
 
 
 def test_the_pairs_of_each_corpus_are_counted(tmp_path: Path) -> None:

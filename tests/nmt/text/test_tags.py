@@ -66,6 +66,7 @@ def test_vocabularies_never_drop_them(tmp_path: Path) -> None:
     assert vocab.words == ["<s>", "</s>", "<unk>", "<bt>", "<2fr>", "a", "b"] and vocab.known == 2
     assert vocab.encode(["<2fr>", "a", "c"]) == [4, 5, UNK] and vocab.decode([4, 5]) == ["<2fr>", "a"]
     assert vocab.coverage() == plain.coverage() and plain.with_tags(()) is plain
+    assert Vocab({"<bt>": 9, "a": 1}, 2).with_tags(TAGS).words[3:] == ["<bt>", "<2fr>", "a"]  # from a file
     vocab.save(tmp_path / "tagged")
     plain.save(tmp_path / "plain")
     assert (tmp_path / "tagged").read_text() == (tmp_path / "plain").read_text()
