@@ -13,16 +13,21 @@ from pathlib import Path
 
 # Without tokenization, which keeps nothing: it would be most of the time.
 START = """
-import json, resource, sys
+import json, resource, sys, threading, time
 import nmt
-config = json.loads(sys.argv[1])
-asked = []
+asked, peak = [], 0
 def stop():
     asked.append(1)
     return len(asked) == 20
-nmt.train(config, stop=stop)
-lines = dict(line.split(":") for line in open("/proc/self/status"))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, lines["RssAnon"].split()[0])
+def watch():
+    global peak
+    while True:
+        lines = dict(line.split(":") for line in open("/proc/self/status"))
+        peak = max(peak, int(lines["RssAnon"].split()[0]))
+        time.sleep(0.02)
+threading.Thread(target=watch, daemon=True).start()
+nmt.train(json.loads(sys.argv[1]), stop=stop)
+print(peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 SIDE = {"language": "en", "tokenize": False, "normalize": False}
 
@@ -69,14 +74,17 @@ def main() -> None:
                     stdout=subprocess.PIPE,
                     text=True,
                 )
-                peak, anonymous = map(int, done.stdout.split())
-                rows.append((peak, anonymous))
+                anonymous, peak = map(int, done.stdout.split())
+                rows.append((anonymous, peak))
                 print(
-                    f"{size:,} pairs {name}: peak {peak / 1024:.0f} MiB, anonymous {anonymous / 1024:.0f} MiB"
+                    f"{size:,} pairs {name}: at most {anonymous / 1024:.1f} MiB of anonymous memory, "
+                    f"{peak / 1024:.0f} MiB with the pages of mapped files",
+                    flush=True,
                 )
     for name, rows in found.items():
-        grown = 1024 * (rows[-1][0] - rows[0][0]) / max(1, sizes[-1] - sizes[0])
-        print(f"{name}: peak memory grows by {grown:.1f} bytes a pair")
+        more = max(1, sizes[-1] - sizes[0])
+        grown, mapped = (1024 * (last - first) / more for first, last in zip(rows[0], rows[-1], strict=True))
+        print(f"{name}: {grown:.1f} bytes more a pair, {mapped:.1f} with mapped pages")
 
 
 if __name__ == "__main__":
