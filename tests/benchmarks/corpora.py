@@ -9,7 +9,14 @@ import random
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
+
+import numpy as np
+
+from nmt.data.batches import BatchStream
+from nmt.data.corpora import CorpusConfig, epoch_counts
+from nmt.data.corpus import Corpus
 
 # Without tokenization, which keeps nothing: it would be most of the time.
 START = """
@@ -48,7 +55,25 @@ def write(folder: Path, pairs: int) -> None:
                 target.write(" ".join(reversed(line)) + "\n")
 
 
+def of_stream(pairs: int, temperature: float) -> int:
+    """Peak memory of the first batches of an epoch, without the corpus, in bytes."""
+    offsets, ids = np.arange(pairs + 1, dtype=np.int64), np.zeros(pairs, np.uint16)
+    parts = (pairs - pairs // 5, pairs // 5)
+    corpus = Corpus(ids, offsets, ids, offsets, parts=parts)
+    counts = epoch_counts(parts, [CorpusConfig()] * 2, temperature)
+    tracemalloc.start()
+    rows = BatchStream(corpus, 64, 20, 1, counts=counts).rows(0)
+    for _ in range(100):
+        next(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
 def main() -> None:
+    for temperature in (1, 3):
+        grown = (of_stream(2_000_000, temperature) - of_stream(200_000, temperature)) / 1_800_000
+        print(f"batches at temperature {temperature}: {grown:.1f} bytes more a pair", flush=True)
     sizes = [int(size) for size in sys.argv[1:]] or [200_000, 2_000_000]
     found: dict[str, list[tuple[int, int]]] = {"from text": [], "from ids": []}
     for size in sizes:
