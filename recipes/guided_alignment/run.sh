@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 here=recipes/guided_alignment
 out=runs/guided
 corpus=$out/corpus
-steps=600
+steps=300
 [ "${1:-}" = --quick ] && { steps=6; out=runs/guided_quick; shift; }
 names=(rnn rnn-gold rnn-model1 transformer transformer-mean transformer-head transformer-head-model1)
 [ $# = 0 ] || names=("$@")
