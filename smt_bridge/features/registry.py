@@ -84,6 +84,11 @@ FEATURES: dict[str, Kind] = {
         help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
         place="smt_bridge.features.neural_lm:NeuralLM",
     ),
+    "mrf": Lazy(
+        column="MRF",
+        help="log pseudo-likelihood of the target by a Markov random field of nmt-mrf",
+        place="smt_bridge.features.mrf:MarkovRandomField",
+    ),
     "joint": Lazy(
         column="NNJM",
         help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "

@@ -1,0 +1,110 @@
+"""nmt-mrf: train a Markov random field on text; score lines by it."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from nmt import files, folders, settings
+from nmt.cli import arguments, options
+from nmt.cli.arguments import Input, Output
+from nmt.errors import DataError
+from nmt.lm.mrf.config import MRFConfig
+from nmt.text.escapes import unescape
+from nmt.text.vocab import Vocab
+
+log = logging.getLogger(__name__)
+LINES = 1000  # scored at a time
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    return options.run(command, argv)
+
+
+def command(argv: Sequence[str] | None) -> None:
+    """Parse the options, train or score."""
+    args = parser().parse_args(argv)
+    options.start_log("nmt-mrf", args, times=args.action == "train")
+    log.info(options.set_up_torch("cpu", args.threads, "auto"))
+    {"train": train, "score": score}[args.action](args)
+
+
+def parser() -> options.Parser:
+    """The options."""
+    found = options.Parser(
+        "nmt-mrf",
+        "A Markov random field over the words of a text: each word depends on its neighbors on both sides. "
+        "smt-rescore --feature mrf=FILE adds its pseudo-log-likelihood to n-best lists.",
+    )
+    actions = found.add_subparsers(
+        dest="action", required=True, parser_class=options.Action, metavar="ACTION"
+    )
+    make = actions.add_parser("train", help="make a model", description="Train a model on tokenized text.")
+    make.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help="the training text")
+    make.add_argument("--output", "-o", type=Output, required=True, metavar="FILE", help="the model")
+    for item in fields(MRFConfig):
+        arguments.add_setting(make, MRFConfig, item.name)
+    judge = actions.add_parser(
+        "score",
+        help="score lines",
+        description="The pseudo-log-likelihood (natural) of each line: the sum of log p of each symbol given "
+        "its neighbors, separators included.",
+    )
+    judge.add_argument("model", type=Input, metavar="FILE", help="a model of nmt-mrf train")
+    options.add_input_output(judge, "tokenized text")
+    for part in (make, judge):
+        part.add_argument(
+            "--threads", type=arguments.positive, default=None, help="torch decides unless given"
+        )
+        options.add_quiet(part)
+    return found
+
+
+def words_of(path: str) -> list[list[str]]:
+    """The words of each line, Moses' escapes undone."""
+    return [[unescape(word) for word in files.split_words(line)] for line in files.read_lines(path)]
+
+
+def train(args: argparse.Namespace) -> None:
+    """Read the text, train, write."""
+    from nmt.lm.mrf import training
+    from nmt.runs import mrf
+
+    config = arguments.settings_of(MRFConfig, args)
+    settings.check(config)
+    lines = [line for line in words_of(args.input) if line]
+    if not lines:
+        raise DataError(f"{args.input}: no words, expected a training text")
+    vocab = Vocab.count(lines, config.vocabulary)
+    log.info(
+        "%s lines, %s words kept, which cover %.2f%%",
+        f"{len(lines):,}",
+        f"{vocab.known:,}",
+        100 * vocab.coverage(),
+    )
+
+    def report(done: int, value: float) -> None:
+        log.info("%d: %s %.4f a symbol", done, config.objective, value)
+
+    model = training.train(config, [vocab.encode(line) for line in lines], len(vocab), report)
+    with folders.parents(args.output):
+        mrf.save(Path(args.output), model, vocab)
+
+
+def score(args: argparse.Namespace) -> None:
+    """One number for each line."""
+    from nmt.runs import mrf
+
+    model, vocab = mrf.load(Path(args.model))
+    lines = words_of(args.input)
+    with files.Writing(args.output) as output:
+        for first in range(0, len(lines), LINES):
+            values = model.score_sentences([vocab.encode(line) for line in lines[first : first + LINES]])
+            output.write_lines(f"{value:.6f}" for value in values)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

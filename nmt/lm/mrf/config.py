@@ -1,0 +1,28 @@
+"""Settings of the Markov random field. Options are made from them before torch loads, so it is not
+imported."""
+
+from dataclasses import dataclass
+
+from nmt.settings import choice, number
+
+
+@dataclass
+class MRFConfig:
+    """The model and its training; see nmt/lm/mrf/model.py."""
+
+    vocabulary: int = number(5000, least=1, help="most frequent words; the others are one symbol")
+    order: int = number(2, least=1, most=20, help="neighbors on each side that a word depends on, K")
+    dimension: int = number(30, least=1, help="size of the vectors whose products are the potentials, D")
+    objective: str = choice(
+        "pseudo-likelihood",
+        "bound",
+        help="what is maximized: p of each word given its neighbors, or the lifted lower bound of the "
+        "likelihood (time and memory: order times the square of the vocabulary)",
+    )
+    epochs: int = number(5, least=1, help="passes over the text, for the pseudo-likelihood")
+    batch_size: int = number(1024, least=1, help="words of an update, for the pseudo-likelihood")
+    learning_rate: float = number(0.005, above=0, help="of Adam at the start; it falls to 0 linearly")
+    rounds: int = number(20, least=1, help="for the bound: times that it is tightened, then maximized")
+    dual_steps: int = number(200, least=1, help="for the bound: most steps that tighten it")
+    lbfgs_steps: int = number(10, least=1, help="for the bound: steps of L-BFGS between two tightenings")
+    seed: int = number(1, least=0, help="of the initial vectors and the order of the words")
