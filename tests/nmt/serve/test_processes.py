@@ -129,6 +129,15 @@ def test_sigterm_under_load_loses_no_accepted_request(tmp_path: Path) -> None:
     assert not wrong and answered == ids
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """SIGHUP reaches the servers of a test, also where nohup started it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup")
 def test_engines_are_loaded_anew_by_sighup_and_over_the_network(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(SECRET + "\n", encoding="utf-8")
