@@ -1,18 +1,19 @@
 """Lines that occurred before, found in bounded memory: digests are in a file without a name."""
 
-import hashlib
 from collections.abc import Iterator
 from tempfile import TemporaryFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.digests import digest64
+
 BUCKET = 1 << 19  # digests sorted at a time
 BLOCK = 1 << 18  # digests read at a time
 
 
 class Digests:
-    """64-bit digests of lines, in order: among 100 million the chance of any collision is 0.03%."""
+    """64-bit digests of lines, in order."""
 
     def __init__(self) -> None:
         self.file = TemporaryFile()
@@ -20,7 +21,7 @@ class Digests:
 
     def add(self, line: str) -> None:
         """Append a line."""
-        self.file.write(hashlib.blake2b(line.encode(), digest_size=8).digest())
+        self.file.write(digest64(line.encode()))
         self.count += 1
 
     def repeated(self, bucket: int = BUCKET) -> Iterator[NDArray[np.int64]]:

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply, apply_pair
 from nmt.compute.mixed import in_mode
+from nmt.layers.hidden_state import HiddenState
 
 GATES = ("keep_old", "take_new")
 RESETS = ("before", "after", "after_with_context")
@@ -95,7 +96,7 @@ class _GRUFunction(torch.autograd.Function):
         return dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, None
 
 
-class GRU(nn.Module):
+class GRU(HiddenState):
     """The gated unit of Cho et al. 2014, eqs. 4.5-4.8; the context enters both gates and the candidate at
     every step.
 
@@ -121,24 +122,6 @@ class GRU(nn.Module):
         self.context = nn.Parameter(torch.empty(3 * hidden, context)) if context else None  # C_z, C_r, C
         self.bias = nn.Parameter(torch.zeros(3 * hidden)) if bias else None
 
-    @property
-    def state_size(self) -> int:
-        """Width of a state."""
-        return self.hidden
-
-    def project_context(self, context: Tensor) -> Tensor:
-        """C c, once for all steps: (B, C) -> (B, 3H)"""
-        assert self.context is not None, "this layer was made without a context"
-        return F.linear(context, self.context)
-
-    def start(self, hidden: Tensor) -> Tensor:
-        """The state that a first hidden vector (B, H) stands for."""
-        return hidden
-
-    def output(self, state: Tensor) -> Tensor:
-        """What the layer above reads of a state: (R, H)"""
-        return state
-
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> Tensor:
@@ -154,11 +137,6 @@ class GRU(nn.Module):
             sign[: self.hidden] = -1
             x, gates = x * sign, gates * sign[: 2 * self.hidden, None]
         return apply(_GRUFunction, x, start, gates, self.recurrent, sizes)
-
-    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and the state after the last step of the rows still alive then, (R, H)."""
-        states = self.unroll(inputs, sizes, start)
-        return states, states[-sizes[-1] :]
 
     def unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
         """The other placements of the reset gate, by plain autograd: slower, for comparison with the

@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.compute.autograd import apply_pair
 from nmt.layers.computation import ComputationSettings, Scheduler, mask_of
+from nmt.layers.hidden_state import HiddenState
 from nmt.layers.variable_functions import VCGRUFunction, VCRNNFunction
 
 LEVELS = 8  # groups of rows with about the same m, at most
 ALONE = 4  # rows that are computed one by one at most: a group takes longer to put together
 
 
-class VariableCell(nn.Module):
+class VariableCell(HiddenState):
     """What both units share. A state is h, (R, H); a context, if any, is not masked: it is projected once for
     all steps."""
 
@@ -41,34 +41,11 @@ class VariableCell(nn.Module):
         self.bias = nn.Parameter(torch.zeros(G * hidden))
         self.scheduler = Scheduler(inputs, hidden, settings)
 
-    @property
-    def state_size(self) -> int:
-        """Width of a state."""
-        return self.hidden
-
-    def project_context(self, context: Tensor) -> Tensor:
-        """C c, once for all steps: (B, C) -> (B, GH)"""
-        assert self.context is not None, "this layer was made without a context"
-        return F.linear(context, self.context)
-
-    def start(self, hidden: Tensor) -> Tensor:
-        """The state that a first hidden vector (B, H) stands for."""
-        return hidden
-
-    def output(self, state: Tensor) -> Tensor:
-        """What the layer above reads of a state: (R, H)"""
-        return state
-
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> Tensor:
         """Inputs (N, E), start (B, H), projected context of each token (N, GH) -> hidden states (N, H)"""
         return self.unroll_shares(inputs, sizes, start, context)[0]
-
-    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and the state after the last step of the rows still alive then, (R, H)."""
-        states = self.unroll(inputs, sizes, start)
-        return states, states[-sizes[-1] :]
 
     def unroll_shares(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None

@@ -3,17 +3,18 @@ ones are counted. Of 100 million lines two are taken for equal once in 4,000 tex
 
 from array import array
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nmt.digests import digest64
 
 Digests = NDArray[np.uint64]
 
 
 def digest(line: str) -> int:
     """Of the text of a line."""
-    return int.from_bytes(blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(digest64(line.encode("utf-8", "surrogatepass")), "little")
 
 
 @dataclass(frozen=True)
