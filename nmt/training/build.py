@@ -19,7 +19,6 @@ from nmt.data.batches import BatchStream
 from nmt.data.corpus import Corpus
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
-from nmt.layers.computation import Paced
 from nmt.layers.output import LearnsText
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
@@ -34,7 +33,6 @@ from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training import aligned, guided, inputs, prepare, vectors
 from nmt.training import config_file as configuration
-from nmt.training.config import TrainingConfig
 from nmt.training.job import Stream, Trainable
 from nmt.training.run_config import RunConfig
 from nmt.training.transfer import transfer
@@ -91,7 +89,6 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
     if training.guided_alignment:
         cache = cache_of(config, directory)
         stream = guided.guided(pairs, training.guided_alignment, config.data, cache, pipelines, vocabs, words)
-    set_pace(cast(nn.Module, model), stream, training)
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
@@ -148,7 +145,6 @@ def language_model(
     if model.carries:
         assert isinstance(sizes, Truncated)
         stream = running.ChunkStream(running.running(corpus), training.batch_size, sizes.bptt)
-    set_pace(cast(nn.Module, model), stream, training)
     validate = partial(validate_language_model, model, dev) if dev else None
     return Parts(model=model, stream=stream, validate=validate)
 
@@ -238,13 +234,6 @@ def show_text(model: nn.Module, corpus: Corpus) -> None:
         text = running.running(corpus)
         for layer in layers:
             layer.learn(text)
-
-
-def set_pace(model: nn.Module, stream: Stream, training: TrainingConfig) -> None:
-    """Tell the parts of a model that change from epoch to epoch how many updates an epoch has."""
-    for part in model.modules():
-        if isinstance(part, Paced):
-            part.set_pace(-(-stream.count(0) // training.accumulate))
 
 
 def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -120,8 +121,12 @@ class Job:
     evolving: Sequence[Evolves] = ()  # parts of the model that are told of each update
     team: Team = field(default_factory=Team)  # the processes that train together
     fitted: Fitted = field(default_factory=Fitted)  # the largest batch since this start
-    first_epoch: int = 0  # its updates, once they have been counted
     average: WeightAverage | None = None  # of training.ema, in the first process alone
+
+    @cached_property
+    def epoch_updates(self) -> int:
+        """Updates of the first epoch, by all processes together; later epochs are about as long."""
+        return -(-self.stream.count(0) // (self.config.accumulate * self.team.size))
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the model has the weights that are validated and saved: their average, where one is

@@ -163,9 +163,7 @@ def last_update(job: Job) -> int:
     config = job.config
     if config.max_steps or config.schedule != "linear":
         return config.max_steps
-    if not job.first_epoch:
-        job.first_epoch = -(-job.stream.count(0) // (config.accumulate * job.team.size))
-    return config.max_epochs * job.first_epoch
+    return config.max_epochs * job.epoch_updates
 
 
 def units(cost: str, batches: Sequence[AnyBatch]) -> int:

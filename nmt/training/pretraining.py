@@ -40,7 +40,6 @@ def pretrained(
     torch.manual_seed(config.seed)
     model = PRETRAINED[sizes.type](sizes, vocab.words, fill=fresh).to(device)
     stream = stream_of(corpus, vocab, sizes, training.batch_size, config.seed)
-    build.set_pace(model, stream, training)
     for name, places in stream.places.items():
         log.info("objective %s: %s examples", name, f"{len(places):,}")
     validate = None

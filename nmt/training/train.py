@@ -26,6 +26,7 @@ from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
 from nmt.data.corpus import DataConfig, check_config, check_text
 from nmt.errors import ConfigError
+from nmt.layers.computation import Paced
 from nmt.layers.output import Evolves
 from nmt.lm.registry import language_model_class
 from nmt.locks import locked
@@ -237,7 +238,7 @@ class Training:
                 "batches: %s in the first epoch, of at most %s units",
                 f"{parts.stream.count(0):,}", f"{training.batch_tokens:,}",
             )  # fmt: skip
-        return Job(
+        job = Job(
             directory=self.directory,
             config=training,
             model=model,
@@ -252,6 +253,10 @@ class Training:
             team=self.team,
             average=WeightAverage(model.parameters(), training.ema) if keeps_average else None,
         )
+        for part in cast(nn.Module, model).modules():
+            if isinstance(part, Paced):
+                part.set_pace(job.epoch_updates)
+        return job
 
     def report(self, job: Job, reason: str) -> None:
         """Log how a training ended."""

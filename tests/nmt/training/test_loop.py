@@ -15,6 +15,7 @@ from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
 from nmt.training.loop import Records, decay, judge, last_update, limit_reached, log_validation, update
 from nmt.training.optimizers import make_optimizer, rate_of
+from nmt.training.parallel import Team
 from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.validation import DevScore
 
@@ -98,6 +99,9 @@ def test_a_schedule_ends_with_the_updates_or_the_epochs() -> None:
     work = job(model, schedule="linear", max_epochs=3, accumulate=2)
     work.stream = Seven()
     assert last_update(work) == 3 * 4
+    shared = job(model, schedule="linear", max_epochs=3, accumulate=2)
+    shared.stream, shared.team = Seven(), Team(0, 2)
+    assert last_update(shared) == 3 * 2
     rates, batch = [], make_batch([[3]], [[4]])
     for work.progress.step in (0, 6, 11):
         update(work, [batch])
