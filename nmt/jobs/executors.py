@@ -1,4 +1,5 @@
-"""Executors compute the chunks of a long job: in this process, in several, or wherever a plugin takes them.
+"""Executors compute the chunks of a long job: in this process, in several, on a cluster, or wherever a plugin
+takes them.
 
 An executor is made with two functions. `compute` turns a task into its result in this process. `begin`, which
 can be pickled, is called once wherever else tasks are computed, and returns such a function there (it loads
@@ -10,6 +11,8 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from nmt.errors import ConfigError
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.dask import Dask
 from nmt.jobs.local import Local
 from nmt.jobs.processes import Processes
 
@@ -41,22 +44,23 @@ class ExecutorType(Protocol):
         self,
         compute: Callable[[Task], Result],
         begin: Callable[[], Callable[[Task], Result]],
-        workers: int,
+        config: ExecutorConfig,
     ) -> Executor[Task, Result]: ...
 
 
-EXECUTORS: dict[str, ExecutorType] = {"local": Local, "processes": Processes}
+EXECUTORS: dict[str, ExecutorType] = {"local": Local, "processes": Processes, "dask": Dask}
 
 
 def make(
-    name: str | None,
     compute: Callable[[Task], Result],
     begin: Callable[[], Callable[[Task], Result]],
-    workers: int,
+    config: ExecutorConfig,
 ) -> Executor[Task, Result]:
-    """The executor of that name; without a name this process for one worker, several processes for more.
-    ConfigError for a name that is not in EXECUTORS."""
-    name = name or ("processes" if workers > 1 else "local")
-    if name not in EXECUTORS:
-        raise ConfigError(f"executor {name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
-    return EXECUTORS[name](compute, begin, workers)
+    """The executor that the configuration names; without a name the cluster where there is one, this process
+    for one worker, several processes for more. ConfigError for a name that is not in EXECUTORS, and for a
+    cluster that another executor does not use."""
+    if config.name not in EXECUTORS:
+        raise ConfigError(f"executor {config.name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
+    if config.cluster and config.name in ("local", "processes"):
+        raise ConfigError(f"--executor {config.name} does not use the --cluster {config.cluster}")
+    return EXECUTORS[config.name](compute, begin, config)

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TypeVar
 
 from nmt.jobs import executors
+from nmt.jobs.config import ExecutorConfig
 
 Line = TypeVar("Line")
 Result = TypeVar("Result")
@@ -17,7 +18,7 @@ def convert(
 ) -> Iterator[Result]:
     """The result of each line, in order, whatever the number of workers. `begin`, which can be pickled, is
     called once in each process and returns what converts a chunk; its errors come at the first result."""
-    with executors.make(None, begin(), begin, workers) as executor:
+    with executors.make(begin(), begin, ExecutorConfig(workers=workers)) as executor:
         for results in executor.map(chunks(iter(lines))):
             yield from results
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Self, TypeVar
 
+from nmt.jobs.config import ExecutorConfig
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -14,7 +16,7 @@ class Local(Generic[Task, Result]):
         self,
         compute: Callable[[Task], Result],
         begin: Callable[[], Callable[[Task], Result]],
-        workers: int,
+        config: ExecutorConfig,
     ) -> None:
         self.compute = compute
 

@@ -21,6 +21,7 @@ from typing import Generic, NoReturn, Self, TypeVar
 
 from nmt import plugins
 from nmt.errors import UserError
+from nmt.jobs.config import ExecutorConfig
 
 AHEAD = 2  # tasks that wait for each worker: enough to keep it busy, few enough for memory
 Task = TypeVar("Task")
@@ -34,12 +35,12 @@ class Processes(Generic[Task, Result]):
         self,
         compute: Callable[[Task], Result],
         begin: Callable[[], Callable[[Task], Result]],
-        workers: int,
+        config: ExecutorConfig,
     ) -> None:
-        self.begin, self.workers = begin, workers
+        self.begin, self.workers = begin, config.workers
         self.processes: list[tuple[SpawnProcess, Connection]] = []
         self.idle: SimpleQueue[Connection] = SimpleQueue()
-        self.threads = ThreadPoolExecutor(workers)
+        self.threads = ThreadPoolExecutor(config.workers)
 
     def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")  # a forked torch may hang

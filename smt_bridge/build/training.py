@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from nmt import files
-from nmt.jobs import executors
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.processes import Processes
 from nmt.runs import averaging
 from nmt.runs import directory as run_directory
 from nmt.text.pipeline import SideConfig
@@ -53,7 +54,7 @@ def train_all(build: Build) -> None:
     (build.work / LOGS).mkdir(exist_ok=True)
     begin = partial(trainer, str(build.work), logging.getLogger("nmt").getEffectiveLevel())
     workers = min(build.config.workers, len(tasks))
-    with executors.EXECUTORS["processes"](train, begin, workers) as executor:
+    with Processes(train, begin, ExecutorConfig(workers=workers)) as executor:
         for _ in executor.map(tasks):
             pass
     files.write_text(build.work / DONE, [task.name for task in tasks])

@@ -10,8 +10,9 @@ from contextlib import nullcontext
 import smt_bridge.moses.weights as weight_files
 from nmt import files
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import Input, Output, settings_of
 from nmt.errors import ConfigError
+from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
@@ -194,8 +195,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         by_phrase=args.by_phrase,
         limit=args.max_line_words or MAX_LINE_WORDS,
         resume=args.resume,
-        workers=args.workers if specs else 1,
-        executor=args.executor,
+        executor=settings_of(ExecutorConfig, args) if specs else ExecutorConfig(),
         mbr=MBRConfig(args.mbr, args.mbr_scale or MBRConfig().mbr_scale) if args.mbr else None,
         references=[list(files.read_lines(path)) for path in args.mbr_tune],
         scale_output=args.mbr_scale_output,

@@ -52,6 +52,8 @@ def command(argv: Sequence[str] | None) -> None:
             report=args.report,
             workers=args.workers,
             executor=args.executor,
+            cluster=args.cluster,
+            mixed_workers=args.mixed_workers,
             progress=progress.reach,
         )
     log.info(

@@ -1,13 +1,17 @@
 """The features of a job, loaded: what computes chunks of pairs, in this process and in others."""
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import torch
 
 from nmt.compute import matmul
+from nmt.errors import DataError
 from nmt.jobs import executors
+from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
 from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
 from smt_bridge.features.registry import FEATURES
@@ -40,9 +44,12 @@ class FeatureSet:
             for feature, pairs in zip(self.features, task, strict=True)
         ]
 
-    def executor(self, name: str | None, workers: int) -> FeatureExecutor:
-        """What computes chunks, by one of EXECUTORS; without a name the one that suits the workers."""
-        return executors.make(name, self.compute, partial(begin, self.specs, self.settings), workers)
+    def executor(self, config: ExecutorConfig) -> FeatureExecutor:
+        """What computes chunks; elsewhere by the same models, DataError where they differ."""
+        specs = [replace(spec, path=absolute(spec.path)) for spec in self.specs]
+        settings = replace(self.settings, backoff=absolute(self.settings.backoff))
+        elsewhere = partial(begin, specs, settings, self.identities())
+        return executors.make(self.compute, elsewhere, config)
 
     def precision_error(self, pairs: WordPairs) -> str:
         """What --precision costs in log p, measured against fp32 on a sample; empty where no feature heeds
@@ -66,8 +73,20 @@ def here() -> FeatureSettings:
     return FeatureSettings(threads=torch.get_num_threads(), back_end=matmul.in_use())
 
 
-def begin(specs: Sequence[FeatureSpec], settings: FeatureSettings) -> Callable[[Task], list[Values]]:
-    """In another process: the same features, by the same arithmetic."""
+def absolute(path: str) -> str:
+    """The path from wherever a worker was started; "" stays."""
+    return path and os.path.abspath(path)
+
+
+def begin(
+    specs: Sequence[FeatureSpec], settings: FeatureSettings, identities: Sequence[str]
+) -> Callable[[Task], list[Values]]:
+    """In another process: the same features, by the same arithmetic. DataError for a model that is not the
+    one that the job began with."""
     torch.set_num_threads(settings.threads)
     matmul.use(settings.back_end)
-    return FeatureSet(specs, settings).compute
+    found = FeatureSet(specs, settings)
+    for spec, one, expected in zip(specs, found.identities(), identities, strict=True):
+        if one != expected:
+            raise DataError(f"{spec.path}: is another model here than where the job was started")
+    return found.compute

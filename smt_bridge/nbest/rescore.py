@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats import nbest
+from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs.scores import Job, open_job
@@ -48,8 +49,7 @@ class RescoreConfig:
     by_phrase: bool = False  # sum features over phrases, where they can
     limit: int = 0  # words of a sentence at most; 0: any number
     resume: bool = False
-    workers: int = 1
-    executor: str | None = None
+    executor: ExecutorConfig = field(default_factory=ExecutorConfig)
     mbr: MBRConfig | None = None  # how `best` is chosen, if not by the total
     references: Sequence[Sequence[str]] = ()  # texts that choose the scale of mbr
     scale_output: str | None = None  # and where it is written
@@ -80,7 +80,7 @@ def rescore(
     chooser = chooser_of(lists, config)
     job = start_job(lists, features, config)
     with ExitStack() as stack:
-        executor = stack.enter_context(features.executor(config.executor, config.workers))
+        executor = stack.enter_context(features.executor(config.executor))
         nbest_list, best, scales = [
             stack.enter_context(files.Writing(path, job.folder if job and path == config.target else None))
             if path
@@ -137,6 +137,7 @@ def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) ->
         "by_phrase": config.by_phrase,
         "chunk": SENTENCES,
         "escape": lists.escape,
+        **config.executor.recorded(),
     }
     return open_job(config.target, settings, len(features), config.resume)
 

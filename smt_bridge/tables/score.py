@@ -18,6 +18,7 @@ from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.jobs.config import ExecutorConfig
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import parse
@@ -46,7 +47,9 @@ def score_table(
     reuse: str | None = None,
     report: str | None = None,
     workers: int = 1,
-    executor: str | None = None,
+    executor: str = "",
+    cluster: str = "",
+    mixed_workers: bool = False,
     progress: Progress | None = None,
 ) -> "ScoredTable":
     """Append a column to a Moses phrase table for each feature, exp(value); what smt-score-table does.
@@ -60,24 +63,26 @@ def score_table(
     threads of this process. The other arguments are the options of that name: `table` and `output` are plain
     or gzip files, or `-`; `unsorted` takes a table that is not in LC_ALL=C order; `shard` (i, n) scores the
     i-th of n parts; `resume` continues a job that was killed; `reuse` copies scores from an earlier output;
-    `report` names a folder; `executor` is one of EXECUTORS. `progress` is called with the pairs done and the
+    `report` names a folder; `executor` is one of EXECUTORS, `cluster` a
+    Dask scheduler. `progress` is called with the pairs done and the
     pairs of the table, first before any chunk is computed, then after each.
 
     ConfigError for arguments that contradict each other, DataError for a table that is not sound, and for a
     feature what its `load` raises; before any work.
     """
+    how = ExecutorConfig(executor, workers, cluster, mixed_workers)
     check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
     with held(output, "smt-score-table") if has_job(table, output) else nullcontext():
         loaded = FeatureSet(parse(features), settings or here())
         refuse_aligned(loaded)
         old = OldTable(reuse, loaded.identities()) if reuse else None
         summary = TableReport(report, loaded.names, loaded.features) if report else None
-        with loaded.executor(executor, workers) as running:
+        with loaded.executor(how) as running:
             found = surveyed(table, unsorted, summary is not None)
             pieces = select(table, found, shard, unsorted)
             if loaded.settings.precision != "fp32":
                 pieces = measured(loaded, found, pieces)
-            job = start_job(table, output, loaded, shard, resume, reuse)
+            job = start_job(table, output, loaded, shard, resume, reuse, how)
             stream = score(pieces, running, len(loaded), job, old)
             total = found.pairs if found and not shard else 0
             done = write(output, stream, job, summary, total, progress or (lambda done, total: None))
@@ -195,12 +200,13 @@ def start_job(
     shard: tuple[int, int] | None,
     resume: bool,
     reuse: str | None,
+    how: ExecutorConfig,
 ) -> Job | None:
     """The job folder beside the output; None for streams."""
     if not has_job(table, output):
         return None
     place = Path(table).stat()
-    settings = {
+    settings: dict[str, object] = {
         "table": [os.path.realpath(table), place.st_size, place.st_mtime_ns],
         "features": features.identities(),
         "shard": shard,
@@ -208,6 +214,7 @@ def start_job(
         "threads": features.settings.threads,
         "reuse": reuse,
         "chunk": CHUNK,
+        **how.recorded(),
     }
     job = open_job(output, settings, len(features), resume)
     if done := job.count():

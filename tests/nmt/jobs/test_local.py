@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nmt.errors import DataError
+from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.local import Local
 
 
@@ -20,7 +21,7 @@ def test_one_after_the_other() -> None:
             drawn.append(number)
             yield number
 
-    with Local(lambda number: number * number, never, 3) as running:
+    with Local(lambda number: number * number, never, ExecutorConfig()) as running:
         results = running.map(tasks())
         for number in range(5):
             assert drawn == list(range(number))
@@ -34,6 +35,6 @@ def test_an_error_is_that_of_the_task() -> None:
         return number
 
     found: list[int] = []
-    with pytest.raises(DataError, match=r"^two$"), Local(compute, never, 1) as running:
+    with pytest.raises(DataError, match=r"^two$"), Local(compute, never, ExecutorConfig()) as running:
         found.extend(running.map(range(5)))
     assert found == [0, 1]

@@ -11,6 +11,7 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import executors
+from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
 from nmt.jobs.processes import Processes
 from smt_bridge.features.registry import FEATURES
@@ -34,8 +35,8 @@ def begin_nothing() -> Callable[[int], tuple[int, int]]:
     raise ConfigError("no model")
 
 
-def executor(name: str | None, workers: int) -> Executor[int, tuple[int, int]]:
-    return executors.make(name, work, begin, workers)
+def executor(name: str, workers: int) -> Executor[int, tuple[int, int]]:
+    return executors.make(work, begin, ExecutorConfig(name, workers))
 
 
 @pytest.mark.parametrize("name", ["local", "processes"])
@@ -72,7 +73,10 @@ def test_a_worker_that_dies() -> None:
 
 
 def test_a_worker_that_cannot_begin() -> None:
-    with pytest.raises(ConfigError, match="no model"), Processes(work, begin_nothing, 1) as running:
+    with (
+        pytest.raises(ConfigError, match="no model"),
+        Processes(work, begin_nothing, ExecutorConfig()) as running,
+    ):
         list(running.map([1]))
 
 
@@ -91,6 +95,6 @@ def test_workers_know_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     monkeypatch.setenv("NMT_PLUGINS", "own_kind")
     monkeypatch.syspath_prepend(tmp_path)
-    with Processes(ask("own"), partial(ask, "own"), 1) as running:
+    with Processes(ask("own"), partial(ask, "own"), ExecutorConfig()) as running:
         assert list(running.map([0])) == [True]
     assert not ask("own")(0)  # not in this process

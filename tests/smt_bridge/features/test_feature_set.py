@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.jobs.config import ExecutorConfig
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.feature_set import FeatureSet
 from smt_bridge.features.registry import parse
@@ -37,7 +38,7 @@ def test_executors_compute_the_same(folder: Path) -> None:
     features = FeatureSet(parse(["lm=lm.arpa"]), FeatureSettings())
     found = []
     for name in ("local", "processes"):
-        with features.executor(name, 1) as running:
+        with features.executor(ExecutorConfig(name)) as running:
             found.append([values.tolist() for (values,) in running.map([[PAIRS], [PAIRS.take([1])]])])
     assert found[0] == found[1] and len(found[0][0]) == 3
 

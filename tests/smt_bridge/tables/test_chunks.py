@@ -10,6 +10,7 @@ import pytest
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.jobs import executors
+from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import Task
@@ -30,7 +31,7 @@ def begin() -> None:
 
 
 def local() -> Executor[Task, list[Values]]:
-    return executors.make("local", compute, begin, 1)  # type: ignore[arg-type]
+    return executors.make(compute, begin, ExecutorConfig("local"))  # type: ignore[arg-type]
 
 
 def table(numbers: Iterable[int]) -> list[PhrasePair]:

@@ -68,4 +68,4 @@ def test_refusals_before_any_work(folder: Path) -> None:
     refused(folder, "--shard reads the table twice", lambda: score("-", "o", lm, shard=(1, 2)))
     refused(folder, "twice and needs an --output", lambda: score("table.gz", "-", lm, resume=True))
     refused(folder, "two sorted tables", lambda: score("table.gz", "o", lm, reuse="old", unsorted=True))
-    refused(folder, "executor 'dask' is unknown", lambda: score("table.gz", "o", lm, executor="dask"))
+    refused(folder, "executor 'spark' is unknown", lambda: score("table.gz", "o", lm, executor="spark"))

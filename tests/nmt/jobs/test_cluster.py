@@ -1,0 +1,80 @@
+"""Addresses of clusters, and whose workers may take part."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError, UserError
+from nmt.jobs import cluster
+from nmt.jobs.cluster import Host
+
+HERE = Host("1.0", "EPYC, torch 2")
+
+
+@pytest.mark.parametrize(
+    ("where", "address"),
+    [
+        ("127.0.0.1:8786", "tcp://127.0.0.1:8786"),
+        ("localhost:1", "tcp://localhost:1"),
+        ("tcp://[::1]:8786", "tcp://[::1]:8786"),
+        ("tls://far.example:8786", "tls://far.example:8786"),
+    ],
+)
+def test_addresses(where: str, address: str) -> None:
+    assert cluster.address_of(where) == address
+    cluster.check_safe(address)
+
+
+def test_scheduler_files(tmp_path: Path) -> None:
+    place = tmp_path / "scheduler.json"
+    place.write_text('{"address": "tcp://10.0.0.1:8786"}')
+    assert cluster.address_of(str(place)) == "tcp://10.0.0.1:8786"
+    for text in ("{", "[]", "{}", '{"address": 1}', '{"address": "ftp://a:1"}'):
+        place.write_text(text)
+        with pytest.raises(ConfigError, match=r"^--cluster .*(scheduler\.json)"):
+            cluster.address_of(str(place))
+    with pytest.raises(ConfigError, match="not a scheduler"):
+        cluster.address_of(str(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize("where", ["far.example", "http://a:1", "a:b", "", "tls://:1", "tcp://[::1"])
+def test_what_is_no_address(where: str) -> None:
+    with pytest.raises(ConfigError, match="expected tls://HOST:PORT"):
+        cluster.address_of(where)
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "far.example", "0.0.0.0", "[::]", "127.0.0.1.far.example"])
+def test_without_tls_only_the_loopback(host: str) -> None:
+    with pytest.raises(ConfigError, match="whoever reaches a scheduler without TLS runs code"):
+        cluster.check_safe(f"tcp://{host}:8786")
+
+
+def test_another_version_is_refused_whatever_is_mixed() -> None:
+    for mixed in (False, True):
+        with pytest.raises(ConfigError, match=r"worker w has version 0\.9 of nmt-smt, this is 1\.0"):
+            cluster.check_workers({"w": Host("0.9", HERE.processor)}, HERE, mixed)
+
+
+def test_another_processor_is_refused_unless_workers_are_mixed(caplog: pytest.LogCaptureFixture) -> None:
+    found = {"a": HERE, "b": Host("1.0", "Xeon, torch 2")}
+    with pytest.raises(ConfigError, match="worker b computes on Xeon, torch 2, this is EPYC, torch 2"):
+        cluster.check_workers(found, HERE, False)
+    cluster.check_workers(found, HERE, True)
+    assert [row.getMessage() for row in caplog.records] == [
+        "worker b computes on Xeon, torch 2, this is EPYC, torch 2"
+    ]
+
+
+def test_workers_that_cannot_be_asked() -> None:
+    with pytest.raises(ConfigError, match="worker w: nmt-smt is not installed there"):
+        cluster.check_workers({"w": ModuleNotFoundError("No module named 'nmt'")}, HERE, False)
+    with pytest.raises(ConfigError, match="worker w: gone"):
+        cluster.check_workers({"w": OSError("gone")}, HERE, False)
+
+
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "SECONDS", 1)
+    with pytest.raises(UserError, match=r"--cluster 127\.0\.0\.1:1: no scheduler answers within 1 s"):
+        cluster.connect("127.0.0.1:1")
+    with pytest.raises(UserError, match=r"--cluster tls://127\.0\.0\.1:1: no certificates: set distributed"):
+        cluster.connect("tls://127.0.0.1:1")
