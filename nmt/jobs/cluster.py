@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECONDS = 10  # that a scheduler, and then its first worker, is waited for
+SECONDS = 10  # that a scheduler is waited for
+FIRST_WORKER = 60  # seconds that its first worker is waited for, which may just have been started
 
 
 @dataclass(frozen=True)

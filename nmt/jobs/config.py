@@ -7,8 +7,8 @@ from nmt.settings import number, setting
 
 @dataclass(frozen=True)
 class ExecutorConfig:
-    """The result of a job never depends on these, except that workers of several kinds of processors may round
-    differently."""
+    """The result of a job never depends on these, except that workers of several kinds of processors may
+    round differently."""
 
     executor: str = setting("", help="what computes; unless given local for one worker, processes for more")
     workers: int = number(1, least=1, help="processes; the result does not depend on it")

@@ -56,7 +56,7 @@ class Dask(Generic[Task, Result]):
         """Wait for a worker, and let all load the models."""
         where, mixed, expected = self.config.cluster, self.config.mixed_workers, self.there.here()
         try:
-            self.client.wait_for_workers(1, timeout=cluster.SECONDS)
+            self.client.wait_for_workers(1, timeout=cluster.FIRST_WORKER)
         except TimeoutError as error:
             raise UserError(f"--cluster {where}: has no worker; start `dask worker` on each host") from error
         found = self.client.run(self.there.here, on_error="return")

@@ -139,7 +139,7 @@ def test_a_lost_scheduler(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SECONDS", 1)
+    monkeypatch.setattr(connection, "FIRST_WORKER", 1)
     with (
         clusters.cluster(tmp_path, workers=0) as place,
         pytest.raises(UserError, match="has no worker; start `dask worker` on each host"),
