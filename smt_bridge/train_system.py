@@ -15,13 +15,13 @@ from pathlib import Path
 from nmt import files, locks, manifest
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
+from nmt.jobs import begun
 from nmt.ngram import arpa, kneser_ney
 from nmt.progress import Progress
 from nmt.settings import check
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment, work_folder
 from smt_bridge.extraction.tables import Inputs, Outputs, build
-from smt_bridge.jobs import begun
 
 log = logging.getLogger(__name__)
 

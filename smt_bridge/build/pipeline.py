@@ -13,13 +13,13 @@ from pathlib import Path
 from nmt import locks, manifest
 from nmt.compute import matmul
 from nmt.errors import ConfigError
+from nmt.jobs import begun
 from nmt.progress import Progress, duration
 from smt_bridge.build import corpus, evaluation, facts, package, plan, rates, tables, training, tuning
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.followed import Followed
 from smt_bridge.build.plan import Plan
 from smt_bridge.hybrid import folder as hybrid
-from smt_bridge.jobs import begun
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, add_setting
+from nmt.jobs import folder
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import EXECUTORS
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
-from smt_bridge.jobs import folder
 
 
 def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None:

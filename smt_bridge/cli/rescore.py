@@ -12,13 +12,13 @@ from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, settings_of
 from nmt.errors import ConfigError
+from nmt.jobs import folder
 from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
-from smt_bridge.jobs import folder
 from smt_bridge.nbest.union import NbestLists
 
 OUTPUTS = {"output": "--output", "best": "--best", "mbr_scale_output": "--mbr-scale-output"}

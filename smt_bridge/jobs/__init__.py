@@ -1,1 +1,1 @@
-"""Long jobs: where their finished chunks are kept. nmt/jobs computes them."""
+"""Long jobs on features: where the scores of their finished chunks are kept. nmt/jobs computes them."""

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files, locks
-from nmt.errors import ConfigError, DataError
-from smt_bridge.jobs import begun
-from smt_bridge.jobs.folder import SETTINGS, folder_of
+from nmt.errors import DataError
+from nmt.jobs import folder as job_folder
 
+FILE = "scores"
 HEAD = struct.Struct("<II")
 
 
@@ -29,7 +29,7 @@ class Job:
     """Scores of finished chunks on disk."""
 
     def __init__(self, folder: Path, features: int) -> None:
-        self.path = folder / "scores"
+        self.path = folder / FILE
         self.folder = folder
         self.features = features
         self.end = 0  # bytes of whole records, known once `finished` has been read
@@ -87,24 +87,4 @@ class Job:
 def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> Job:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
     of other settings."""
-    folder = folder_of(output)
-    place = folder / SETTINGS
-    before = begun.read(place)
-    if before is not None:
-        if not resume:
-            raise ConfigError(
-                f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
-            )
-        if changed := begun.changed(before, settings):
-            raise ConfigError(
-                f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
-                "remove the folder to start over"
-            )
-        return Job(folder, features)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "scores").unlink(missing_ok=True)
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
-    begun.write(place, settings)
-    return Job(folder, features)
+    return Job(job_folder.begin(output, settings, FILE, resume).parent, features)

@@ -19,11 +19,11 @@ from nmt.errors import ConfigError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.folder import held
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings
-from smt_bridge.jobs.folder import held
 from smt_bridge.jobs.scores import Job, open_job
 from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, lines, score, survey
 from smt_bridge.tables.report import TableReport

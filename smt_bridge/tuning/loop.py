@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from nmt import files, manifest
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.jobs import begun
 from smt_bridge.decoder.translation import PhraseTranslation
-from smt_bridge.jobs import begun
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.jobs.folder import held
 from smt_bridge.cli.score_table import main
-from smt_bridge.jobs.folder import held
 from tests.conftest import Command, kill_once_written
 from tests.smt_bridge.cli.scored_tables import columns_of, in_small_chunks, write_table
 

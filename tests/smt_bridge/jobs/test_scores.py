@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
-from smt_bridge.jobs.folder import held, settings_of
+from nmt.jobs.folder import held, settings_of
 from smt_bridge.jobs.scores import Job, open_job
 from smt_bridge.tables.chunks import score
 

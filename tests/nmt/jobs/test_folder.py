@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError, UserError
-from smt_bridge.jobs import begun, folder
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.jobs import begun, folder
 
 
 def test_a_job_lies_beside_its_output(tmp_path: Path) -> None:
@@ -37,3 +37,22 @@ def test_two_do_not_work_on_one_output(tmp_path: Path) -> None:
         pass
     with folder.held(one, "smt-score-table"):
         pass
+
+
+def test_a_job_is_resumed_with_its_own_settings_only(tmp_path: Path) -> None:
+    output = str(tmp_path / "out")
+    place = folder.begin(output, {"a": 1}, "lines", resume=False)
+    assert place == tmp_path / "out.job" / "lines"
+    place.write_text("results")
+    with pytest.raises(ConfigError, match="--resume continues it"):
+        folder.begin(output, {"a": 1}, "lines", resume=False)
+    with pytest.raises(ConfigError, match=r"other settings \(a\)"):
+        folder.begin(output, {"a": 2}, "lines", resume=True)
+    assert folder.begin(output, {"a": 1}, "lines", resume=True).read_text() == "results"
+
+
+def test_results_without_settings_are_none_of_a_job(tmp_path: Path) -> None:
+    """What a start that was killed before it wrote its settings may have left."""
+    (tmp_path / "out.job").mkdir()
+    (tmp_path / "out.job" / "lines").touch()
+    assert not folder.begin(str(tmp_path / "out"), {}, "lines", resume=True).exists()

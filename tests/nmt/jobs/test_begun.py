@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nmt import locks
-from smt_bridge.jobs import begun
+from nmt.jobs import begun
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

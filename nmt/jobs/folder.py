@@ -1,0 +1,52 @@
+"""Where a long job lies: the folder beside its output, its lock, and what it was started with."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from nmt import files, locks
+from nmt.errors import ConfigError
+from nmt.jobs import begun
+
+SETTINGS = "job.json"
+
+
+def folder_of(output: str) -> Path:
+    """Where the job of an output lies."""
+    return Path(f"{output}.job")
+
+
+def held(output: str, command: str) -> AbstractContextManager[None]:
+    """The lock of the folder, taken before any work. UserError when another process works on this output."""
+    return locks.locked(folder_of(output), command)
+
+
+def settings_of(output: str) -> dict[str, object]:
+    """What an unfinished job was started with; {} without one."""
+    return begun.read(folder_of(output) / SETTINGS) or {}
+
+
+def begin(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
+    """The file of that name in the job folder, which takes the results of finished chunks: that of an
+    unfinished job, or none yet. ConfigError for an unfinished job that `resume` does not ask for, or of other
+    settings."""
+    folder = folder_of(output)
+    before = begun.read(folder / SETTINGS)
+    if before is not None:
+        if not resume:
+            raise ConfigError(
+                f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
+            )
+        if changed := begun.changed(before, settings):
+            raise ConfigError(
+                f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
+                "remove the folder to start over"
+            )
+        return folder / results
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / results).unlink(missing_ok=True)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+    begun.write(folder / SETTINGS, settings)
+    return folder / results
