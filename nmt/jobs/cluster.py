@@ -1,7 +1,7 @@
 """The connection to a Dask cluster: whose address is safe, and whose workers compute as this process does.
 
-Dask's messages are pickled, and whoever reaches a scheduler can run code on its workers and in its clients. So
-addresses other than the loopback need TLS, with certificates on both sides.
+Dask's messages are pickled, and whoever reaches a scheduler can run code on its workers and in its clients.
+So addresses other than the loopback need TLS, with certificates on both sides.
 """
 
 import json

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from nmt.errors import ConfigError, UserError
 from nmt.jobs import cluster
 from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.lost import Lost
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -70,9 +71,9 @@ class Dask(Generic[Task, Result]):
             self.client.unregister_worker_plugin(self.name)
         self.client.close()
 
-    def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results, in the order of the tasks; only as many tasks are drawn as keep the workers busy.
-        UserError where the scheduler is lost, and for a task that killed its workers."""
+    def map(self, tasks: Iterable[Task]) -> Iterator[Result | Lost]:
+        """The results, in the order of the tasks, `Lost` for those that killed their workers; only as many
+        tasks are drawn as keep the workers busy. UserError where the scheduler is lost."""
         waiting: deque[Future[object]] = deque()
         for number, task in enumerate(tasks):
             waiting.append(
@@ -85,7 +86,7 @@ class Dask(Generic[Task, Result]):
         while waiting:
             yield self.result(waiting.popleft())
 
-    def result(self, future: "Future[object]") -> Result:
+    def result(self, future: "Future[object]") -> Result | Lost:
         """Wait for a task, and let the cluster forget it."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
@@ -93,11 +94,7 @@ class Dask(Generic[Task, Result]):
         try:
             found: Result = future.result()  # type: ignore[assignment]
         except KilledWorker as error:
-            number = int(str(error.task).rpartition("-")[2]) + 1
-            raise UserError(
-                f"chunk {number} of the job: {error.allowed_failures + 1} workers died while they computed "
-                "it; are they short of memory?"
-            ) from error
+            return Lost(f"{error.allowed_failures + 1} workers died while they computed them")
         except (CancelledError, CommClosedError) as error:
             raise UserError(
                 f"--cluster {self.config.cluster}: the scheduler is gone; where the command has --resume, it "

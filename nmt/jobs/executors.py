@@ -4,6 +4,9 @@ takes them.
 An executor is made with two functions. `compute` turns a task into its result in this process. `begin`, which
 can be pickled, is called once wherever else tasks are computed, and returns such a function there (it loads
 the models). The result of a job never depends on the executor.
+
+On a cluster, a task that killed three workers does not end the job: its result is `Lost`. The other executors
+never lose one: a worker process that dies on this machine ends the job.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +17,7 @@ from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.dask import Dask
 from nmt.jobs.local import Local
+from nmt.jobs.lost import Lost
 from nmt.jobs.processes import Processes
 
 Task = TypeVar("Task")
@@ -31,9 +35,9 @@ class Executor(Protocol[Task_contra, Result_co]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None: ...
 
-    def map(self, tasks: Iterable[Task_contra]) -> Iterator[Result_co]:
-        """The results, in the order of the tasks. Tasks are drawn only as they are needed, since a job may
-        have more of them than memory holds."""
+    def map(self, tasks: Iterable[Task_contra]) -> Iterator[Result_co | Lost]:
+        """The results, in the order of the tasks, and `Lost` for those that no worker survived. Tasks are
+        drawn only as they are needed, since a job may have more of them than memory holds."""
         ...
 
 

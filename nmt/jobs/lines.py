@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from nmt.jobs import executors
 from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.lost import all_of
 
 Line = TypeVar("Line")
 Result = TypeVar("Result")
@@ -19,7 +20,7 @@ def convert(
     """The result of each line, in order, whatever the number of workers. `begin`, which can be pickled, is
     called once in each process and returns what converts a chunk; its errors come at the first result."""
     with executors.make(begin(), begin, ExecutorConfig(workers=workers)) as executor:
-        for results in executor.map(chunks(iter(lines))):
+        for results in all_of(executor.map(chunks(iter(lines)))):
             yield from results
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import files
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.formats import nbest
 from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.lost import Lost
 from nmt.search.config import MBRConfig
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs.scores import Job, open_job
@@ -175,6 +176,8 @@ def score(
 
     for found in executor.map(tasks()):
         chunk, asked = waiting.popleft()
+        if isinstance(found, Lost):
+            raise UserError(f"sentences of the lists: {found.reason}")
         if not ways:  # no feature at all
             yield chunk, np.zeros((sum(len(sentence.hypotheses) for sentence in chunk), 0))
             continue

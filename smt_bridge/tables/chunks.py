@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.errors import UserError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.jobs.lost import Lost
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, Task
 from smt_bridge.jobs.scores import Job
@@ -101,6 +103,8 @@ def score(
 
     for found in executor.map(tasks()):
         piece, values = waiting.popleft()
+        if isinstance(found, Lost):
+            raise UserError(f"a chunk of the table: {found.reason}")
         for feature in range(features):
             values[np.isnan(values[:, feature]), feature] = found[feature]
         if job:

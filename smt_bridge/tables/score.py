@@ -63,9 +63,8 @@ def score_table(
     threads of this process. The other arguments are the options of that name: `table` and `output` are plain
     or gzip files, or `-`; `unsorted` takes a table that is not in LC_ALL=C order; `shard` (i, n) scores the
     i-th of n parts; `resume` continues a job that was killed; `reuse` copies scores from an earlier output;
-    `report` names a folder; `executor` is one of EXECUTORS, `cluster` a
-    Dask scheduler. `progress` is called with the pairs done and the
-    pairs of the table, first before any chunk is computed, then after each.
+    `report` names a folder; `executor` is one of EXECUTORS, `cluster` a Dask scheduler. `progress` is called
+    with the pairs done and the pairs of the table, first before any chunk is computed, then after each.
 
     ConfigError for arguments that contradict each other, DataError for a table that is not sound, and for a
     feature what its `load` raises; before any work.

@@ -13,6 +13,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import executors
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
+from nmt.jobs.lost import all_of
 from nmt.jobs.processes import Processes
 from smt_bridge.features.registry import FEATURES
 
@@ -49,7 +50,7 @@ def test_results_in_order_and_tasks_as_needed(name: str) -> None:
             yield number
 
     with executor(name, 2) as running:
-        results = running.map(tasks())
+        results = all_of(running.map(tasks()))
         first = next(results)
         assert len(drawn) <= 6  # a table may be longer than memory
         found = [first, *results]

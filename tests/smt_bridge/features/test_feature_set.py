@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.lost import all_of
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.feature_set import FeatureSet
 from smt_bridge.features.registry import parse
@@ -38,8 +39,9 @@ def test_executors_compute_the_same(folder: Path) -> None:
     features = FeatureSet(parse(["lm=lm.arpa"]), FeatureSettings())
     found = []
     for name in ("local", "processes"):
+        tasks = [[PAIRS], [PAIRS.take([1])]]
         with features.executor(ExecutorConfig(name)) as running:
-            found.append([values.tolist() for (values,) in running.map([[PAIRS], [PAIRS.take([1])]])])
+            found.append([values.tolist() for (values,) in all_of(running.map(tasks))])
     assert found[0] == found[1] and len(found[0][0]) == 3
 
 
