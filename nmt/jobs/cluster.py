@@ -121,11 +121,14 @@ def check_workers(found: Mapping[str, Host | BaseException], expected: Host, mix
     """ConfigError for the first worker that cannot take part. `found`: by address, or why it could not be
     asked."""
     for address, host in sorted(found.items()):
-        if isinstance(host, ModuleNotFoundError):
-            raise ConfigError(f"worker {address}: nmt-smt is not installed there ({host})")
+        if isinstance(host, ImportError | AttributeError):  # the function that is called there is missing
+            raise ConfigError(
+                f"worker {address}: nmt-smt is not installed there, or is another version than "
+                f"{expected.version}, which this is ({host})"
+            )
         if isinstance(host, BaseException):
             raise ConfigError(f"worker {address}: {host}")
         if what := difference(host, expected, mixed):
-            raise ConfigError(f"worker {address} {what}")
+            raise ConfigError(f"worker {address}: {what}")
         if host != expected:
-            log.warning("worker %s computes on %s, this is %s", address, host.processor, expected.processor)
+            log.warning("worker %s: computes on %s, this is %s", address, host.processor, expected.processor)

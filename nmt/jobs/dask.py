@@ -4,25 +4,28 @@ Dask starts a task anew where its worker was lost; results come back in order. M
 worker loads them from their path, once a job.
 """
 
-import hashlib
 import importlib
-import os
-import pickle
+import logging
+import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from nmt.errors import ConfigError, UserError
 from nmt.jobs import cluster
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.lost import Lost
+from nmt.jobs.lost import KILLED, Lost
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+log = logging.getLogger(__name__)
+
 AHEAD = 3  # tasks that wait for each worker: enough to keep it busy, few enough for memory
+COUNT_EVERY = 2.0  # seconds between counts of the workers
+STARTS = 5  # times that a job starts, where each time a worker is lost meanwhile
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -40,7 +43,9 @@ class Dask(Generic[Task, Result]):
         if not config.cluster:
             raise ConfigError("--executor dask needs a --cluster")
         self.begin, self.config = begin, config
-        self.name = f"nmt-smt-{hashlib.sha256(pickle.dumps(begin)).hexdigest()[:16]}-{os.getpid()}"
+        self.name = f"nmt-smt-{uuid.uuid4().hex}"
+        self.submitted = 0  # tasks of all calls of `map`
+        self.counted, self.count = 0.0, 1  # when workers were counted, and how many there were
 
     def __enter__(self) -> Self:
         self.client: Client = cluster.connect(self.config.cluster)
@@ -55,36 +60,68 @@ class Dask(Generic[Task, Result]):
 
     def start(self) -> None:
         """Wait for a worker, and let all load the models."""
-        where, mixed, expected = self.config.cluster, self.config.mixed_workers, self.there.here()
-        try:
-            self.client.wait_for_workers(1, timeout=cluster.FIRST_WORKER)
-        except TimeoutError as error:
-            raise UserError(f"--cluster {where}: has no worker; start `dask worker` on each host") from error
+        watch = importlib.import_module("nmt.jobs.dask_scheduler").JobWatch(self.name, self.client.id)
+        failure: OSError | None = None
+        for _ in range(STARTS):
+            try:
+                self.client.wait_for_workers(1, timeout=cluster.FIRST_WORKER)
+            except TimeoutError as error:
+                what = f"--cluster {self.config.cluster}: has no worker; start `dask worker` on each host"
+                raise UserError(what) from error
+            try:
+                self.client.register_plugin(watch, name=self.name)
+                self.client.subscribe_topic(self.name, refused)
+                self.load()
+                return
+            except ImportError as error:
+                raise ConfigError(
+                    f"--cluster {self.config.cluster}: nmt-smt is not installed where the scheduler runs, or "
+                    f"is another version ({error})"
+                ) from error
+            except OSError as error:  # a worker was lost meanwhile
+                failure = error
+        raise UserError(
+            f"--cluster {self.config.cluster}: workers are lost while they load the models; are they short "
+            "of memory?"
+        ) from failure
+
+    def load(self) -> None:
+        """Let all workers load the models. ConfigError for one that cannot take part, OSError where one is
+        lost meanwhile."""
+        mixed, expected = self.config.mixed_workers, self.there.here()
         found = self.client.run(self.there.here, on_error="return")
-        cluster.check_workers(found, expected, mixed)
-        self.client.register_plugin(self.there.JobPlugin(self.name, self.begin, expected, mixed))
+        there = {address: host for address, host in found.items() if not isinstance(host, OSError)}
+        cluster.check_workers(there, expected, mixed)
+        plugin = self.there.JobPlugin(self.name, self.begin, expected, mixed, frozenset(there))
+        self.client.register_plugin(plugin, name=self.name)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(Exception):  # where the scheduler is gone, there is nothing to take back
-            self.client.unregister_worker_plugin(self.name)
-        self.client.close()
+        self.client.close()  # the scheduler tells the workers
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result | Lost]:
         """The results, in the order of the tasks, `Lost` for those that killed their workers; only as many
         tasks are drawn as keep the workers busy. UserError where the scheduler is lost."""
         waiting: deque[Future[object]] = deque()
-        for number, task in enumerate(tasks):
-            waiting.append(
-                self.client.submit(
-                    self.there.compute, self.name, task, key=f"{self.name}-{number}", pure=False
-                )
-            )
-            while len(waiting) > AHEAD * max(1, len(self.client.scheduler_info()["workers"])):
+        for task in tasks:
+            key = f"{self.name}-{self.submitted}"
+            waiting.append(self.client.submit(self.there.compute, self.name, task, key=key, pure=False))
+            self.submitted += 1
+            while len(waiting) > AHEAD * self.workers():
                 yield self.result(waiting.popleft())
         while waiting:
             yield self.result(waiting.popleft())
+
+    def workers(self) -> int:
+        """How many there are; counted now and then. UserError where the scheduler is lost."""
+        if time.monotonic() > self.counted + COUNT_EVERY:
+            try:
+                self.count = max(1, len(self.client.nthreads()))
+            except OSError as error:
+                raise self.gone() from error
+            self.counted = time.monotonic()
+        return self.count
 
     def result(self, future: "Future[object]") -> Result | Lost:
         """Wait for a task, and let the cluster forget it."""
@@ -93,13 +130,22 @@ class Dask(Generic[Task, Result]):
 
         try:
             found: Result = future.result()  # type: ignore[assignment]
-        except KilledWorker as error:
-            return Lost(f"{error.allowed_failures + 1} workers died while they computed them")
+        except KilledWorker:
+            return KILLED
         except (CancelledError, CommClosedError) as error:
-            raise UserError(
-                f"--cluster {self.config.cluster}: the scheduler is gone; where the command has --resume, it "
-                "continues after the finished chunks"
-            ) from error
+            raise self.gone() from error
         finally:
             future.release()
         return found
+
+    def gone(self) -> UserError:
+        """The error of a lost scheduler."""
+        return UserError(
+            f"--cluster {self.config.cluster}: the scheduler is gone; where the command has --resume, it "
+            "continues after the finished chunks"
+        )
+
+
+def refused(event: tuple[float, str]) -> None:
+    """Tell the user of a worker that joined later and cannot take part; it has closed."""
+    log.warning("%s; it does not take part", event[1])

@@ -1,20 +1,17 @@
 """What a worker of a Dask cluster does for a job."""
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+import asyncio
+from collections.abc import Callable, Container
+from concurrent.futures import ThreadPoolExecutor
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
 import nmt
+from nmt import plugins
 from nmt.compute.processor import processor
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.jobs import cluster
 from nmt.jobs.cluster import Host
-from nmt.jobs.processes import begin_or_fail
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 
 def here() -> Host:
@@ -26,26 +23,56 @@ class JobPlugin(WorkerPlugin):
     """Loads the models of a job once, and computes its chunks, in a thread of its own: the number of threads
     that torch computes with belongs to a thread."""
 
-    def __init__(self, name: str, begin: Callable[[], object], expected: Host, mixed: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        begin: Callable[[], Callable[[object], object]],
+        expected: Host,
+        mixed: bool,
+        members: Container[str] = (),
+    ) -> None:
+        """`members`: addresses of the workers that the job starts with. The job is refused where one of them
+        cannot take part; a worker that joins later and cannot is closed."""
         self.name, self.begin, self.expected, self.mixed = name, begin, expected, mixed
+        self.members = members
 
-    def setup(self, worker: Worker) -> None:
-        """As the job starts, or the worker does. ConfigError for a worker that cannot take part."""
-        if what := cluster.difference(here(), self.expected, self.mixed):
-            raise ConfigError(f"worker {worker.address} {what}")
+    async def setup(self, worker: Worker) -> None:
+        """As the job starts, or the worker does. ConfigError for a member that cannot take part."""
         self.address = worker.address
         self.thread = ThreadPoolExecutor(1)
-        self.ready: Future[Callable[[object], object]] = self.thread.submit(begin_or_fail, self.begin)  # type: ignore[arg-type]
+        self.run: Callable[[object], object] = moved
+        try:
+            self.run = await asyncio.wrap_future(self.thread.submit(self.load))
+        except Exception as error:
+            what = f"worker {self.address}: {error}" if isinstance(error, UserError) else repr(error)
+            if self.address in self.members:
+                raise ConfigError(what) if isinstance(error, UserError) else error from None
+            worker.log_event(self.name, what)
+            worker.loop.add_callback(worker.close_gracefully, reason=what)
+
+    def load(self) -> Callable[[object], object]:
+        """What computes a chunk. ConfigError for a worker that differs, and whatever `begin` raises."""
+        if what := cluster.difference(here(), self.expected, self.mixed):
+            raise ConfigError(what)
+        plugins.load()
+        return self.begin()
 
     def teardown(self, worker: Worker) -> None:
+        """As the job ends; the models go with this object."""
         self.thread.shutdown(wait=False, cancel_futures=True)
 
     def compute(self, task: object) -> object:
+        """The result of a chunk."""
         try:
-            return self.thread.submit(self.ready.result(), task).result()
+            return self.thread.submit(self.run, task).result()
         except Exception as error:
             error.add_note(f"on worker {self.address}")
             raise
+
+
+def moved(task: object) -> object:
+    """A chunk that reached a worker which cannot compute: another one takes it."""
+    raise Reschedule
 
 
 def compute(name: str, task: object) -> object:

@@ -23,6 +23,9 @@ class Lost:
     reason: str
 
 
+KILLED = Lost("three workers died while they computed them")  # on a cluster
+
+
 def all_of(results: Iterable[Result | Lost]) -> Iterator[Result]:
     """For jobs that need every result: UserError for the first that was lost."""
     for number, result in enumerate(results, 1):
@@ -45,13 +48,15 @@ class LostLines:
             first = self.ranges.pop()[0]
         self.ranges.append((first, last))
 
-    def check(self, name: str, remedy: str) -> None:
-        """UserError that names the lost lines of `name`, and says what to do; nothing where there are
-        none."""
+    def check(self, name: str, remedy: str, before: int = 0) -> None:
+        """UserError that names the lost lines of `name`, and says what to do; nothing where there are none.
+        `before`: lines of it that come before those that were counted."""
         if not self.ranges:
             return
         shown = ", ".join(
-            f"{first:,}-{last:,}" if last > first else f"{first:,}" for first, last in self.ranges[:SHOWN]
+            f"{before + first:,}-{before + last:,}" if last > first else f"{before + first:,}"
+            for first, last in self.ranges[:SHOWN]
         )
         more = f" and {len(self.ranges) - SHOWN} more ranges" if len(self.ranges) > SHOWN else ""
-        raise UserError(f"{name}: lines {shown}{more}: {self.reason}; {remedy}")
+        noun = "line" if len(self.ranges) == 1 and self.ranges[0][0] == self.ranges[0][1] else "lines"
+        raise UserError(f"{name}: {noun} {shown}{more}: {self.reason}; {remedy}")

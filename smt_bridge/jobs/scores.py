@@ -4,6 +4,8 @@
     scores      one record per chunk, in order: number of rows and checksum (4 bytes each, little-endian),
                 then rows x features float64
 
+A chunk that was lost on a cluster has a record of nan, and is computed when the job is resumed.
+
 Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any
 moment. The process that works in the folder holds its lock: of two that append to one file, the second would
 overwrite what the first writes.
@@ -11,8 +13,10 @@ overwrite what the first writes.
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +27,18 @@ from nmt.jobs import folder as job_folder
 
 FILE = "scores"
 HEAD = struct.Struct("<II")
+Scores = NDArray[np.float64]  # of a chunk: (rows, features)
+Chunk = TypeVar("Chunk")
+
+
+def no_scores(rows: int, features: int) -> Scores:
+    """Those of a lost chunk."""
+    return np.full((rows, features), np.nan)
+
+
+def is_lost(scores: Scores) -> bool:
+    """Are these the scores of a lost chunk?"""
+    return scores.size > 0 and bool(np.isnan(scores).all())
 
 
 class Job:
@@ -34,7 +50,7 @@ class Job:
         self.features = features
         self.end = 0  # bytes of whole records, known once `finished` has been read
 
-    def finished(self) -> Iterator[NDArray[np.float64]]:
+    def finished(self) -> Iterator[Scores]:
         """The scores of the finished chunks, in order: (rows, features) each. Whatever follows the last whole
         record is cut off by the next `add`."""
         self.end = 0
@@ -58,20 +74,42 @@ class Job:
         """The number of finished chunks."""
         return sum(1 for _ in self.finished())
 
-    def add(self, scores: NDArray[np.float64]) -> None:
+    def add(self, scores: Scores) -> None:
         """Append the scores of the next chunk."""
+        self.end = self.write(scores, self.end, last=True)
+
+    def write(self, scores: Scores, place: int, last: bool) -> int:
+        """Write a record; where it is the last one, whatever follows is cut off. Returns its end."""
         body = np.ascontiguousarray(scores).tobytes()
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
-                stream.truncate(self.end)
-                stream.seek(self.end)
+                if last:
+                    stream.truncate(place)
+                stream.seek(place)
                 stream.write(HEAD.pack(len(scores), zlib.crc32(body)) + body)
                 stream.flush()
-                self.end = stream.tell()
+                return stream.tell()
         except OSError as error:
             raise files.cannot_write(self.path, error) from error
 
-    def check(self, values: NDArray[np.float64], rows: int) -> None:
+    def mend(
+        self, chunks: Iterable[Chunk], compute: Callable[[Iterator[Chunk]], Iterable[tuple[Chunk, Scores]]]
+    ) -> None:
+        """Compute the chunks that were lost; where one is lost again, it stays so. `chunks`: of the whole
+        input."""
+        lost: dict[int, tuple[int, int]] = {}  # by number of the chunk: where its record is, and its rows
+        place = 0
+        for number, scores in enumerate(self.finished()):
+            if is_lost(scores):
+                lost[number] = place, len(scores)
+            place = self.end
+        whole = islice(enumerate(chunks), max(lost, default=-1) + 1)
+        again = (chunk for number, chunk in whole if number in lost)
+        for (place, rows), (_, scores) in zip(lost.values(), compute(again), strict=False):
+            self.check(scores, rows)
+            self.write(scores, place, last=False)
+
+    def check(self, values: Scores, rows: int) -> None:
         """DataError unless a finished chunk has as many rows as its part of the input."""
         if len(values) != rows:
             raise DataError(
@@ -88,3 +126,10 @@ def open_job(output: str, settings: dict[str, object], features: int, resume: bo
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
     of other settings."""
     return Job(job_folder.begin(output, settings, FILE, resume).parent, features)
+
+
+def remedy(job: Job | None) -> str:
+    """What to do about lost chunks."""
+    if job is None:
+        return "nothing is kept of a stream; give files"
+    return f"all others are kept in {job.folder}: give the workers more memory, then --resume computes these"

@@ -11,20 +11,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt import files
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.lost import Lost
+from nmt.jobs.lost import KILLED, Lost, LostLines
 from nmt.search.config import MBRConfig
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs.scores import Job, open_job
+from smt_bridge.jobs.scores import Job, Scores, is_lost, no_scores, open_job, remedy
 from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.choice import ByRisk, ByTotal, Chooser, Entry, TunedRisk
 from smt_bridge.nbest.questions import Asked, Way, ask, sums, way_of
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 SENTENCES = 40  # of a chunk: some thousand hypotheses
 SAMPLE = 8  # sentences on which --precision is measured
 
-Scores = NDArray[np.float64]  # of a chunk: (hypotheses, features)
+Chunk = list[NbestSentence]  # its scores: (hypotheses, features), nan where it was lost on a cluster
 
 
 @dataclass
@@ -88,10 +88,17 @@ def rescore(
             else None
             for path in (config.output, config.best, config.scale_output)
         ]
-        chunks = blocks(lists.sentences(features.names, limit))
-        scored = score(chunks, executor, ways, lists.paths[0], job)
-        done = 0
-        for chunk, values in scored:
+        compute = partial(computed, executor=executor, ways=ways, name=lists.paths[0])
+        if job and config.resume:
+            job.mend(blocks(lists.sentences(features.names, limit)), compute)
+        done, lost = 0, LostLines()
+        for chunk, values in score(blocks(lists.sentences(features.names, limit)), compute, job):
+            if is_lost(values):
+                lost.add(done + 1, done + len(chunk), KILLED)
+                done += len(chunk)
+                if not job:  # nothing is kept
+                    break
+                continue
             rows = iter(values.tolist())
             for sentence in chunk:
                 own = list(islice(rows, len(sentence.hypotheses)))
@@ -102,6 +109,7 @@ def rescore(
                     best.write_lines(chooser.add(sentence.groups, found))
             done += len(chunk)
             progress(done, count)
+        lost.check(lists.source, remedy(job))
         if best:
             best.write_lines(chooser.rest())
         if scales and isinstance(chooser, TunedRisk):
@@ -143,7 +151,7 @@ def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) ->
     return open_job(config.target, settings, len(features), config.resume)
 
 
-def blocks(stream: Iterator[NbestSentence]) -> Iterator[list[NbestSentence]]:
+def blocks(stream: Iterator[NbestSentence]) -> Iterator[Chunk]:
     """Chunks of SENTENCES sentences."""
     while block := list(islice(stream, SENTENCES)):
         yield block
@@ -153,20 +161,28 @@ def blocks(stream: Iterator[NbestSentence]) -> Iterator[list[NbestSentence]]:
 
 
 def score(
-    chunks: Iterator[list[NbestSentence]],
-    executor: FeatureExecutor,
-    ways: Sequence[Way],
-    name: str,
+    chunks: Iterator[Chunk],
+    compute: Callable[[Iterator[Chunk]], Iterator[tuple[Chunk, Scores]]],
     job: Job | None = None,
-) -> Iterator[tuple[list[NbestSentence], Scores]]:
-    """Each chunk with the values of its hypotheses: those of a resumed job as they were. `ways`: what each
-    feature is asked."""
+) -> Iterator[tuple[Chunk, Scores]]:
+    """Each chunk with the values of its hypotheses: those of a resumed job as they were."""
     if job:
         for values in job.finished():
             chunk = next(chunks, [])
             job.check(values, sum(len(sentence.hypotheses) for sentence in chunk))
             yield chunk, values
-    waiting: deque[tuple[list[NbestSentence], list[Asked]]] = deque()
+    for chunk, values in compute(chunks):
+        if job:
+            job.add(values)
+        yield chunk, values
+
+
+def computed(
+    chunks: Iterator[Chunk], executor: FeatureExecutor, ways: Sequence[Way], name: str
+) -> Iterator[tuple[Chunk, Scores]]:
+    """Each chunk with the values of its hypotheses, nan for those that were lost. `ways`: what each feature
+    is asked."""
+    waiting: deque[tuple[Chunk, list[Asked]]] = deque()
 
     def tasks() -> Iterator[Task]:
         for chunk in chunks:
@@ -176,16 +192,15 @@ def score(
 
     for found in executor.map(tasks()):
         chunk, asked = waiting.popleft()
+        rows = sum(len(sentence.hypotheses) for sentence in chunk)
         if isinstance(found, Lost):
-            raise UserError(f"sentences of the lists: {found.reason}")
+            yield chunk, no_scores(rows, len(ways))
+            continue
         if not ways:  # no feature at all
-            yield chunk, np.zeros((sum(len(sentence.hypotheses) for sentence in chunk), 0))
+            yield chunk, np.zeros((rows, 0))
             continue
         columns = [sums(one, scores, way) for one, scores, way in zip(asked, found, ways, strict=True)]
-        values = np.stack(columns, 1)
-        if job:
-            job.add(values)
-        yield chunk, values
+        yield chunk, np.stack(columns, 1)
 
 
 # ---- totals ------------------------------------------------------------------------------------------------

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nmt.errors import UserError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.jobs.lost import Lost
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, Task
-from smt_bridge.jobs.scores import Job
+from smt_bridge.jobs.scores import Job, Scores, no_scores
 from smt_bridge.tables.reuse import OldTable
 
 # pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000
@@ -30,7 +28,7 @@ SAMPLES = 4  # chunks from all over the table, at least, that stand for it
 FLOOR = 1e-38
 CEILING = 3e38  # what is larger becomes infinite there
 
-Scores = NDArray[np.float64]  # of a chunk: (pairs, features), natural logarithms
+# A chunk and its values, (pairs, features), natural logarithms; nan, where it was lost on a cluster
 ScoredChunk = tuple[list[PhrasePair], Scores]
 
 
@@ -84,7 +82,7 @@ def score(
     old: OldTable | None = None,
 ) -> Iterator[ScoredChunk]:
     """Each chunk with the values of `features` features: those of a resumed job as they were, the others
-    computed."""
+    computed, nan for those that were lost."""
     stream = iter(pieces)
     if job:
         for values in job.finished():
@@ -93,10 +91,20 @@ def score(
             if old:
                 old.find(piece)  # both tables are walked side by side
             yield piece, values
+    for piece, values in computed(stream, executor, features, old):
+        if job:
+            job.add(values)
+        yield piece, values
+
+
+def computed(
+    pieces: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
+) -> Iterator[ScoredChunk]:
+    """Each chunk with its values, known or computed; nan for those that were lost."""
     waiting: deque[ScoredChunk] = deque()
 
     def tasks() -> Iterator[Task]:
-        for piece in stream:
+        for piece in pieces:
             values = old.find(piece) if old else np.full((len(piece), features), np.nan)
             waiting.append((piece, values))
             yield task_of(piece, values)
@@ -104,11 +112,10 @@ def score(
     for found in executor.map(tasks()):
         piece, values = waiting.popleft()
         if isinstance(found, Lost):
-            raise UserError(f"a chunk of the table: {found.reason}")
+            yield piece, no_scores(len(piece), features)
+            continue
         for feature in range(features):
             values[np.isnan(values[:, feature]), feature] = found[feature]
-        if job:
-            job.add(values)
         yield piece, values
 
 

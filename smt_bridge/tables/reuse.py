@@ -41,6 +41,7 @@ class OldTable:
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
         """`identities`: of the wanted features. DataError when the old table has none of them."""
+        self.path = path
         by_identity = read_columns(path)
         self.columns = [by_identity.get(identity) for identity in identities]
         if not any(self.columns):

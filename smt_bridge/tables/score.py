@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -20,12 +21,13 @@ from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.folder import held
+from nmt.jobs.lost import KILLED, LostLines
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings
-from smt_bridge.jobs.scores import Job, open_job
-from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, lines, score, survey
+from smt_bridge.jobs.scores import Job, is_lost, open_job, remedy
+from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, computed, lines, score, survey
 from smt_bridge.tables.report import TableReport
 from smt_bridge.tables.reuse import OldTable, write_columns
 
@@ -74,7 +76,7 @@ def score_table(
     with held(output, "smt-score-table") if has_job(table, output) else nullcontext():
         loaded = FeatureSet(parse(features), settings or here())
         refuse_aligned(loaded)
-        old = OldTable(reuse, loaded.identities()) if reuse else None
+        old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None
         with loaded.executor(how) as running:
             found = surveyed(table, unsorted, summary is not None)
@@ -82,19 +84,34 @@ def score_table(
             if loaded.settings.precision != "fp32":
                 pieces = measured(loaded, found, pieces)
             job = start_job(table, output, loaded, shard, resume, reuse, how)
+            if job and resume:
+                again = old_table(reuse, loaded)
+                compute = partial(computed, executor=running, features=len(loaded), old=again)
+                job.mend(select(table, found, shard, unsorted), compute)
             stream = score(pieces, running, len(loaded), job, old)
             total = found.pairs if found and not shard else 0
-            done = write(output, stream, job, summary, total, progress or (lambda done, total: None))
+            whole = partial(check_lost, table, found, shard, job)
+            done = write(output, stream, job, summary, whole, total, progress or (lambda done, total: None))
     if output != "-":
         write_columns(output, described(loaded, done.columns))
+    finish(job, old, summary)
+    return ScoredTable(pairs=done.pairs, columns=done.columns + len(loaded))
+
+
+def finish(job: Job | None, old: OldTable | None, report: TableReport | None) -> None:
+    """What is left to do once the table is written."""
     if job:
         job.remove()
     if old:
-        log.info("%s of %s pairs were found in %s", f"{old.found:,}", f"{old.asked:,}", reuse)
-    if summary:
-        summary.write()
-        log.info("report: %s", report)
-    return ScoredTable(pairs=done.pairs, columns=done.columns + len(loaded))
+        log.info("%s of %s pairs were found in %s", f"{old.found:,}", f"{old.asked:,}", old.path)
+    if report:
+        report.write()
+        log.info("report: %s", report.directory)
+
+
+def old_table(path: str | None, features: FeatureSet) -> OldTable | None:
+    """The earlier table whose scores are copied, from its beginning."""
+    return OldTable(path, features.identities()) if path else None
 
 
 @dataclass
@@ -229,11 +246,13 @@ def write(
     stream: Iterable[ScoredChunk],
     job: Job | None,
     report: TableReport | None,
+    whole: Callable[[LostLines], None],
     total: int,
     progress: Progress,
 ) -> ScoredTable:
-    """Write the chunks with their new columns; returns what the table had before."""
-    done = ScoredTable()
+    """Write the chunks with their new columns; returns what the table had before. `whole` raises where
+    lines were lost."""
+    done, lost = ScoredTable(), LostLines()
     resumed = job.count() if job else 0
     if not resumed:
         progress(0, total)
@@ -241,13 +260,31 @@ def write(
         for number, (piece, values) in enumerate(stream, 1):
             done.pairs += len(piece)
             done.columns = done.columns or len(piece[0].scores.split())
+            if is_lost(values):
+                lost.add(done.pairs - len(piece) + 1, done.pairs, KILLED)
+                if not job:  # nothing is kept
+                    break
+                continue
             for line in lines(piece, values):
                 out.write(line + b"\n")
             if number >= resumed:
                 progress(done.pairs, total)
             if report:
                 report.add(piece, values)
+        whole(lost)
     return done
+
+
+def check_lost(
+    table: str, found: Survey | None, shard: tuple[int, int] | None, job: Job | None, lost: LostLines
+) -> None:
+    """UserError that names the lines of lost chunks, if there are any. `lost` counts from the beginning of
+    the shard."""
+    if not lost.ranges:
+        return
+    first, _ = part(shard, found.chunks) if found and shard else (0, 0)
+    before = sum(map(len, islice(chunks(phrase_table.read(table)), first))) if first else 0
+    lost.check(table, remedy(job), before)
 
 
 def described(features: FeatureSet, before: int) -> list[dict[str, object]]:

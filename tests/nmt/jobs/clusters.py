@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from nmt.jobs import cluster as connection
+from nmt.jobs import dask_worker
+
 QUIET = ["--no-dashboard"]
-SECONDS = 60
+SECONDS = 300  # that a process may take to start on a busy machine
 
 
 def start(program: str, *options: str, log: Path) -> "subprocess.Popen[bytes]":
@@ -41,6 +44,17 @@ def worker(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
     )  # fmt: skip
 
 
+def wait_for(workers: int, place: str) -> None:
+    """Until so many have joined. They import what jobs need, which takes long on a busy machine."""
+    if workers:
+        client = connection.connect(place)
+        try:
+            client.wait_for_workers(workers, timeout=SECONDS)
+            client.run(dask_worker.here)
+        finally:
+            client.close()
+
+
 @contextmanager
 def cluster(folder: Path, workers: int = 2, options: Sequence[str] = ()) -> Iterator[str]:
     """Its scheduler.json."""
@@ -48,6 +62,7 @@ def cluster(folder: Path, workers: int = 2, options: Sequence[str] = ()) -> Iter
     running = [scheduler(folder, *options)]
     try:
         running += [worker(folder, *options[2:]) for _ in range(workers)]
+        wait_for(workers, str(folder / "scheduler.json"))
         yield str(folder / "scheduler.json")
     finally:
         for process in reversed(running):

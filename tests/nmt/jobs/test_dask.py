@@ -1,11 +1,13 @@
 """Chunks on a Dask cluster of this machine."""
 
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -13,7 +15,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import cluster as connection
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.dask import Dask
-from nmt.jobs.lost import Lost, all_of
+from nmt.jobs.lost import KILLED, all_of
 from tests.nmt.jobs import clusters
 
 pytestmark = pytest.mark.ci
@@ -43,14 +45,23 @@ def begin_once(folder: str) -> Callable[[int], tuple[int, int]]:
     return work
 
 
-def begin_nothing() -> Callable[[int], tuple[int, int]]:
-    raise ConfigError("runs/none: no model")
+def begin_unless(place: str) -> Callable[[int], tuple[int, int]]:
+    if Path(place).exists():
+        raise ConfigError("runs/none: no model")
+    return work
 
 
 def executor(
     place: str, begin: Callable[[], Callable[[int], tuple[int, int]]] = begin
 ) -> Dask[int, tuple[int, int]]:
     return Dask(work, begin, ExecutorConfig(cluster=place))
+
+
+def until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + clusters.SECONDS
+    while not happened():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.05)
 
 
 def test_results_are_in_order_and_of_both_workers(two: str) -> None:
@@ -73,7 +84,24 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
 def test_each_worker_begins_once(two: str, tmp_path: Path) -> None:
     with executor(two, partial(begin_once, str(tmp_path))) as running:
         list(running.map(range(20, 40)))
+        (again,) = all_of(running.map([3]))
+        assert again[0] == 9  # not the first result of the first call
     assert len(list(tmp_path.iterdir())) == 2
+    client = connection.connect(two)
+    until(lambda: not any(client.run(plugins).values()))  # the models are gone
+    assert not client.run_on_scheduler(plugins)
+    client.close()
+
+
+class HasPlugins(Protocol):
+    plugins: dict[str, object]
+
+
+def plugins(dask_worker: HasPlugins | None = None, dask_scheduler: HasPlugins | None = None) -> list[str]:
+    """Of our jobs, on a worker or on the scheduler."""
+    there = dask_worker or dask_scheduler
+    assert there
+    return [name for name in there.plugins if name.startswith("nmt-smt")]
 
 
 def test_an_error_is_that_of_the_task(two: str) -> None:
@@ -85,9 +113,29 @@ def test_an_error_is_that_of_the_task(two: str) -> None:
     assert any("on worker tcp://" in note for note in raised.value.__notes__)
 
 
-def test_a_worker_that_cannot_begin(two: str) -> None:
-    with pytest.raises(ConfigError, match="no model"), executor(two, begin_nothing) as running:
-        list(running.map([1]))
+def test_a_worker_that_cannot_begin(two: str, tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConfigError, match=r"^worker tcp://127\.0\.0\.1:\d+: runs/none: no model$"),
+        executor(two, partial(begin_unless, str(tmp_path))),
+    ):
+        pass
+
+
+def test_a_worker_that_joins_and_cannot_begin(
+    two: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is closed, and the job goes on."""
+    caplog.set_level(logging.WARNING)
+    with executor(two, partial(begin_unless, str(tmp_path / "late"))) as running:
+        (tmp_path / "late").touch()
+        third = clusters.worker(Path(two).parent)
+        try:
+            assert third.wait(clusters.SECONDS) == 0
+        finally:
+            third.kill()
+        found = list(all_of(running.map(range(20, 60))))
+    assert [square for square, _ in found] == [number * number for number in range(20, 60)]
+    assert "runs/none: no model; it does not take part" in caplog.text
 
 
 def test_nothing_to_do(two: str) -> None:
@@ -95,38 +143,53 @@ def test_nothing_to_do(two: str) -> None:
         assert list(running.map([])) == []
 
 
-def test_a_chunk_that_kills_its_workers_is_named(tmp_path: Path) -> None:
-    with (
-        clusters.cluster(tmp_path, workers=5) as place,
-        executor(place) as running,
-    ):
-        found = list(running.map([1, 13, 2]))
-    assert found[1] == Lost("4 workers died while they computed them")
+def test_a_chunk_that_kills_three_workers_is_lost_alone(tmp_path: Path) -> None:
+    """The fourth one lives; chunks that waited beside it are not lost."""
+    tasks = [20, 13, *range(21, 40)]
+    with clusters.cluster(tmp_path, workers=4) as place, executor(place) as running:
+        found = list(running.map(tasks))
+        assert len(running.client.nthreads()) == 1
+    assert [number for number, result in zip(tasks, found, strict=True) if result == KILLED] == [13]
+    rest = [result for result in found if result != KILLED]
+    assert [square for square, _ in all_of(rest)] == [number**2 for number in tasks if number != 13]
 
 
 def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
-    """One of two is killed at work; a third comes later."""
+    """One of two is killed at work; a third comes later, whenever that is, and takes part."""
     with clusters.cluster(tmp_path, workers=1) as place:
-        second = clusters.worker(tmp_path)
+        second = third = clusters.worker(tmp_path)
+        clusters.wait_for(2, place)
+        drawn: list[int] = []
+
+        def tasks() -> Iterator[int]:
+            """Until the third one has computed something, and some more."""
+            end = time.monotonic() + clusters.SECONDS
+            while time.monotonic() < end and (third is second or third.pid not in pids):
+                drawn.append(20 + len(drawn))
+                yield drawn[-1]
+
+        pids: set[int] = set()
+        squares: list[int] = []
         with executor(place) as running:
-            results = all_of(running.map(range(20, 400)))
-            found = [next(results) for _ in range(30)]
-            second.send_signal(signal.SIGKILL)
-            second.wait()
-            third = clusters.worker(tmp_path)
-            for result in results:
-                found.append(result)
-                time.sleep(0.005)  # until it has come
+            for square, pid in all_of(running.map(tasks())):
+                squares.append(square)
+                pids.add(pid)
+                time.sleep(0.005)
+                if len(squares) == 30:
+                    second.send_signal(signal.SIGKILL)
+                    second.wait()
+                    third = clusters.worker(tmp_path)
         third.kill()
         third.wait()
-    assert [square for square, _ in found] == [number * number for number in range(20, 400)]
-    assert third.pid in {pid for _, pid in found}
+    assert squares == [number * number for number in drawn]
+    assert third.pid in pids
 
 
 def test_a_lost_scheduler(tmp_path: Path) -> None:
     running = [clusters.scheduler(tmp_path)]
     running.append(clusters.worker(tmp_path))
     try:
+        clusters.wait_for(1, str(tmp_path / "scheduler.json"))
         with (
             pytest.raises(UserError, match="the scheduler is gone; where the command has --resume"),
             executor(str(tmp_path / "scheduler.json")) as work_there,

@@ -1,23 +1,37 @@
 """What a worker of a cluster does for a job, without a cluster."""
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("distributed")
+from distributed import Reschedule
 
 from nmt.errors import ConfigError, DataError
 from nmt.jobs import dask_worker
 from nmt.jobs.cluster import Host
 from nmt.jobs.dask_worker import JobPlugin
 
-WORKER = SimpleNamespace(address="tcp://far:1")
-
-
 NAMES: list[str] = []  # of the threads that computed
+
+
+class Worker:
+    """What a plugin meets of Dask's."""
+
+    def __init__(self, address: str = "tcp://far:1") -> None:
+        self.address = address
+        self.loop, self.close_gracefully = self, "close"
+        self.events: list[object] = []
+        self.calls: list[tuple[str, str]] = []
+
+    def log_event(self, topic: str, message: str) -> None:
+        self.events.append((topic, message))
+
+    def add_callback(self, function: str, reason: str) -> None:
+        self.calls.append((function, reason))
 
 
 def begin() -> Callable[[int], int]:
@@ -34,33 +48,43 @@ def begin_nothing() -> Callable[[int], int]:
     raise ConfigError("runs/none: no model")
 
 
-def plugin(begin: Callable[[], Callable[[int], int]], expected: Host | None = None) -> JobPlugin:
-    made = JobPlugin("job", begin, expected or dask_worker.here(), False)
-    made.setup(WORKER)  # type: ignore[arg-type]
+def plugin(
+    worker: Worker, begin: Callable[[], Callable[[int], int]], expected: Host | None = None
+) -> JobPlugin:
+    made = JobPlugin("job", begin, expected or dask_worker.here(), False, {"tcp://far:1"})  # type: ignore[arg-type]
+    asyncio.run(made.setup(worker))  # type: ignore[arg-type]
     return made
 
 
 def test_chunks_are_computed_in_one_thread() -> None:
-    made = plugin(begin)
+    worker = Worker()
+    made = plugin(worker, begin)
     assert [made.compute(task) for task in range(5)] == [0, 1, 4, 9, 16]
     assert len(set(NAMES)) == 1 and threading.current_thread().name not in NAMES
-    made.teardown(WORKER)  # type: ignore[arg-type]
+    made.teardown(worker)  # type: ignore[arg-type]
 
 
 def test_an_error_says_where() -> None:
     with pytest.raises(DataError, match="seven") as raised:
-        plugin(begin).compute(7)
+        plugin(Worker(), begin).compute(7)
     assert raised.value.__notes__ == ["on worker tcp://far:1"]
 
 
-def test_what_cannot_begin() -> None:
-    with pytest.raises(ConfigError, match="no model"):
-        plugin(begin_nothing).compute(1)
+def test_the_job_is_refused_where_a_worker_cannot_begin() -> None:
+    with pytest.raises(ConfigError, match=r"^worker tcp://far:1: runs/none: no model$"):
+        plugin(Worker(), begin_nothing)
+    with pytest.raises(ConfigError, match=r"^worker tcp://far:1: has version .*, this is 0\.0; install"):
+        plugin(Worker(), begin, Host("0.0", "none"))
 
 
-def test_another_version_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"worker tcp://far:1 has version .*, this is 0\.0"):
-        plugin(begin, Host("0.0", "none"))
+def test_a_worker_that_joins_and_cannot_begin_is_closed() -> None:
+    """What it was sent meanwhile goes to others."""
+    worker = Worker("tcp://late:1")
+    made = plugin(worker, begin_nothing)
+    why = "worker tcp://late:1: runs/none: no model"
+    assert worker.calls == [("close", why)] and worker.events == [("job", why)]
+    with pytest.raises(Reschedule):
+        made.compute(1)
 
 
 def test_what_numbers_depend_on() -> None:

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
 from nmt.jobs.folder import held, settings_of
-from smt_bridge.jobs.scores import Job, open_job
+from smt_bridge.jobs.scores import Job, Scores, is_lost, no_scores, open_job, remedy
 from smt_bridge.tables.chunks import score
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
@@ -119,3 +120,34 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_settings_are_plain_json(tmp_path: Path) -> None:
     open_job(str(tmp_path / "o"), {"a": 1}, 1, resume=True)
     assert json.loads((tmp_path / "o.job" / "job.json").read_text()) == {"a": 1}
+
+
+def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
+    """Of five chunks the second and the fourth; the fourth is lost again."""
+    blocks = [*BLOCKS, BLOCKS[1] + 1, BLOCKS[2] + 1]
+    job = Job(tmp_path, 2)
+    for number, block in enumerate(blocks):
+        job.add(no_scores(*block.shape) if number in (1, 3) else block)
+    asked: list[int] = []
+
+    def compute(chunks: Iterator[int]) -> Iterator[tuple[int, Scores]]:
+        for number in chunks:
+            asked.append(number)
+            yield number, blocks[number] if number == 1 else no_scores(*blocks[number].shape)
+
+    read = iter(range(100))
+    job.mend(read, compute)
+    assert asked == [1, 3] and next(read) == 4  # what follows the last lost chunk is not read
+    found = list(Job(tmp_path, 2).finished())
+    assert same(found[:3], blocks[:3]) and is_lost(found[3]) and same(found[4:], blocks[4:])
+    job.mend(iter(range(100)), lambda chunks: ((number, blocks[number]) for number in chunks))
+    assert same(list(Job(tmp_path, 2).finished()), blocks)
+
+
+def test_what_is_lost() -> None:
+    assert is_lost(no_scores(2, 3)) and not is_lost(no_scores(2, 0))
+    assert not is_lost(np.array([[np.nan, 1.0]]))
+
+
+def test_what_to_do_about_lost_chunks(tmp_path: Path) -> None:
+    assert "give files" in remedy(None) and f"kept in {tmp_path}: " in remedy(Job(tmp_path, 1))

@@ -1,0 +1,81 @@
+"""What the scheduler of a Dask cluster does for a job: it counts the workers that each chunk has killed, and
+lets go of the job when its client is gone.
+
+Dask blames a lost worker on all chunks that it had been sent. Only the first of them was being computed, and
+only that one is blamed here: otherwise a chunk might be given up that merely waited beside a bad one.
+"""
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.scheduler import TaskState
+
+if TYPE_CHECKING:
+    from dask.typing import Key
+
+DEATHS = 3  # workers that a chunk may kill
+
+
+class JobWatch(SchedulerPlugin):
+    """Of one job, for as long as its client is there."""
+
+    def __init__(self, name: str, client: str) -> None:
+        self.name, self.client = name, client
+        self.deaths: Counter[Key] = Counter()  # by key of the chunk
+        self.event = ""  # what moves chunks now
+        self.blamed: list[tuple[bool, tuple[float, ...], Key]] = []  # by Dask, for this event; see `blame`
+
+    async def start(self, scheduler: Scheduler) -> None:
+        """As the job begins."""
+        self.scheduler = scheduler
+
+    def transition(
+        self, key: "Key", start: str, finish: str, *args: object, stimulus_id: str, **more: object
+    ) -> None:
+        """A chunk changes its state."""
+        if not (isinstance(key, str) and key.startswith(f"{self.name}-")):
+            return
+        task: TaskState = self.scheduler.tasks[key]
+        if start == "processing" and finish in ("released", "erred"):
+            self.blame(task, finish, stimulus_id)
+        if finish in ("memory", "erred", "forgotten"):
+            self.deaths.pop(key, None)
+        else:
+            task.suspicious = self.suspicion(key)
+
+    def blame(self, task: TaskState, finish: str, event: str) -> None:
+        """Note a chunk that Dask suspects, for `remove_worker`: first one that has failed, then what was sent
+        first."""
+        if event != self.event:
+            self.event, self.blamed = event, []
+        if task.suspicious > self.suspicion(task.key):
+            self.blamed.append((finish != "erred", task.priority or (), task.key))
+
+    def suspicion(self, key: "Key") -> int:
+        """What Dask is told, so that it gives up a chunk with its third worker, whatever it would allow
+        itself."""
+        return self.scheduler.allowed_failures + 1 - DEATHS + self.deaths[key]
+
+    def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **more: object) -> None:
+        """A worker is gone, and its chunks have been moved."""
+        if stimulus_id != self.event or not self.blamed:
+            return
+        alive, _, key = min(self.blamed, key=lambda one: one[:2])
+        self.blamed = []
+        if alive and key in scheduler.tasks:
+            self.deaths[key] += 1
+            scheduler.tasks[key].suspicious = self.suspicion(key)
+
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """The client has ended, or was killed: workers forget its models."""
+        if client == self.client:
+            self.ending = asyncio.ensure_future(self.end(scheduler))
+
+    async def end(self, scheduler: Scheduler) -> None:
+        scheduler.plugins.pop(self.name, None)
+        with suppress(Exception):  # a worker that is lost at this moment has forgotten them, too
+            await scheduler.unregister_worker_plugin(comm=None, name=self.name)
