@@ -83,6 +83,11 @@ class Progress:
         if self.done >= self.due:
             self.look()
 
+    def skip(self, count: int) -> None:
+        """More was done by an earlier start: no part of the rate."""
+        self.given += count
+        self.add(count)
+
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, each counted once whoever asked for it comes back for the next."""
         for item in items:

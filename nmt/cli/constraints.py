@@ -41,10 +41,15 @@ def given(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(args, name)]
 
 
+def paths_beside(args: argparse.Namespace) -> list[str]:
+    """The files with a line for each line of the input."""
+    return [getattr(args, name) for name in given(args, BESIDE)]
+
+
 def check(args: argparse.Namespace) -> None:
     """DataError for files that have not a line for each line of the input."""
-    if beside := given(args, BESIDE):
-        files.check_parallel(args.input, *(getattr(args, name) for name in beside))
+    if beside := paths_beside(args):
+        files.check_parallel(args.input, *beside)
 
 
 @dataclass
@@ -64,7 +69,7 @@ class Block:
 def blocks(args: argparse.Namespace) -> Iterator[Block]:
     """The lines of the input with those of the files beside it."""
     beside = given(args, BESIDE)
-    rows = files.parallel(args.input, *(getattr(args, name) for name in beside))
+    rows = files.parallel(args.input, *paths_beside(args))
     first = 0
     while block := list(islice(rows, args.read_ahead)):
         lines, *others = (
@@ -102,9 +107,13 @@ class GivenConstraints:
         constraints = Constraints(avoid=avoid, unmet=args.unmet)
         tokenized = args.tokenized or args.escaped
         self.maker = ConstraintMaker(run.members[0], constraints, tokenized, rows)
-        if args.constraints and self.maker.strict:  # before the first line is translated
-            for number, line in enumerate(files.preview(args.constraints)):
-                self.maker.required(fields(clean(line, args.escaped)), self.where("constraints", number))
+
+    def check_required(self) -> None:
+        """Read those of single lines through, before the first line is translated. DataError for one that
+        cannot be required."""
+        if self.args.constraints and self.maker and self.maker.strict:
+            for number, line in enumerate(files.preview(self.args.constraints)):
+                self.maker.required(fields(clean(line, self.args.escaped)), self.where("constraints", number))
 
     def where(self, option: str, number: int) -> str:
         """The name of a line in messages: that of an option's file, if it has one, or of the input."""

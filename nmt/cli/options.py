@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from nmt.text.long_lines import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
-    from nmt.compute.reduced import Weights
+    from nmt.compute.reduced import Reduced, Weights
 
 
 def add_input_output(parser: "Container", what: str = "text") -> None:
@@ -138,22 +137,20 @@ def add_precision(parser: "Container") -> None:
     )
 
 
-def products(precision: str, models: "Sequence[Weights]", device: str) -> ExitStack:
-    """A context in which the matrix products of models are computed in a precision. ConfigError where the
+def reduced(precision: str, models: "Sequence[Weights]", device: str) -> "list[Reduced]":
+    """The contexts in which the matrix products of models are computed in a precision. ConfigError where the
     processor lacks it."""
+    if precision == "fp32":
+        return []
     from nmt.compute.device import resolve
     from nmt.compute.mixed import check_precision
     from nmt.compute.reduced import Reduced
 
-    stack = ExitStack()
-    if precision != "fp32":
-        if precision == "bf16":
-            check_precision(precision, device)
-        elif resolve(device) != "cpu":
-            raise ConfigError("--precision int8: computes on the CPU only; use bf16, or --device cpu")
-        for model in models:
-            stack.enter_context(Reduced(precision, model))
-    return stack
+    if precision == "bf16":
+        check_precision(precision, device)
+    elif resolve(device) != "cpu":
+        raise ConfigError("--precision int8: computes on the CPU only; use bf16, or --device cpu")
+    return [Reduced(precision, model) for model in models]
 
 
 Command = Callable[[Sequence[str] | None], None]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 READ_AHEAD = 2000  # lines scored together
+COUNTED = ("lines", "characters", "words", "unknown", "log_prob", "known_log_prob")  # by Totals.add
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,6 +101,16 @@ class Totals:
         self.log_prob += sum(scored.log_probs)
         known = zip(scored.log_probs, [*scored.known, True], strict=True)
         self.known_log_prob += sum(value for value, is_known in known if is_known)
+
+    def packed(self) -> str:
+        """What `add` has counted, as a line that `add_packed` reads."""
+        return " ".join(repr(getattr(self, name)) for name in COUNTED)
+
+    def add_packed(self, line: str) -> None:
+        """Count the lines of another text."""
+        for name, value in zip(COUNTED, line.split(" "), strict=True):
+            mine = getattr(self, name)
+            setattr(self, name, mine + type(mine)(value))
 
     @property
     def units(self) -> int:

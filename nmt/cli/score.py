@@ -1,24 +1,20 @@
 """nmt-score: log p(target | source) of given pairs, one line a pair."""
 
 import logging
-import math
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import options
+from nmt.cli import jobs, options, scorers
 from nmt.cli.arguments import Input, Output
-from nmt.cli.perplexity import Totals
+from nmt.cli.jobs import TextJob
+from nmt.cli.scorers import Block
 from nmt.errors import ConfigError
-from nmt.formats import pharaoh
-
-if TYPE_CHECKING:
-    from nmt.runs.run import Run
+from nmt.jobs.texts import Chunk
+from nmt.progress import Total
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +80,7 @@ def parser() -> options.Parser:
         parser, "are refused by a translator", ", or what the training allowed if that is more"
     )
     add_language_model(parser)
+    jobs.add_options(parser.add_argument_group("jobs"))
     options.add_quiet(parser)
     return parser
 
@@ -135,100 +132,51 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-score", args)
     check(args)
+    texts = texts_of(args)
     if args.input is not None:
-        score_text(args)
-    elif args.alignment is not None:
-        score_aligned(args)
+        number: Total = partial(files.number_of_lines, args.input)
     else:
-        score_pairs(args)
+        number = files.check_parallel(*texts)  # before the first pair is scored
+    job = TextJob(args, "nmt-score", texts)
+    with job.held():
+        score(args, job, number)
 
 
-def score_pairs(args: Namespace) -> None:
-    """log p of each pair by one or several translators."""
-    number = files.check_parallel(args.source, args.target)  # before the first pair is scored
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.runs import alignment
-    from nmt.runs.run import Run
+def texts_of(args: Namespace) -> list[str]:
+    """The texts, the one that messages name first."""
+    if args.input is not None:
+        return [args.input]
+    return [args.source, args.target, *([args.alignment] if args.alignment else [])]
 
-    run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
-    if args.alignments:
-        alignment.check(run)
-    refuse_long(args, run)
-    total, words, lines = 0.0, 0, 0
+
+def score(args: Namespace, job: TextJob, number: Total) -> None:
+    """Load the models, score, write."""
+    set_up = job.set_up_torch(args.runs[0])
+    work = scorers.load(args)
+    work.check(job.in_parts)
+    paths = [args.output, *([args.alignments] if args.alignments else [])]
+    unit = "pairs" if args.input is None else "lines"
+    sums, lines = list[str](), 0
     with (
-        options.products(args.precision, [member.model for member in run.members], args.device),
-        files.Writing(args.output) as out,
-        files.Writing(args.alignments) if args.alignments else nullcontext() as points,
-        options.progress(args, "pairs", number, set_up) as progress,
+        job.run(scorers.load, work) as compute,
+        job.writing(paths) as write,
+        options.progress(args, unit, number, set_up) as progress,
     ):
-        pairs = files.parallel(args.source, args.target)
-        while block := list(islice(pairs, READ_AHEAD)):
-            limit = run.source_lengths.limit(args.max_line_words, files.name_of(args.source), lines)
-            for scores in run.word_scores(block, args.tokenized, limit):
-                out.write(line_of(scores, args.word_scores))
-                total, words, lines = total + sum(scores), words + len(scores), lines + 1
-            if points:
-                points.write_lines(map(pharaoh.line_of, alignment.align(run, block, args.tokenized, limit)))
-            out.flush()
-            progress.add(len(block))
-    if words:
-        log.info(
-            "%s pairs, mean log p %.4f, a word %.4f, perplexity %.2f (%s)",
-            f"{lines:,}", total / lines, total / words, math.exp(-total / words), run.name,
-        )  # fmt: skip
+        for done in compute(chunks(job.inputs)):
+            write(done)
+            sums += done.outputs[-1]
+            lines += done.count
+            jobs.advance(progress, done)
+    if summary := work.summary(sums, lines):
+        log.info("%s", summary)
 
 
-def score_aligned(args: Namespace) -> None:
-    """log p of each pair by a joint model, given the alignment."""
-    paths = (args.source, args.target, args.alignment)
-    number = files.check_parallel(*paths)
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.runs import aligned
-
-    run = aligned.load(args.runs[0], args.checkpoint, args.device)
-    lines, name = 0, files.name_of(args.alignment)
-    with files.Writing(args.output) as out, options.progress(args, "pairs", number, set_up) as progress:
-        rows = files.parallel(*paths)
-        while block := list(islice(rows, READ_AHEAD)):
-            for scores in aligned.word_scores(run, block, args.tokenized, name, lines):
-                out.write(line_of(scores, args.word_scores))
-            out.flush()
-            lines += len(block)
-            progress.add(len(block))
-
-
-def refuse_long(args: Namespace, run: "Run") -> None:
-    """DataError for a line that is too long, before the first pair is scored."""
-    from nmt.runs.run import SCORED
-
-    for path, lengths in ((args.source, run.source_lengths), (args.target, run.target_lengths)):
-        limit = lengths.limit(args.max_line_words, path)
-        lengths.refuse(files.preview(path), args.tokenized, limit, SCORED)
-
-
-def score_text(args: Namespace) -> None:
-    """log p of each line by a language model."""
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.runs[0])
-    from nmt.runs.language_model import line_scorer
-
-    model = line_scorer(args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff)
-    text = iter(files.read_lines(args.input))
-    number, totals = partial(files.number_of_lines, args.input), Totals()
-    with files.Writing(args.output) as out, options.progress(args, "lines", number, set_up) as progress:
-        while block := list(islice(text, READ_AHEAD)):
-            for line, scored in zip(block, model.score(block, args.tokenized), strict=True):
-                out.write(line_of(scored.log_probs, args.word_scores))
-                totals.add(line, scored)
-            out.flush()
-            progress.add(len(block))
-    if totals.lines:
-        log.info("%s lines, %s (%s)", f"{totals.lines:,}", totals.perplexities(), model.name)
-
-
-def line_of(scores: Sequence[float], words: bool) -> str:
-    """A line of the output: the sum of the scores of the words, and with `words` each of them."""
-    each = " ||| " + " ".join(f"{value:.6f}" for value in scores) if words else ""
-    return f"{sum(scores):.6f}{each}\n"
+def chunks(texts: Sequence[str]) -> Iterator[Chunk[Block]]:
+    """The texts in blocks that are scored together."""
+    rows, first = files.parallel(*texts), 0
+    while block := list(islice(rows, READ_AHEAD)):
+        yield Chunk(first, len(block), Block(first, block))
+        first += len(block)
 
 
 if __name__ == "__main__":

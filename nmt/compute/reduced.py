@@ -2,6 +2,7 @@
 error."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -66,6 +67,14 @@ class Reduced(TorchFunctionMode):
         if function in PRODUCTS and (product := self.product(args[-1].t())):
             return deliver(function, args, kwargs, product(args[-2]))
         return function(*args, **kwargs)
+
+
+def entered(contexts: Sequence[Reduced]) -> ExitStack:
+    """Several models at once: `with entered(contexts):`"""
+    stack = ExitStack()
+    for one in contexts:
+        stack.enter_context(one)
+    return stack
 
 
 def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:

@@ -32,6 +32,7 @@ from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares
 from nmt.ngram.histories import Histories
 from nmt.runs import checkpoint, mixture, set_up
+from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.line_scores import LineScorer, LineScores
 from nmt.search.config import SamplingConfig
@@ -45,13 +46,19 @@ STEPS = 200  # of running text at a time
 class CountLineScorer:
     """A count-based n-gram model: words are what stands between blanks."""
 
+    carries = False
+
     def __init__(self, path: str) -> None:
-        self.model = count.load_count_model(path)
-        self.name = Path(path).name
+        self.model, self.path = count.load_count_model(path), Path(path)
+        self.name = self.path.name
         self.vocab_size = self.model.vocab_size
 
     def __repr__(self) -> str:
         return f"<LineScorer {self.name}: n-gram model, {max(0, self.vocab_size):,} words>"
+
+    def files(self) -> list[Path]:
+        """See LineScorer."""
+        return [self.path]
 
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
         """Nothing: probabilities sum to one anyway."""
@@ -85,6 +92,15 @@ class NeuralLineScorer:
     def __repr__(self) -> str:
         return f"<LineScorer {self.run.description}>"
 
+    @property
+    def carries(self) -> bool:
+        """See LineScorer: with lm.carry."""
+        return self.run.model.carries
+
+    def files(self) -> list[Path]:
+        """See LineScorer."""
+        return run_directory.result_files(self.run.directory, self.run.step)
+
     def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
         """The units of each line."""
         check_lines(lines)
@@ -110,7 +126,7 @@ class NeuralLineScorer:
     def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
         """log p of each unit of each text and of its end symbol."""
         model = self.run.model
-        if model.carries:
+        if self.carries:
             assert isinstance(model, RunningTextModel)
             return self.score_running(model, texts)
         return self.scorer.score_texts(texts)

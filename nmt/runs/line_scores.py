@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -19,6 +20,15 @@ class LineScorer(Protocol):
 
     name: str  # of the model, for results
     vocab_size: int  # units that the model knows, the end symbol included; 0 where the file does not say
+
+    @property
+    def carries(self) -> bool:
+        """Does a line continue from the state after the line before?"""
+        ...
+
+    def files(self) -> list[Path]:
+        """The files that scores depend on, besides the text."""
+        ...
 
     def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
         """The units that each line is read as. `tokenized`: the text is tokenized as the model's was."""

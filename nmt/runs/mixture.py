@@ -169,6 +169,15 @@ class MixtureScorer:
     def __repr__(self) -> str:
         return f"<LineScorer {self.name}: {', '.join(map(repr, self.members))}>"
 
+    @property
+    def carries(self) -> bool:
+        """See LineScorer."""
+        return any(member.carries for member in self.members)
+
+    def files(self) -> list[Path]:
+        """Those of the models; weights and contexts are in the file of the mixture."""
+        return [path for member in self.members for path in member.files()]
+
     def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
         """The units of each line, as the first model has them."""
         return self.members[0].units(lines, tokenized)

@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli import arguments, options
+from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import Input, add_setting
 from nmt.jobs import folder
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import EXECUTORS
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
@@ -34,10 +32,7 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         metavar="ARPA",
         help="neural-lm: share its p(UNK) among unknown words as this n-gram model does",
     )
-    add_setting(parser, ExecutorConfig, "workers")
-    add_setting(parser, ExecutorConfig, "executor", choices=tuple(EXECUTORS))
-    add_setting(parser, ExecutorConfig, "cluster", metavar="ADDRESS|FILE")
-    add_setting(parser, ExecutorConfig, "mixed_workers")
+    jobs.add_executor(parser)
     parser.add_argument("--resume", action="store_true", help="resume a job that was killed, from OUTPUT.job")
     options.add_compute(parser, "1 for each worker unless given")
 
@@ -66,5 +61,4 @@ def set_up(
     from nmt.compute import matmul
 
     settings = arguments.settings_of(FeatureSettings, args, threads=threads, back_end=matmul.in_use())
-    where = f"cluster {args.cluster}" if args.cluster else f"{args.workers} worker{'s' * (args.workers > 1)}"
-    return settings, f"{line}, {where}"
+    return settings, f"{line}, {jobs.where(args)}"

@@ -40,6 +40,15 @@ def test_what_an_earlier_start_did_is_not_in_the_rate(monkeypatch: pytest.Monkey
     assert progress.line() == "500 of 600 pairs, 10 a second, 10 s left" and progress.done == 500
 
 
+def test_lines_that_an_earlier_start_has_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    progress = Progress(600, "lines")
+    progress.skip(300)
+    clock.now = 10
+    progress.add(100)
+    assert progress.line() == "400 of 600 lines, 10 a second, 20 s left"
+
+
 def test_a_line_a_minute(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(monkeypatch)
     progress = Progress(0, "lines", title="text")  # a stream: nobody knows its end

@@ -27,6 +27,17 @@ def test_totals_by_hand() -> None:
     assert math.isnan(perplexity.perplexity(0.0, 0))
 
 
+def test_totals_of_parts_are_those_of_the_whole() -> None:
+    scored = [LineScores(["a", "b"], [-0.1, -1 / 3, -0.5], [True, False]), LineScores([], [-0.25], [])]
+    whole, parts = perplexity.Totals(), perplexity.Totals()
+    for line, one in zip(("ab", ""), scored, strict=True):
+        part = perplexity.Totals()
+        for totals in (whole, part):
+            totals.add(line, one)
+        parts.add_packed(part.packed())
+    assert parts == whole and parts.perplexity == whole.perplexity
+
+
 def test_a_run(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("Un garçon ne suit pas l'homme.\n\n", encoding="utf-8")
     arguments = ["-i", str(tmp_path / "text"), "-o", str(tmp_path / "table"), "-q", "--threads", "1"]

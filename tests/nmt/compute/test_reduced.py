@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.compute.reduced import Reduced
+from nmt.compute.reduced import Reduced, entered
 
 
 @pytest.mark.parametrize(("precision", "least", "most"), [("bf16", 1e-4, 0.05), ("int8", 1e-4, 0.2)])
@@ -32,3 +32,14 @@ def test_reduced_products_err_a_little_and_only_inside(precision: str, least: fl
         for a, b in zip(exact, found, strict=True):
             assert least < float((a - b).abs().max()) < most
         assert torch.equal(torch.mm(x, layer.weight.t()), exact[1])
+
+
+def test_models_that_are_entered_together() -> None:
+    layers = [torch.nn.Linear(8, 8) for _ in range(2)]
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        exact = [layer(x) for layer in layers]
+        with entered([Reduced("int8", layer) for layer in layers]):
+            assert not any(torch.equal(layer(x), y) for layer, y in zip(layers, exact, strict=True))
+        with entered([]):
+            assert all(torch.equal(layer(x), y) for layer, y in zip(layers, exact, strict=True))

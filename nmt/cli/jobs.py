@@ -1,0 +1,216 @@
+"""Commands that turn lines into lines: in this process, in several or on a cluster, and again after they were
+killed."""
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from nmt import files, locks
+from nmt.cli import options
+from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.errors import ConfigError
+from nmt.jobs import contents, executors, folder, texts
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.executors import EXECUTORS
+from nmt.jobs.records import Records
+from nmt.jobs.texts import Chunk, Done, Lines
+from nmt.progress import Progress
+
+if TYPE_CHECKING:
+    from nmt.cli.arguments import Container
+    from nmt.compute.arithmetic import Arithmetic
+
+log = logging.getLogger(__name__)
+
+Task = TypeVar("Task")
+Task_contra = TypeVar("Task_contra", contravariant=True)
+
+RESULTS = "lines"  # the file of the job folder
+# Options that no result depends on, and those that are recorded by what they led to.
+FREE = (
+    "quiet", "log", "resume", "workers", "executor", "cluster", "mixed_workers", "threads", "matmul",
+)  # fmt: skip
+
+
+def add_executor(parser: "Container", **workers: str) -> None:
+    """The options of how a job is computed. `workers`: what argparse is to have for --workers instead."""
+    add_setting(parser, ExecutorConfig, "workers", **workers)
+    add_setting(parser, ExecutorConfig, "executor", choices=tuple(EXECUTORS))
+    add_setting(parser, ExecutorConfig, "cluster", metavar="ADDRESS|JSON")
+    add_setting(parser, ExecutorConfig, "mixed_workers")
+
+
+def add_options(parser: "Container", **workers: str) -> None:
+    """Those, and --resume."""
+    add_executor(parser, **workers)
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="resume a job that was killed, from OUTPUT.job; also keep one for a single worker",
+    )
+
+
+def where(args: argparse.Namespace) -> str:
+    """What computes, for the log."""
+    if args.cluster:
+        return f"cluster {args.cluster}"
+    return f"{args.workers} worker{'s' * (args.workers > 1)}"
+
+
+class Computing(Protocol[Task_contra]):
+    """What a command computes with, once it is loaded."""
+
+    def models(self) -> list[Path]:
+        """The files that its results depend on, besides the text: workers need the same ones."""
+        ...
+
+    def lines(self, task: Task_contra) -> Lines:
+        """The lines of each output for a chunk."""
+        ...
+
+
+class TextJob:
+    """One call of a command. ConfigError where --resume is asked for, but a text or the output is a
+    stream."""
+
+    def __init__(self, args: argparse.Namespace, command: str, inputs: Sequence[str]) -> None:
+        """`inputs`: the texts, the one that messages name first."""
+        self.args, self.command, self.inputs = args, command, inputs
+        self.config = settings_of(ExecutorConfig, args)
+        self.elsewhere = self.config.name != "local"
+        written = args.output != "-" and (not os.path.exists(args.output) or os.path.isfile(args.output))
+        can_resume = written and all(os.path.isfile(path) for path in inputs)
+        if args.resume and not can_resume:
+            raise ConfigError(
+                "--resume reads the input again, and needs an --output: give files, not - or a pipe"
+            )
+        self.kept = can_resume and (self.elsewhere or args.resume)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where finished chunks are kept, and the unfinished output."""
+        return folder.folder_of(self.args.output) if self.kept else None
+
+    @property
+    def in_parts(self) -> bool:
+        """May different processes compute its chunks?"""
+        return self.elsewhere or self.kept
+
+    def held(self) -> AbstractContextManager[None]:
+        """The lock of the folder, taken before any work."""
+        return folder.held(self.args.output, self.command) if self.kept else nullcontext()
+
+    def set_up_torch(self, run: str | None = None) -> str:
+        """Import torch, and choose its threads and back end: those of the job that is resumed, and elsewhere
+        one thread a worker unless given. A line for the log."""
+        before = folder.settings_of(self.args.output) if self.kept else {}
+        known = before.get("threads")
+        threads = self.args.threads or (known if isinstance(known, int) else 1 if self.elsewhere else None)
+        back_end = str(before.get("back_end") or self.args.matmul)
+        line = options.set_up_torch(self.args.device, threads, back_end, run)
+        return f"{line}, {where(self.args)}" if self.elsewhere else line
+
+    @contextmanager
+    def run(
+        self, load: "Callable[[argparse.Namespace], Computing[Task]]", found: "Computing[Task]"
+    ) -> "Iterator[Callable[[Iterable[Chunk[Task]]], Iterator[Done]]]":
+        """What computes chunks, see `texts.compute`: by `found`, which `load` has made of the options, and
+        makes again in each worker. Afterwards the job is done, and its folder gone."""
+        from nmt.compute import arithmetic
+
+        used = arithmetic.in_use()
+        models = contents.of(found.models()) if self.elsewhere or self.kept else {}
+        elsewhere = partial(begin, load, whole_paths(self.args, self.inputs), used, models)
+        name = files.name_of(self.inputs[0])
+        with executors.make(found.lines, elsewhere, self.config) as executor:
+            yield partial(texts.compute, executor=executor, name=name, kept=self.records(used, models))
+        if self.folder:
+            locks.clear(self.folder)
+
+    @contextmanager
+    def writing(self, paths: Sequence[str]) -> Iterator[Callable[[Done], None]]:
+        """What writes the lines of a finished chunk. `paths`: the outputs, the main one first."""
+        with ExitStack() as stack:
+            first, *others = [
+                stack.enter_context(files.Writing(path, None if number else self.folder))
+                for number, path in enumerate(paths)
+            ]
+
+            def write(done: Done) -> None:
+                for out, lines in zip([first, *others], done.outputs, strict=False):
+                    out.write_lines(lines)
+                first.flush()  # somebody may be waiting for these lines
+
+            yield write
+
+    def records(self, used: "Arithmetic", models: Mapping[str, str]) -> Records | None:
+        """The results of finished chunks; None for a job that keeps none."""
+        if not self.kept:
+            return None
+        states = [os.stat(path) for path in self.inputs]
+        settings = {
+            "command": self.command,
+            "inputs": [
+                [os.path.realpath(path), state.st_size, state.st_mtime_ns]
+                for path, state in zip(self.inputs, states, strict=True)
+            ],
+            "models": sorted(models.values()),
+            **asdict(used),
+            **recorded(self.args),
+            **self.config.recorded(),
+        }
+        found = Records(folder.begin(self.args.output, settings, RESULTS, self.args.resume))
+        if len(found):
+            log.info("resuming after %s finished chunks", f"{len(found):,}")
+        return found
+
+
+def advance(progress: Progress, done: Done) -> None:
+    """Count the lines of a finished chunk; those of an earlier start are no part of the rate."""
+    (progress.skip if done.before else progress.add)(done.count)
+
+
+def begin(
+    load: Callable[[argparse.Namespace], Computing[Task]],
+    args: argparse.Namespace,
+    used: "Arithmetic",
+    models: Mapping[str, str],
+) -> Callable[[Task], Lines]:
+    """In a worker: the same models, by the same arithmetic. DataError for files that differ."""
+    contents.check(models)
+    used.use()
+    return load(args).lines
+
+
+def whole_paths(args: argparse.Namespace, texts: Sequence[str]) -> argparse.Namespace:
+    """The options with absolute paths of files, wherever a worker was started. The `texts`, which workers do
+    not read, keep their names."""
+
+    def whole(value: object) -> object:
+        if isinstance(value, list):
+            return [whole(one) for one in value]
+        if not isinstance(value, Input) or not value or value in texts:
+            return value
+        return Input(os.path.abspath(value))
+
+    return argparse.Namespace(**{name: whole(value) for name, value in vars(args).items()})
+
+
+def recorded(args: argparse.Namespace) -> dict[str, object]:
+    """The options that results depend on, by name; of files that are written, whether there are any."""
+    return {
+        f"--{name.replace('_', '-')}": bool(value) if isinstance(value, Output) else value
+        for name, value in vars(args).items()
+        if name not in FREE and not of_files(value)
+    }
+
+
+def of_files(value: object) -> bool:
+    """Does an option name files that are read? They are recorded by their contents."""
+    return isinstance(value, Input) or (isinstance(value, list) and any(map(of_files, value)))

@@ -1,0 +1,63 @@
+"""Commands on a cluster of two workers: the bytes of one process. One cluster serves all tests."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import score, translate
+from nmt.jobs import contents, folder
+from tests.commands.runs import LINES
+from tests.conftest import ROOT
+from tests.nmt.jobs import clusters
+
+pytestmark = pytest.mark.ci
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with clusters.cluster(tmp_path_factory.mktemp("cluster")) as place:
+        yield place
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In the working folder, which is not that of the workers."""
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in [*LINES, "", *LINES[:2]]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "text"
+
+
+def test_translations(two: str, text: Path) -> None:
+    run = os.path.relpath(GOLDEN / "translator")  # workers find it, too
+    line = [run, "-i", "text", "-q", "--read-ahead", "2", "--threads", "1", "--n-best", "2"]
+    assert translate.main([*line, "-o", "here"]) == 0
+    assert translate.main([*line, "-o", "there", "--cluster", two]) == 0
+    assert Path("there").read_bytes() == Path("here").read_bytes()
+    assert not folder.folder_of("there").exists()
+
+
+def test_scores_of_pairs_and_of_text(
+    two: str, text: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(score, "READ_AHEAD", 3)
+    for line in (
+        [str(GOLDEN / "translator"), "-s", "text", "-t", "text", "--word-scores"],
+        [str(GOLDEN / "lm"), "-i", "text"],
+    ):
+        assert score.main([*line, "-q", "--threads", "1"]) == 0
+        here = capfdbinary.readouterr().out
+        assert score.main([*line, "-q", "--cluster", two]) == 0  # a stream: nothing is kept
+        assert capfdbinary.readouterr().out == here and here.count(b"\n") == 7
+
+
+def test_a_file_that_differs_on_a_worker(
+    two: str, text: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As if the run had been trained on since."""
+    monkeypatch.setattr(contents, "of", lambda paths: dict.fromkeys(map(str, paths), "another"))
+    line = [str(GOLDEN / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
+    assert translate.main(line) == 2
+    assert "is another file on" in capfd.readouterr().err and not Path("out").exists()
