@@ -26,27 +26,33 @@ def settings_of(output: str) -> dict[str, object]:
     return begun.read(folder_of(output) / SETTINGS) or {}
 
 
+def unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
+    """Is there a job to be resumed? ConfigError for one that `resume` does not ask for, or of other
+    settings."""
+    before = begun.read(folder / SETTINGS)
+    if before is None:
+        return False
+    if not resume:
+        raise ConfigError(
+            f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
+        )
+    if changed := begun.changed(before, settings):
+        raise ConfigError(
+            f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
+            "remove the folder to start over"
+        )
+    return True
+
+
 def begin(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
     """The file of that name in the job folder, which takes the results of finished chunks: that of an
-    unfinished job, or none yet. ConfigError for an unfinished job that `resume` does not ask for, or of other
-    settings."""
+    unfinished job, or none yet. ConfigError as `unfinished` raises it."""
     folder = folder_of(output)
-    before = begun.read(folder / SETTINGS)
-    if before is not None:
-        if not resume:
-            raise ConfigError(
-                f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
-            )
-        if changed := begun.changed(before, settings):
-            raise ConfigError(
-                f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
-                "remove the folder to start over"
-            )
-        return folder / results
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / results).unlink(missing_ok=True)
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
-    begun.write(folder / SETTINGS, settings)
+    if not unfinished(folder, settings, resume):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / results).unlink(missing_ok=True)
+        except OSError as error:
+            raise files.cannot_write(folder, error) from error
+        begun.write(folder / SETTINGS, settings)
     return folder / results
