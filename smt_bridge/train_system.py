@@ -16,11 +16,13 @@ from nmt import files, locks, manifest
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.jobs import begun
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.stages import Place
 from nmt.ngram import arpa, kneser_ney
 from nmt.progress import Progress
 from nmt.settings import check
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction import alignment, work_folder
+from smt_bridge.extraction import alignment, mapreduce, work_folder
 from smt_bridge.extraction.tables import Inputs, Outputs, build
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "mo
 LEXICAL = "lex"  # lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
+EXTRACTION = "extract.job"  # of several workers, while it lasts
 RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The weights that Moses' train-model.perl writes.
@@ -39,15 +42,15 @@ WEIGHTS = {
 }  # fmt: skip
 
 
-def train(folder: Path, config: TrainConfig) -> None:
-    """Take the steps that are missing. ConfigError for a folder that was started with other settings or other
-    texts, or that is in use."""
+def train(folder: Path, config: TrainConfig, executor: ExecutorConfig | None = None) -> None:
+    """Take the steps that are missing. `executor`: what computes the large ones. ConfigError for a folder
+    that was started with other settings or other texts, or that is in use."""
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
     with locks.locked(folder, "smt-train"):
         start(folder, config)
-        take_steps(folder, config)
+        take_steps(folder, config, executor or ExecutorConfig())
 
 
 def check_folder(folder: Path) -> None:
@@ -56,11 +59,11 @@ def check_folder(folder: Path) -> None:
         raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
 
 
-def take_steps(folder: Path, config: TrainConfig) -> None:
+def take_steps(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """Make each result that does not exist yet."""
     steps: list[tuple[str, Callable[[Path], None]]] = [
         (ALIGNMENT, lambda path: align(path, config)),
-        (TABLE, lambda path: extract(folder, config)),
+        (TABLE, lambda path: extract(folder, config, executor)),
         (LM, lambda path: estimate(path, config)),
         (INI, lambda path: write_ini(path, config)),
     ]
@@ -77,7 +80,8 @@ def start(folder: Path, config: TrainConfig) -> None:
     """Record in the folder what the model is made from, or check that it is the same; remove what a killed
     step left behind."""
     settings = asdict(config)
-    settings["extract"].pop("memory")  # affects no result
+    for name in ("memory", "buckets"):  # affect no result
+        settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
     before = begun.read(folder / SETTINGS)
@@ -107,14 +111,19 @@ def align(path: Path, config: TrainConfig) -> None:
     files.write_text(path, map(alignment.line_of, alignment.symmetrized(*directions, config.symmetrization)))
 
 
-def extract(folder: Path, config: TrainConfig) -> None:
+def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """Both tables. The phrase table gets its name last: once it exists, the step is finished."""
     beside = folder / f"{TABLE}.part.gz"
     inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
     reordering = str(folder / REORDERING) if config.reordering else None
     outputs = Outputs(table=str(beside), reordering=reordering, lexical=str(folder / LEXICAL))
+    job = (folder / EXTRACTION).absolute()
     with Progress(None, "words", title="extracting") as progress:
-        pairs = build(inputs, outputs, config.extract, progress.reach)
+        if executor.name != "local" or job.exists():
+            place = Place(job, "smt-train", resume=True)
+            pairs = mapreduce.build(inputs, outputs, config.extract, executor, place, progress.reach)
+        else:
+            pairs = build(inputs, outputs, config.extract, progress.reach)
     beside.rename(folder / TABLE)
     log.info("%s phrase pairs", f"{pairs:,}")
 

@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import arguments, options
+from nmt.cli import arguments, options, shared_job
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError
+from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.memory import add_memory
 from smt_bridge.extraction.config import ExtractConfig
 
@@ -27,13 +28,20 @@ def command(argv: Sequence[str] | None) -> None:
     files.existing([args.source, args.target, args.alignment])
     if "-" in (args.source, args.target, args.alignment):
         raise ConfigError("the texts are read twice; give files, not -")
+    executor = arguments.settings_of(ExecutorConfig, args)
+    place = shared_job.place_of(args, "smt-extract", executor)
+    from smt_bridge.extraction import mapreduce
     from smt_bridge.extraction.tables import Inputs, Outputs, build
 
     begin = time.monotonic()
     inputs = Inputs(source=args.source, target=args.target, alignment=args.alignment)
     outputs = Outputs(table=args.output, reordering=args.reordering, lexical=args.lexical)
+    config = arguments.settings_of(ExtractConfig, args)
     with options.progress(args, "words", None) as progress:
-        pairs = build(inputs, outputs, arguments.settings_of(ExtractConfig, args), progress.reach)
+        if place:
+            pairs = mapreduce.build(inputs, outputs, config, executor, place, progress.reach)
+        else:
+            pairs = build(inputs, outputs, config, progress.reach)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     log.info("%s phrase pairs, %.0f s, %.0f MB", f"{pairs:,}", time.monotonic() - begin, memory)
 
@@ -78,6 +86,7 @@ def parser() -> options.Parser:
     add_setting(made, ExtractConfig, "max_length")
     add_setting(made, ExtractConfig, "smoothing")
     add_memory(made)
+    shared_job.add_shared_job(made)
     options.add_quiet(made)
     return made
 

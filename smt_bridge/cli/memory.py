@@ -17,7 +17,8 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
         type=gigabytes,
         default=ExtractConfig.memory,
         metavar="GB",
-        help="memory for phrase extraction; what exceeds it is put into files beside the output",
+        help="memory for phrase extraction, of each worker; what exceeds it is put into files beside the "
+        "output",
     )
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.shared_job import add_executor
 from nmt.errors import ConfigError
+from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.memory import add_memory
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS
@@ -37,7 +39,9 @@ def command(argv: Sequence[str] | None) -> None:
     extract = settings_of(ExtractConfig, args)
     begin = time.monotonic()
     train(
-        Path(args.model), settings_of(TrainConfig, args, extract=extract, reordering=not args.no_reordering)
+        Path(args.model),
+        settings_of(TrainConfig, args, extract=extract, reordering=not args.no_reordering),
+        settings_of(ExecutorConfig, args),
     )
     log.info(
         "%s: trained, %.0f s; next: smt-tune %s --source DEV --reference DEV",
@@ -82,6 +86,7 @@ def parser() -> options.Parser:
     made.add_argument("--no-reordering", action="store_true", help="no lexical reordering table")
     add_setting(made, TrainConfig, "distortion_limit")
     add_memory(made)
+    add_executor(made)
     options.add_quiet(made)
     return made
 

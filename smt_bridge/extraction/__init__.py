@@ -6,5 +6,7 @@ instances  all phrase pairs of a block of sentences (compiled)
 buckets    an external sort: instances are spread over files by their source, so that memory stays bounded
 counts     distinct pairs: frequencies, best alignments, orientations
 scores     phi, lexical weights and reordering probabilities
-tables     the way through all of them, to the two tables as text
+lines      the two tables as text
+tables     the way through all of them
+mapreduce  the same way for several workers, and tasks, which they compute
 """

@@ -17,5 +17,10 @@ class ExtractConfig:
     smoothing: str = choice(
         "none", "good-turing", "kneser-ney", help="smoothing of the phrase translation probabilities"
     )
-    memory: float = number(1.0, least=LEAST_MEMORY, help="GB; what exceeds it is put into files")
+    memory: float = number(
+        1.0, least=LEAST_MEMORY, help="GB of each worker; what exceeds it is put into files"
+    )
     block: int = number(200_000, least=1, help="words of the corpus extracted at a time")
+    buckets: int = number(
+        0, least=0, help="parts that several workers count phrase pairs in; 0: as many as memory needs"
+    )

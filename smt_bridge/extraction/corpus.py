@@ -5,7 +5,7 @@ Numbers are in the order of the bytes of word + blank, and the end of a phrase h
 lexical weights.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,25 +62,46 @@ class Block:
     point_cut: NDArray[np.int64]
 
 
+@dataclass
+class Counted:
+    """The words of both sides of some sentence pairs, and how many words and pairs there are."""
+
+    sides: tuple[set[str], set[str]]
+    pairs: int = 0
+    tokens: int = 0
+
+    def survey(self, names: Sequence[str]) -> Survey:
+        """With the words numbered. `names`: of the two texts. DataError where a side has no words."""
+        if not self.tokens or not all(self.sides):
+            raise DataError(
+                f"{names[0] if not self.sides[0] else names[1]}: no words, expected a parallel text"
+            )
+        return Survey(SideVocab(self.sides[0]), SideVocab(self.sides[1]), self.pairs, self.tokens)
+
+
 def survey(source: str, target: str, aligned: str) -> Survey:
     """Read everything once. DataError for unequal files, points outside sentences, or words that tables
     cannot hold."""
-    sides: tuple[set[str], set[str]] = (set(), set())
-    number = tokens = 0
-    for number, (left, right, points) in enumerate(files.parallel(source, target, aligned), 1):
+    names = source, target, aligned
+    return count(files.parallel(*names), names).survey(names)
+
+
+def count(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: int = 1) -> Counted:
+    """Sentence pairs and their points, from line `first` of the files `names` on. DataError for points
+    outside sentences, or words that tables cannot hold."""
+    found = Counted((set(), set()))
+    for number, (left, right, points) in enumerate(lines, first):
         pair = files.split_words(left), files.split_words(right)
-        for side, words, path in zip(sides, pair, (source, target), strict=True):
+        for side, words, path in zip(found.sides, pair, names, strict=False):
             fresh = set(words) - side
             for word in fresh:
                 check_word(word, f"{path}:{number}")
             side |= fresh
-        pharaoh.check_points(
-            pharaoh.parse(points, f"{aligned}:{number}"), len(pair[0]), len(pair[1]), f"{aligned}:{number}"
-        )
-        tokens += len(pair[0]) + len(pair[1])
-    if not tokens or not all(sides):
-        raise DataError(f"{source if not sides[0] else target}: no words, expected a parallel text")
-    return Survey(source=SideVocab(sides[0]), target=SideVocab(sides[1]), pairs=number, tokens=tokens)
+        where = f"{names[2]}:{number}"
+        pharaoh.check_points(pharaoh.parse(points, where), len(pair[0]), len(pair[1]), where)
+        found.pairs += 1
+        found.tokens += len(pair[0]) + len(pair[1])
+    return found
 
 
 def check_word(word: str, where: str) -> None:
@@ -97,12 +118,12 @@ def check_word(word: str, where: str) -> None:
         )
 
 
-def blocks(source: str, target: str, aligned: str, words: Survey, tokens: int) -> Iterator[Block]:
-    """The corpus in blocks of about this many words."""
+def blocks(lines: Iterable[tuple[str, ...]], words: Survey, tokens: int) -> Iterator[Block]:
+    """Sentence pairs and their points in blocks of about this many words."""
     rows: list[tuple[list[int], list[int], list[int]]] = []
     held = 0
     left_ids, right_ids = words.source.ids, words.target.ids
-    for left, right, points in files.parallel(source, target, aligned):
+    for left, right, points in lines:
         flat = [int(number) for number in points.replace("-", " ").split()]
         rows.append(
             (

@@ -37,9 +37,14 @@ def condensed(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
     return merged(np.hstack([keys, square[:, None], flags]))
 
 
+def order_of(rows: UINT, columns: int) -> Int64s:
+    """The order that sorts rows by their first columns: (N,)"""
+    return np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))
+
+
 def sorted_rows(rows: UINT, columns: int) -> UINT:
     """Rows sorted by their first columns."""
-    return rows[np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))]
+    return rows[order_of(rows, columns)]
 
 
 def group_starts(rows: UINT, columns: int) -> Int64s:
@@ -47,6 +52,12 @@ def group_starts(rows: UINT, columns: int) -> Int64s:
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
     return np.flatnonzero(new)
+
+
+def groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
+    """Where each group of sorted rows with the same first columns begins, and its size."""
+    starts = group_starts(rows, columns)
+    return starts, np.diff(np.append(starts, len(rows)))
 
 
 def merged(rows: UINT) -> UINT:
@@ -121,23 +132,28 @@ class WordTable:
         self.targets = targets
         self.keys = np.zeros(0, np.int64)
         self.counts = np.zeros(0, np.int64)
-        self.waiting: list[Int64s] = []
+        self.waiting: list[tuple[Int64s, Int64s]] = []
         self.held = 0
 
     def add(self, source: Int64s, target: Int64s) -> None:
         """Count word pairs: (L,), (L,)"""
-        self.waiting.append(source * self.targets + target)
-        self.held += len(source)
+        self.join(*np.unique(source * self.targets + target, return_counts=True))
+
+    def join(self, keys: Int64s, counts: Int64s) -> None:
+        """Add the counts of another table of the same words: (L,), (L,)"""
+        self.waiting.append((keys, counts))
+        self.held += len(keys)
         if self.held > max(1 << 20, len(self.keys)):
             self.settle()
 
     def settle(self) -> None:
         """Merge the waiting pairs into the counts."""
         if self.waiting:
-            fresh, counts = np.unique(np.concatenate(self.waiting), return_counts=True)
-            both = np.concatenate([self.keys, fresh])
-            self.keys, where = np.unique(both, return_inverse=True)
-            self.counts = np.bincount(where, np.concatenate([self.counts, counts])).astype(np.int64)
+            keys, counts = (
+                np.concatenate(column) for column in zip((self.keys, self.counts), *self.waiting, strict=True)
+            )
+            self.keys, where = np.unique(keys, return_inverse=True)
+            self.counts = np.bincount(where, counts).astype(np.int64)
             self.waiting, self.held = [], 0
 
     def finish(self) -> None:

@@ -9,20 +9,18 @@ The words of both sides and the counts of linked word pairs stay in memory, what
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt import files, settings
 from smt_bridge.extraction import corpus, counts, scores
 from smt_bridge.extraction.buckets import Buckets, quantiles
 from smt_bridge.extraction.config import BASE, ExtractConfig
-from smt_bridge.extraction.counts import UINT, Int64s, PhrasePairs, WordTable
-from smt_bridge.extraction.instances import Extractor, unpack, word_pairs
+from smt_bridge.extraction.counts import PhrasePairs, WordTable
+from smt_bridge.extraction.instances import Extractor, word_pairs
+from smt_bridge.extraction.lines import TableLines, write_lexical, write_tables
 from smt_bridge.extraction.work_folder import work_folder
 
 log = logging.getLogger(__name__)
@@ -73,6 +71,12 @@ def build(
         return work.write(outputs)
 
 
+def rows_in_memory(config: ExtractConfig, width: int) -> int:
+    """How many instances may be sorted at a time. `width`: numbers in the key of one."""
+    memory = (round(1000 * config.memory) - BASE) << 20
+    return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
+
+
 class Work:
     """The steps of one extraction, and the files between them."""
 
@@ -84,8 +88,7 @@ class Work:
         self.lexicon = WordTable(len(words.target))
         self.totals = scores.Totals()
         self.parts: list[int] = []  # pairs of each part
-        memory = (round(1000 * config.memory) - BASE) << 20
-        self.most = max(1 << 16, memory // (COPIES * ROW_BYTES * (self.width + 8)))  # rows of a bucket
+        self.most = rows_in_memory(config, self.width)
 
     def extract(self, inputs: Inputs, progress: Callable[[int, int], None]) -> None:
         """Spread all instances, condensed block by block, over files by their source phrase; count linked
@@ -93,9 +96,8 @@ class Work:
         files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
         self.buckets: Buckets | None = None
         done = 0
-        for block in corpus.blocks(
-            inputs.source, inputs.target, inputs.alignment, self.words, self.config.block
-        ):
+        lines = files.parallel(inputs.source, inputs.target, inputs.alignment)
+        for block in corpus.blocks(lines, self.words, self.config.block):
             keys, square, ways = self.extractor.instances(block)
             rows = counts.condensed(keys, square, ways)
             if self.buckets is None:
@@ -143,7 +145,7 @@ class Work:
         back = Buckets(self.folder / "back", 4, np.arange(1, max(1, len(self.parts)), dtype=np.uint64))
         for rows in by_target.walk(self.most, target):
             rows = counts.sorted_rows(rows, target)
-            starts, sizes = groups(rows, target)
+            starts, sizes = counts.groups(rows, target)
             total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
             back.add(
                 np.stack(
@@ -160,118 +162,18 @@ class Work:
 
     def lines(self) -> Iterator[tuple[list[str], list[str]]]:
         """The lines of the phrase table and of the reordering table, a part at a time."""
+        lines = TableLines(self.words, self.config, self.lexicon, self.totals)
         for part, size in enumerate(self.parts):
             with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as held:
                 pairs = PhrasePairs(**held)
             answer = self.back.read(part)
             numbers = answer[np.argsort(answer[:, 1])].astype(np.int64)
             assert len(numbers) == size
-            yield self.lines_of(pairs, numbers[:, 2], numbers[:, 3])
-
-    def lines_of(
-        self, pairs: PhrasePairs, of_target: Int64s, target_partners: Int64s
-    ) -> tuple[list[str], list[str]]:
-        """The lines of a part in both tables. `of_target`: how often each target was extracted, with
-        `target_partners` different sources: (P,), (P,)"""
-        starts, sizes = groups(pairs.keys, self.source_columns)
-        of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
-        source_partners = np.repeat(sizes, sizes)
-        numbers = scores.Counts(
-            joint=pairs.count,
-            target=of_target,
-            source=of_source,
-            target_partners=target_partners,
-            source_partners=source_partners,
-        )
-        inverse, direct = scores.phi(numbers, self.totals, self.config.smoothing)
-        longest, S, T = self.config.max_length, self.words.source, self.words.target
-        source = unpack(pairs.keys[:, : self.source_columns], self.extractor.source, longest)
-        target = unpack(pairs.keys[:, self.source_columns :], self.extractor.target, longest)
-        word_source, word_target = np.where(source == S.end, 0, source), np.where(target == T.end, 0, target)
-        lexicon = self.lexicon
-        lex_direct = counts.lexical(
-            lexicon.keys, lexicon.direct, lexicon.targets, word_source, word_target, pairs.direct, True
-        )
-        lex_inverse = counts.lexical(
-            lexicon.keys, lexicon.inverse, lexicon.targets, word_source, word_target, pairs.inverse, False
-        )
-        sources = [
-            text
-            for text, size in zip(phrases(word_source[starts], S.words), sizes.tolist(), strict=True)
-            for _ in range(size)
-        ]
-        heads = [f"{a} ||| {b} ||| " for a, b in zip(sources, phrases(word_target, T.words), strict=True)]
-        columns = [
-            array.tolist()
-            for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)
-        ]
-        shapes = [points_of(square) for square in pairs.direct.tolist()]
-        table = [
-            f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {shape} ||| {t} {s} {j} ||| |||"
-            for head, shape, a, b, c, d, t, s, j in zip(heads, shapes, *columns, strict=True)
-        ]
-        known: dict[tuple[int, ...], str] = {}
-        probabilities = scores.orientation_scores(pairs.ways)
-        reordering = []
-        for row, (head, way) in enumerate(zip(heads, map(tuple, pairs.ways.tolist()), strict=True)):
-            text = known.get(way)
-            if text is None:
-                text = known[way] = " ".join(f"{value:.6g}" for value in probabilities[row])
-            reordering.append(head + text)
-        return table, reordering
+            yield lines.of(pairs, numbers[:, 2], numbers[:, 3])
 
     def write(self, outputs: Outputs) -> int:
         """Write all tables, whole or not at all; returns the number of pairs."""
-        with ExitStack() as stack:
-            table = stack.enter_context(files.Writing(outputs.table))
-            reordering = (
-                stack.enter_context(files.Writing(outputs.reordering)) if outputs.reordering else None
-            )
-            for rows, others in self.lines():
-                for at in range(0, len(rows), 4096):
-                    table.write("\n".join(rows[at : at + 4096]) + "\n")
-                    if reordering:
-                        reordering.write("\n".join(others[at : at + 4096]) + "\n")
+        write_tables(outputs.table, outputs.reordering, self.lines())
         if outputs.lexical:
-            self.write_lexical(outputs.lexical)
+            write_lexical(outputs.lexical, self.words, self.lexicon)
         return sum(self.parts)
-
-    def write_lexical(self, stem: str) -> None:
-        """Write word translation probabilities as Moses does: `target source p(target | source)`, and the
-        inverse."""
-        lexicon = self.lexicon
-        source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
-        S, T = ([b"NULL", *side.words[1:]] for side in (self.words.source, self.words.target))
-        words = [
-            (S[s].decode(), T[t].decode()) for s, t in zip(source.tolist(), target.tolist(), strict=True)
-        ]
-        files.write_text(
-            f"{stem}.f2e",
-            (f"{t} {s} {p:.7f}" for (s, t), p in zip(words, lexicon.direct.tolist(), strict=True)),
-        )
-        files.write_text(
-            f"{stem}.e2f",
-            (f"{s} {t} {p:.7f}" for (s, t), p in zip(words, lexicon.inverse.tolist(), strict=True)),
-        )
-
-
-def groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
-    """Where each group of sorted rows with the same first columns begins, and its size."""
-    starts = counts.group_starts(rows, columns)
-    return starts, np.diff(np.append(starts, len(rows)))
-
-
-def phrases(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
-    """Phrases as text, from rows of word numbers that are 0 from the end on."""
-    texts = [word.decode() for word in words]
-    lengths = (ids > 0).sum(1).tolist()
-    return [
-        " ".join([texts[word] for word in row[:length]])
-        for row, length in zip(ids.tolist(), lengths, strict=True)
-    ]
-
-
-@lru_cache(1 << 20)
-def points_of(square: int) -> str:
-    """The points 0-0 1-2 of an alignment square, by target word, as Moses writes them."""
-    return " ".join(f"{i}-{j}" for j in range(8) for i in range(8) if square >> (8 * i + j) & 1)

@@ -6,9 +6,11 @@ import pytest
 
 from nmt import locks
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.jobs.config import ExecutorConfig
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.train_system import start, train
+from smt_bridge.train_system import EXTRACTION, TABLE, start, train
+from tests.smt_bridge.extraction.test_tables import random_corpus, write
 
 
 @pytest.fixture
@@ -57,3 +59,20 @@ def test_settings_out_of_range(config: TrainConfig, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"extract\.max_length: 9 is out of range, expected 1 to 8"):
         train(tmp_path / "model", config)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.ci
+def test_several_workers_make_the_same_model(tmp_path: Path) -> None:
+    """Also where they were killed, and one process alone resumes: here with a folder that is just begun."""
+    inputs = write(random_corpus(3, 40, 8), tmp_path)
+    config = TrainConfig(inputs.source, inputs.target, inputs.alignment, order=2)
+    train(tmp_path / "one", config)
+    train(tmp_path / "two", config, ExecutorConfig(workers=2))
+    (tmp_path / "two" / TABLE).unlink()
+    (tmp_path / "two" / EXTRACTION).mkdir()
+    train(tmp_path / "two", config)
+    names = [path.name for path in (tmp_path / "one").iterdir()]
+    assert sorted(names) == sorted(path.name for path in (tmp_path / "two").iterdir())
+    for name in names:
+        if not name.startswith("."):
+            assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name

@@ -17,7 +17,10 @@ LINES = {
         )
     ],
     "extract": [
-        "--source <a --target <b --alignment <links --output >table --reordering >other --lexical stem"
+        (
+            "--source <a --target <b --alignment <links --output >table --reordering >other --lexical stem "
+            "--work >work"
+        )
     ],
     "filter_table": ["<table --input <a <b --output >out --reordering <other --reordering-output >rows"],
     "select": ["--in-domain <a <b --general <c <d --output >one >two --scores >scores --dev <dev"],

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt import files
 from nmt.errors import DataError
 from smt_bridge.extraction import corpus
 from smt_bridge.extraction.corpus import SideVocab
@@ -50,7 +51,7 @@ def test_blocks_hold_the_corpus(tokens: int, tmp_path: Path) -> None:
     rows, paths = write(tmp_path, 2)
     words = corpus.survey(*paths)
     found, sizes = [], []
-    for block in corpus.blocks(*paths, words, tokens):
+    for block in corpus.blocks(files.parallel(*paths), words, tokens):
         sizes.append(len(block.source) + len(block.target))
         for pair in range(len(block.source_cut) - 1):
             source = block.source[block.source_cut[pair] : block.source_cut[pair + 1]]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nmt import files
 from smt_bridge.extraction import corpus
 from smt_bridge.extraction.instances import Extractor, packing_of, unpack, word_pairs
 
@@ -13,7 +14,7 @@ def read(folder: Path, source: str, target: str, links: str) -> tuple[corpus.Sur
     for path, line in zip(paths, (source, target, links), strict=True):
         Path(path).write_text(line + "\n")
     words = corpus.survey(*paths)
-    return words, next(corpus.blocks(*paths, words, 100))
+    return words, next(corpus.blocks(files.parallel(*paths), words, 100))
 
 
 def phrases(folder: Path, source: str, target: str, links: str, longest: int) -> set[tuple[str, str]]:

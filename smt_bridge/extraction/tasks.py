@@ -1,0 +1,212 @@
+"""What a worker does in an extraction by map and reduce: one task at a time, from the files of earlier stages
+to a file of its own.
+
+    text      (the command cuts it) shards of sentence pairs with their points
+    survey    words of a shard
+    extract   instances of a shard, in a part for each bucket of sources: the map
+    count     distinct pairs of a bucket; their targets, in a part for each bucket of targets
+    totals    how often each target of a bucket was extracted, in a part for each bucket of sources
+    score     lines of a bucket, sorted
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from nmt import files
+from nmt.jobs import begun, parts, stages
+from nmt.jobs.parts import Part
+from nmt.jobs.stages import Task, place
+from smt_bridge.extraction import corpus, counts, scores
+from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.counts import UINT, Int64s, PhrasePairs, WordTable
+from smt_bridge.extraction.instances import Extractor, word_pairs
+from smt_bridge.extraction.lines import TableLines
+
+TEXT, SURVEY, EXTRACT, COUNT, TOTALS, SCORE = "text", "survey", "extract", "count", "totals", "score"
+PLAN, WORDS, SHARED = "plan.json", "words", "shared"  # what all tasks know
+SAMPLE = 200  # sentence pairs of a shard that say how many instances a word has
+LINES = 256  # of a table in a part of a file: what the merge holds of each bucket
+
+
+def begin(folder: str, names: tuple[str, str, str], config: ExtractConfig) -> Callable[[Task], None]:
+    """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
+    stages.check_shared(Path(folder))
+    return Worker(Path(folder), names, config)
+
+
+class Worker:
+    """A process that computes tasks; it keeps what all of them need."""
+
+    def __init__(self, folder: Path, names: tuple[str, str, str], config: ExtractConfig) -> None:
+        """`names`: the texts and their alignment, for messages."""
+        self.folder, self.names, self.config = folder, names, config
+
+    def __call__(self, task: Task) -> None:
+        """Make the file of a task, unless it is there."""
+        stage, number = task
+        stages.finish(place(self.folder, stage, number), partial(STAGES[stage], self, number))
+
+    @cached_property
+    def plan(self) -> dict[str, int]:
+        """The numbers of shards and buckets."""
+        return {str(name): int(str(value)) for name, value in (begun.read(self.folder / PLAN) or {}).items()}
+
+    @cached_property
+    def words(self) -> corpus.Survey:
+        return read_words([self.folder / WORDS]).survey(self.names)
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        return Extractor(self.words, self.config.max_length)
+
+    @cached_property
+    def lines(self) -> TableLines:
+        keys, held, totals = (
+            parts.rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
+        )
+        lexicon = WordTable(len(self.words.target))
+        lexicon.join(keys, held)
+        lexicon.finish()
+        return TableLines(self.words, self.config, lexicon, scores.Totals(int(totals[0]), totals[1:]))
+
+    def shard(self, number: int) -> tuple[int, list[tuple[str, ...]]]:
+        """The number of its first line, and its lines."""
+        path = place(self.folder, TEXT, number)
+        columns = [parts.read(path, part).decode().split("\n") for part in range(3)]
+        return int(parts.read(path, 3)), list(zip(*columns, strict=True))
+
+    def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
+        """What each task of a stage made for one task of a later stage: (N, columns) each"""
+        return [parts.rows(place(self.folder, stage, task), part, columns) for task in range(tasks)]
+
+
+# ---- the stages --------------------------------------------------------------------------------------------
+
+
+def survey(worker: Worker, number: int) -> Iterable[Part]:
+    """The words of both sides, and how many words, pairs and instances there are."""
+    first, lines = worker.shard(number)
+    found = corpus.count(lines, worker.names, first)
+    instances, tokens = sample(lines[:SAMPLE], worker.config.max_length)
+    numbers = {"pairs": found.pairs, "tokens": found.tokens, "instances": instances, "sampled": tokens}
+    return [*("\n".join(sorted(side)).encode() for side in found.sides), json.dumps(numbers).encode()]
+
+
+def sample(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
+    """Instances of some sentence pairs, and words of both sides. Which words these are does not matter."""
+    masked = [
+        (*(" ".join("x" for _ in files.split_words(side)) for side in (left, right)), points)
+        for left, right, points in lines
+    ]
+    words = corpus.Survey(corpus.SideVocab({"x"}), corpus.SideVocab({"x"}), 0, 0)
+    (block,) = corpus.blocks(masked, words, 1 << 62)
+    return len(Extractor(words, longest).instances(block)[1]), len(block.source) + len(block.target)
+
+
+def extract(worker: Worker, number: int) -> Iterable[Part]:
+    """Instances, condensed, a part for each bucket; then counts of linked words."""
+    (block,) = corpus.blocks(worker.shard(number)[1], worker.words, 1 << 62)
+    rows = counts.condensed(*worker.extractor.instances(block))
+    lexicon = WordTable(len(worker.words.target))
+    lexicon.add(*word_pairs(block))
+    lexicon.settle()
+    where = bucket_of(rows[:, : worker.extractor.source.columns], worker.plan["buckets"])
+    return [*spread(rows, where, worker.plan["buckets"]), np.stack([lexicon.keys, lexicon.counts], 1)]
+
+
+def count(worker: Worker, number: int) -> Iterable[Part]:
+    """For each bucket of targets their counts and rows; then the distinct pairs, and what smoothing needs."""
+    columns = worker.extractor.source.columns
+    width = columns + worker.extractor.target.columns
+    buckets = worker.plan["buckets"]
+    pairs = counts.pairs_of(np.concatenate(worker.gather(EXTRACT, worker.plan["shards"], number, width + 8)))
+    targets = pairs.keys[:, columns:]
+    numbers = np.stack([pairs.count.astype(np.uint64), np.arange(len(targets), dtype=np.uint64)], 1)
+    totals = scores.Totals()
+    totals.add(pairs.count)
+    return [
+        *spread(np.hstack([targets, numbers]), bucket_of(targets, buckets), buckets),
+        *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.ways),
+        np.array([totals.pairs, *totals.counts_of_counts]),
+    ]
+
+
+def totals(worker: Worker, number: int) -> Iterable[Part]:
+    """For each bucket of sources the rows of its pairs, how often their targets were extracted, and with how
+    many sources."""
+    target, buckets = worker.extractor.target.columns, worker.plan["buckets"]
+    found = worker.gather(COUNT, buckets, number, target + 2)
+    of = np.repeat(np.arange(buckets), [len(rows) for rows in found])
+    rows = np.concatenate(found)
+    order = counts.order_of(rows, target)
+    rows, of = rows[order], of[order]
+    starts, sizes = counts.groups(rows, target)
+    total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
+    partners = np.repeat(sizes, sizes).astype(np.uint64)
+    return spread(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
+
+
+def score(worker: Worker, number: int) -> Iterable[Part]:
+    """The lines of both tables, in turn, LINES of them in a part."""
+    pairs = read_pairs(worker, number)
+    answer = np.concatenate(worker.gather(TOTALS, worker.plan["buckets"], number, 3)).astype(np.int64)
+    answer = answer[np.argsort(answer[:, 0])]
+    columns = worker.lines.of(pairs, answer[:, 1], answer[:, 2])
+    return [
+        "\n".join(column[at : at + LINES]).encode()
+        for at in range(0, len(pairs.count), LINES)
+        for column in columns
+    ]
+
+
+def read_pairs(worker: Worker, number: int) -> PhrasePairs:
+    """The pairs of a bucket, as `count` wrote them."""
+    path, first = place(worker.folder, COUNT, number), worker.plan["buckets"]
+    width = worker.extractor.source.columns + worker.extractor.target.columns
+    keys, held, direct, inverse, ways = (
+        parts.rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
+    )
+    return PhrasePairs(keys, held[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
+
+
+STAGES: dict[str, Callable[[Worker, int], Iterable[Part]]] = {
+    SURVEY: survey,
+    EXTRACT: extract,
+    COUNT: count,
+    TOTALS: totals,
+    SCORE: score,
+}
+
+
+def bucket_of(keys: UINT, buckets: int) -> Int64s:
+    """The bucket of each phrase, by a hash of its columns: (N, C) -> (N,)"""
+    value = np.zeros(len(keys), np.uint64)
+    for column in range(keys.shape[1]):  # the finalizer of splitmix64, column by column
+        value = (value ^ keys[:, column]) + np.uint64(0x9E3779B97F4A7C15)
+        value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        value ^= value >> np.uint64(31)
+    return (value % np.uint64(buckets)).astype(np.int64)
+
+
+def spread(rows: UINT, where: Int64s, buckets: int) -> list[UINT]:
+    """The rows of each bucket, in their order."""
+    order = np.argsort(where, kind="stable")
+    return np.split(rows[order], np.cumsum(np.bincount(where, minlength=buckets))[:-1])
+
+
+def read_words(paths: Iterable[Path]) -> corpus.Counted:
+    """The words of the files that `survey` wrote, together."""
+    found = corpus.Counted((set(), set()))
+    for path in paths:
+        for part, side in enumerate(found.sides):
+            side.update(parts.read(path, part).decode().split("\n"))
+            side.discard("")  # of a side without words
+        numbers = json.loads(parts.read(path, 2))
+        found.pairs += numbers["pairs"]
+        found.tokens += numbers["tokens"]
+    return found
