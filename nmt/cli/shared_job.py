@@ -5,26 +5,18 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.arguments import Output, add_setting
+from nmt.cli.arguments import Output
+from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import EXECUTORS
 from nmt.jobs.stages import Place
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
 
 
-def add_executor(parser: "Container") -> None:
-    """What computes."""
-    add_setting(parser, ExecutorConfig, "workers")
-    add_setting(parser, ExecutorConfig, "executor", choices=tuple(EXECUTORS))
-    add_setting(parser, ExecutorConfig, "cluster", metavar="ADDRESS|FILE")
-    add_setting(parser, ExecutorConfig, "mixed_workers")
-
-
 def add_shared_job(parser: "Container") -> None:
-    """And where the job leaves its files."""
+    """What computes, and where the job leaves its files."""
     add_executor(parser)
     parser.add_argument(
         "--work",

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
-from nmt.cli.shared_job import add_executor
+from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.memory import add_memory
