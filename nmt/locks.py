@@ -8,6 +8,7 @@ the last holder.
 """
 
 import logging
+import math
 import os
 import platform
 import shutil
@@ -27,11 +28,12 @@ FILE = ".lock"
 
 
 @contextmanager
-def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[None]:
+def locked(folder: str | Path, command: str, wait: bool = False, patience: float = 0.0) -> Iterator[None]:
     """Hold the lock of a folder for a command; the folder is made if need be, and removed again if nothing
     was put into it. UserError, which names the holder, when another process has it.
 
-    `wait`: wait for the other process instead; for folders that are held for a moment only.
+    `wait`: wait for the other process instead; for folders that are held for a moment only. `patience`:
+    wait so many seconds before the error, for a holder that may be about to end.
     """
     folder = Path(folder)
     place = folder / FILE
@@ -41,7 +43,7 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
     except OSError as error:
         raise files.cannot_write(folder, error) from error
     try:
-        lock = acquire(folder, wait)
+        lock = acquire(folder, math.inf if wait else time.monotonic() + patience)
     except UserError:
         folders.remove_empty(above)
         raise
@@ -60,8 +62,8 @@ def locked(folder: str | Path, command: str, wait: bool = False) -> Iterator[Non
         folders.remove_empty(above)
 
 
-def acquire(folder: Path, wait: bool) -> FileLock:
-    """The lock of a folder, held."""
+def acquire(folder: Path, until: float) -> FileLock:
+    """The lock of a folder, held. `until`: of the clock time.monotonic, when waiting ends."""
     reported, gone = False, 0
     while True:
         try:
@@ -76,7 +78,7 @@ def acquire(folder: Path, wait: bool) -> FileLock:
                 raise files.cannot_write(folder, error) from error
         except Timeout as error:
             who = holder(folder) or "another process"
-            if not wait:
+            if time.monotonic() >= until:
                 raise UserError(f"{folder}: in use by {who}; wait for it to end, or stop it") from error
             if not reported:
                 log.info("%s: in use by %s, waiting for it", folder, who)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,17 @@ def test_waiting_for_a_short_work(tmp_path: Path) -> None:
         assert locks.holder(tmp_path).startswith("me")
     process.stdout.close()
     assert process.wait() == 0
+
+
+def test_waiting_for_a_process_that_is_about_to_end(tmp_path: Path) -> None:
+    """For some seconds, and no longer."""
+    held = locks.locked(tmp_path, "other")
+    held.__enter__()
+    with pytest.raises(UserError, match="in use by other"), locks.locked(tmp_path, "me", patience=0.2):
+        pass
+    threading.Timer(0.2, held.__exit__, (None, None, None)).start()
+    with locks.locked(tmp_path, "me", patience=60.0):
+        assert locks.holder(tmp_path).startswith("me")
 
 
 def test_an_error_lets_go(tmp_path: Path) -> None:
