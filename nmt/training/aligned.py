@@ -103,10 +103,16 @@ def check_links(config: DataConfig, text: TokenizedText) -> None:
 
 
 def make_corpus(
-    config: DataConfig, cache: Path, pipelines: Pipelines, vocabs: Vocabs, text: TokenizedText, within: str
+    config: DataConfig,
+    cache: Path,
+    pipelines: Pipelines,
+    vocabs: Vocabs,
+    text: TokenizedText,
+    within: str,
+    thorough: bool = True,
 ) -> Corpus:
     """The binarized training pairs with their affiliations, rebuilt only when something has changed.
-    `within`: SENTENCE or PHRASE."""
+    `within`: SENTENCE or PHRASE; `thorough`: as for `open_corpus`."""
     stamp = aligned_stamp(config, *vocabs, within)
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
@@ -118,7 +124,7 @@ def make_corpus(
             report_pairs(
                 binarize_aligned(numbered, *vocabs, cache, config.max_length, stamp), config.max_length
             )
-        corpus = open_corpus(cache, *map(len, vocabs))
+        corpus = open_corpus(cache, *map(len, vocabs), thorough=thorough)
     if not len(corpus):
         raise DataError(f"{config.train_source}: no pair is left to train on; is data.max_length too small?")
     return corpus

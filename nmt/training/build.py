@@ -57,15 +57,24 @@ class Parts:
     validate: Callable[[], DevScore] | None
 
 
-def translator(config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False) -> Parts:
-    """Model, batches and development set of an encoder-decoder."""
+def translator(
+    config: RunConfig,
+    directory: Path,
+    device: str,
+    fresh: bool,
+    show_bar: bool = False,
+    thorough: bool = True,
+) -> Parts:
+    """Model, batches and development set of an encoder-decoder. `thorough`, of all these: read the whole
+    corpus once to check it."""
     training = config.training
     words = prepare.training_text(config.data, directory, show_bar)
     if fresh and training.guided_alignment:
         aligned.check_links(config.data, words)
     pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
-    corpus = prepare.make_corpus(config.data, cache_of(config, directory), pipelines, vocabs, words)
+    cache = cache_of(config, directory)
+    corpus = prepare.make_corpus(config.data, cache, pipelines, vocabs, words, thorough)
     dev = prepare.make_dev(config.data, pipelines, vocabs, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
     model = make(
@@ -87,8 +96,8 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
     )
     stream: Stream = pairs
     if training.guided_alignment:
-        cache = cache_of(config, directory)
-        stream = guided.guided(pairs, training.guided_alignment, config.data, cache, pipelines, vocabs, words)
+        weight = training.guided_alignment
+        stream = guided.guided(pairs, weight, config.data, cache, pipelines, vocabs, words, thorough)
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
@@ -96,7 +105,12 @@ def translator(config: RunConfig, directory: Path, device: str, fresh: bool, sho
 
 
 def aligned_model(
-    config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False
+    config: RunConfig,
+    directory: Path,
+    device: str,
+    fresh: bool,
+    show_bar: bool = False,
+    thorough: bool = True,
 ) -> Parts:
     """Model, batches and development set of a model that is given the alignment."""
     training, sizes = config.training, cast(ModelConfig, config.model)
@@ -108,7 +122,7 @@ def aligned_model(
     torch.manual_seed(config.seed)
     model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=fresh).to(device)
     cache = cache_of(config, directory)
-    corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within)
+    corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within, thorough)
     dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
     if fresh:
         show_text(cast(nn.Module, model), corpus)
@@ -120,7 +134,12 @@ def aligned_model(
 
 
 def language_model(
-    config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False
+    config: RunConfig,
+    directory: Path,
+    device: str,
+    fresh: bool,
+    show_bar: bool = False,
+    thorough: bool = True,
 ) -> Parts:
     """Model, batches and development text of a language model."""
     training = config.training
@@ -131,7 +150,8 @@ def language_model(
     words = prepare.training_text(config.data, directory, show_bar)
     pipeline, vocab = text_of_lm(config, directory, sizes, kind, words)
     remember_back_end(directory)
-    corpus = prepare.make_running(config.data, cache_of(config, directory), pipeline, vocab, words)
+    cache = cache_of(config, directory)
+    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, thorough)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     dictionary = checkpoint.load_dictionary(directory, sizes)

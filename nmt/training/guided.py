@@ -51,9 +51,10 @@ def guided(
     pipelines: Pipelines,
     vocabs: Vocabs,
     text: TokenizedText,
+    thorough: bool = True,
 ) -> GuidedStream:
     """A stream whose batches have the links of `data.alignment`. They lie in a folder beside the binarized
-    pairs, and are made anew only when something has changed."""
+    pairs, and are made anew only when something has changed. `thorough`: as for `open_corpus`."""
     folder, stamp = cache / LINKS, aligned_stamp(config, *vocabs, "units")
     with held(cache):
         if read_stamp(folder).get("stamp") != stamp:
@@ -62,7 +63,7 @@ def guided(
             with store(folder, {"target": numbers}, stamp, report) as [side]:
                 for numbered in links_of(config, pipelines, text, report):
                     side.add(numbered)
-        links = open_corpus(folder)
+        links = open_corpus(folder, thorough=thorough)
     if len(links) != len(stream.corpus):
         raise DataError(f"{folder}: not the links of the pairs in {cache}; remove it: it is made again")
     return GuidedStream(stream, links, weight)

@@ -156,9 +156,10 @@ def make_corpus(
     pipelines: tuple[TextPipeline, TextPipeline],
     vocabs: tuple[Vocab, Vocab],
     text: TokenizedText | None = None,
+    thorough: bool = True,
 ) -> Corpus:
     """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has
-    changed. `text`: may hold the words already."""
+    changed. `text`: may hold the words already; `thorough`: as for `open_corpus`."""
     text = text or training_text(config)
     stamp = make_stamp(config, *vocabs)
     with held(cache):
@@ -172,7 +173,7 @@ def make_corpus(
             report_pairs(
                 binarize(numbered, *vocabs, cache, config.max_length, stamp, sizes), config.max_length
             )
-        corpus = open_corpus(cache, *map(len, vocabs))
+        corpus = open_corpus(cache, *map(len, vocabs), thorough=thorough)
     paths = [one.source for one in config.corpora] or [config.train_source or config.phrase_table]
     for path, size in zip(paths, corpus.parts or [len(corpus)], strict=True):
         if not size:
@@ -317,10 +318,15 @@ def make_dictionary(
 
 
 def make_running(
-    config: DataConfig, cache: Path, pipeline: TextPipeline, vocab: Vocab, text: TokenizedText | None = None
+    config: DataConfig,
+    cache: Path,
+    pipeline: TextPipeline,
+    vocab: Vocab,
+    text: TokenizedText | None = None,
+    thorough: bool = True,
 ) -> Corpus:
     """The binarized training text, rebuilt only when the file, the text pipeline or the vocabulary has
-    changed. `text`: may hold the words already."""
+    changed. `text`: may hold the words already; `thorough`: as for `open_corpus`."""
     text = text or training_text(config)
     stamp = running.make_stamp(config, vocab)
     with held(cache):
@@ -329,7 +335,7 @@ def make_running(
             numbered = text.counted(lines, "lines", "numbering the words")
             report = running.binarize(numbered, vocab, cache, stamp)
             log.info("training text: %s sentences", f"{report.kept:,}")
-        return open_corpus(cache, len(vocab))
+        return open_corpus(cache, len(vocab), thorough=thorough)
 
 
 def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Corpus | None:

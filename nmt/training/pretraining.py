@@ -25,7 +25,12 @@ DEV_SEED = 0  # draws the examples of the development text, the same ones at eac
 
 
 def pretrained(
-    config: RunConfig, directory: Path, device: str, fresh: bool, show_bar: bool = False
+    config: RunConfig,
+    directory: Path,
+    device: str,
+    fresh: bool,
+    show_bar: bool = False,
+    thorough: bool = True,
 ) -> build.Parts:
     """Model, batches and development text of an encoder."""
     training, sizes = config.training, cast(DiscourseConfig, config.model)
@@ -35,7 +40,8 @@ def pretrained(
         build.create(config, directory, {"target": prepare.make_text(config.data, words)}, stamps)
     pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     build.remember_back_end(directory)
-    corpus = prepare.make_running(config.data, build.cache_of(config, directory), pipeline, vocab, words)
+    cache = build.cache_of(config, directory)
+    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, thorough)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     model = PRETRAINED[sizes.type](sizes, vocab.words, fill=fresh).to(device)
