@@ -24,6 +24,7 @@ from torch import Tensor
 
 from nmt.data.batches import BatchStream, Ids
 from nmt.data.corpus import Corpus
+from nmt.data.shares import WHOLE, Share
 from nmt.text.vocab import BOS, EOS
 
 Ints = NDArray[np.int64]
@@ -128,9 +129,11 @@ class AlignedStream(BatchStream):
         super().__init__(corpus, batch_size, pool, seed, tokens=tokens)
         self.shape = shape
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[AlignedBatch]:  # type: ignore[override]
-        """The batches of an epoch, from batch `start` on."""
-        for rows in self.rows(epoch, start):
+    def batches(  # type: ignore[override]
+        self, epoch: int, start: int = 0, share: Share = WHOLE
+    ) -> Iterator[AlignedBatch]:
+        """The batches of an epoch, from batch `start` on, of a share."""
+        for rows in self.rows(epoch, start, share):
             yield make_aligned_batch([aligned_pair(self.corpus, int(row)) for row in rows], self.shape)
 
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import EpochPairs, shuffled
 from nmt.data.guidance import Guidance
+from nmt.data.shares import WHOLE, Share
 from nmt.data.token_batches import ends, full_ends, mean_pairs
 from nmt.text.vocab import BOS, EOS
 
@@ -232,13 +233,15 @@ class BatchStream:
             return np.split(order, ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
         return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
 
-    def rows(self, epoch: int, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """Indices of the pairs of each batch of an epoch, from batch `start` on."""
-        return (rows for _, rows in self.placed(epoch, start))
+    def rows(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[NDArray[np.int64]]:
+        """Indices of the pairs of each batch of an epoch, from batch `start` on, of a share."""
+        return (rows for _, rows in self.placed(epoch, start, share))
 
-    def placed(self, epoch: int, start: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def placed(
+        self, epoch: int, start: int, share: Share
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """The places of the pairs of each batch in the list of the epoch's pairs, and their indices: the same
-        where an epoch has each pair once."""
+        where an epoch has each pair once. No unit is read, only where sentences begin and end."""
         pairs, done = self.pairs(epoch), 0
         for first, places in self.pools(epoch):
             count = self.batches_of(pairs, places)
@@ -248,13 +251,13 @@ class BatchStream:
                 # Each pool has a generator of its own, so that whole pools can be skipped.
                 shuffle = np.random.default_rng([self.seed, epoch, first])
                 for number, place in enumerate(shuffle.permutation(count)):
-                    if done + number >= start:
+                    if done + number >= start and share.has(done + number):
                         yield places[cuts[place]], rows[cuts[place]]
             done += count
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from batch `start` on."""
-        for places, rows in self.placed(epoch, start):
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+        """The batches of an epoch, from batch `start` on, of a share: the units of others are not read."""
+        for places, rows in self.placed(epoch, start, share):
             pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
             if self.cut:
                 pairs = [

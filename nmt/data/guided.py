@@ -8,6 +8,7 @@ import numpy as np
 from nmt.data.batches import Batch, BatchStream
 from nmt.data.corpus import Corpus
 from nmt.data.guidance import UnitLinks, guidance
+from nmt.data.shares import WHOLE, Share
 
 
 def links_of(corpus: Corpus, row: int) -> UnitLinks:
@@ -27,10 +28,10 @@ class GuidedStream:
         """Batches of an epoch."""
         return self.stream.count(epoch)
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from batch `start` on."""
-        stream = self.stream
-        for rows, batch in zip(stream.rows(epoch, start), stream.batches(epoch, start), strict=True):
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+        """The batches of an epoch, from batch `start` on, of a share."""
+        place = epoch, start, share
+        for rows, batch in zip(self.stream.rows(*place), self.stream.batches(*place), strict=True):
             pairs = [links_of(self.links, int(row)) for row in rows]
             target = batch.target
             yield replace(batch, guidance=guidance(pairs, target.sizes, target.order.tolist(), self.weight))

@@ -24,6 +24,7 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.data.binarized import BinarizeReport, store
 from nmt.data.corpus import Corpus, DataConfig, stat_of, text_rules
+from nmt.data.shares import WHOLE, Share
 from nmt.text.vocab import EOS, Vocab
 
 
@@ -79,10 +80,10 @@ class ChunkStream:
         """Chunks of an epoch."""
         return -(-self.length // self.steps)
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[Chunk]:
-        """The chunks of an epoch, from number `start` on."""
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Chunk]:
+        """The chunks of an epoch, from number `start` on, of a share."""
         origin = np.arange(self.tracks) * self.length
-        for number in range(start, self.count(epoch)):
+        for number in filter(share.has, range(start, self.count(epoch))):
             at = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
             places = at[:, None] + origin  # (T, B)
             ids = self.text[places].astype(np.int64)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids, Packed, pack_source
+from nmt.data.shares import WHOLE, Share
 from nmt.errors import DataError
 from nmt.models.discourse.objective import Ints, Paragraphs
 from nmt.models.discourse.registry import OBJECTIVES
@@ -73,15 +74,15 @@ class DiscourseStream:
         """Batches of an epoch."""
         return sum(-(-self.examples(name) // self.batch_size) for name in self.places)
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[DiscourseBatch]:
-        """The batches of an epoch, from number `start` on."""
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[DiscourseBatch]:
+        """The batches of an epoch, from number `start` on, of a share."""
         rng = np.random.default_rng([self.seed, epoch])
         cuts: list[tuple[str, Ints]] = []
         for name, places in self.places.items():
             rows = rng.permutation(len(places))[: self.examples(name)]
             cuts += [(name, rows[at : at + self.batch_size]) for at in range(0, len(rows), self.batch_size)]
         order = rng.permutation(len(cuts))
-        for number in range(start, len(order)):
+        for number in filter(share.has, range(start, len(order))):
             name, rows = cuts[order[number]]
             yield self.batch(name, rows, np.random.default_rng([self.seed, epoch, number]))
 

@@ -4,10 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from nmt.data.batches import BatchStream, make_batch, pack
+from nmt.data.batches import Batch, BatchStream, make_batch, pack
 from nmt.data.binarized import binarize, open_corpus
 from nmt.data.corpus import Corpus
+from nmt.data.shares import Share
 from nmt.text.vocab import BOS, EOS, Vocab
 
 
@@ -49,6 +51,39 @@ def corpus(tmp_path: Path) -> Corpus:
         "s",
     )
     return open_corpus(tmp_path)
+
+
+class Watched(Corpus):
+    """A corpus that notes which pairs are read."""
+
+    seen: list[int]
+
+    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        self.seen.append(index)
+        return super().pair(index)
+
+
+@pytest.mark.parametrize("tokens", [0, 60])
+def test_a_process_reads_the_pairs_of_its_own_batches_alone(corpus: Corpus, tokens: int) -> None:
+    """Three processes, updates of 4 batches from batch 2 on: together they have the batches of one, and no
+    pair is read twice."""
+    whole = list(BatchStream(corpus, 8, 4, 1, tokens=tokens).batches(0, 2))
+    found: dict[int, Batch] = {}
+    seen: list[int] = []
+    for rank in range(3):
+        share = Share(2, 4, rank, 3)
+        watched = Watched(corpus.source, corpus.source_offsets, corpus.target, corpus.target_offsets)
+        watched.seen = []
+        stream = BatchStream(watched, 8, 4, 1, tokens=tokens)
+        numbers = filter(share.has, range(2, stream.count(0)))
+        found.update(zip(numbers, stream.batches(0, 2, share), strict=True))
+        assert len(watched.seen) < 0.6 * 103
+        seen += watched.seen
+    assert len(set(seen)) == len(seen)
+    for number, batch in enumerate(whole, 2):
+        assert torch.equal(found[number].source.ids, batch.source.ids)
+        assert torch.equal(found[number].target.ids, batch.target.ids)
+    assert len(found) == len(whole)
 
 
 def test_an_epoch_shows_each_pair_once_and_differs_from_the_next(corpus: Corpus) -> None:
