@@ -4,6 +4,7 @@ run."""
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from nmt import signals
@@ -20,6 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = options.run(command, argv)
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1
+    except Exception:
+        traceback.print_exc()
+        status = 1
     # Under torchrun: all is saved, and torch's own threads now and then abort an interpreter that is shut
     # down in order.
     sys.stdout.flush()

@@ -66,7 +66,15 @@ class TrainingConfig:
         "batch_size",
     )
     accumulate: int = number(
-        1, least=1, help="batches whose gradients are added for one update, for batches larger than memory"
+        1,
+        least=1,
+        help="batches of a process whose gradients are added for one update, for batches larger than memory",
+    )
+    update_batches: int = number(
+        0,
+        least=0,
+        help="batches of one update, however many processes of torchrun share them, instead of accumulate; "
+        "0: accumulate x the processes that the run was started with",
     )
     pool: int = number(20, least=1, help="batches sorted by length together")
     max_steps: int = number(

@@ -125,7 +125,7 @@ def measure(
     shown = devices.set_up(device, config.threads or None, config.matmul)
     job = job_of(config, sample, device)
     updates, units, took = timed(job, seconds)
-    updates_an_epoch = batches(config, sample, job.stream) / config.training.accumulate
+    updates_an_epoch = batches(config, sample, job.stream) / job.update_batches
     epochs = planned_epochs(config, updates_an_epoch)
     return Cost(
         device=shown,
@@ -169,7 +169,7 @@ def timed(job: Job, seconds: float) -> tuple[int, int, float]:
     updates = units = 0
     began = end = time.monotonic()
     while updates < WARM_UP + FEWEST or end - began < seconds:
-        group = list(islice(stream, job.config.accumulate))
+        group = list(islice(stream, job.update_batches))
         with memory.watched(job, group):
             update(job, group)
         updates += 1

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from nmt.data.shares import WHOLE, Share
 from nmt.layers.output import Evolves
 from nmt.training.config import TrainingConfig
 from nmt.training.ema import WeightAverage
@@ -66,8 +67,8 @@ class Stream(Protocol):
         """Batches of an epoch."""
         ...
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
-        """The batches of an epoch, from number `start` on."""
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
+        """The batches of an epoch, from number `start` on, of a share: no process reads the others'."""
         ...
 
 
@@ -90,6 +91,8 @@ class Progress:
     perplexity: float | None = None  # of the last validation
     validated: int = -1  # last validated step
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
+    processes: int = 0  # that trained last; 0: an earlier version did not note it
+    update_batches: int = 0  # batches of an update, by all processes together; 0: the same
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,21 @@ class Job:
     show_bar: bool = False
     evolving: Sequence[Evolves] = ()  # parts of the model that are told of each update
     team: Team = field(default_factory=Team)  # the processes that train together
+    spare: AnyBatch | None = None  # that a process computes with, and drops, when it has none
     fitted: Fitted = field(default_factory=Fitted)  # the largest batch since this start
     average: WeightAverage | None = None  # of training.ema, in the first process alone
+
+    @property
+    def update_batches(self) -> int:
+        """Batches of an update, by all processes together: as configured, as before, or `accumulate` of each
+        process."""
+        config, size = self.config, self.team.size
+        return config.update_batches or self.progress.update_batches or config.accumulate * size
 
     @cached_property
     def epoch_updates(self) -> int:
         """Updates of the first epoch, by all processes together; later epochs are about as long."""
-        return -(-self.stream.count(0) // (self.config.accumulate * self.team.size))
+        return -(-self.stream.count(0) // self.update_batches)
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the model has the weights that are validated and saved: their average, where one is

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -19,7 +20,7 @@ from nmt.compute.mixed import Mixed
 from nmt.errors import UserError
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import DEV_LOG, TRAIN_LOG
-from nmt.training import memory
+from nmt.training import memory, sharing
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
 from nmt.training.optimizers import clip, rate_of, set_rate
@@ -30,6 +31,7 @@ from nmt.training.validation import DevScore
 
 log = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
 ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning says what that means
 
 
@@ -67,18 +69,17 @@ def updates(job: Job, records: Records) -> str:
     config, progress = job.config, job.progress
     job.model.train()
     job.team.wrap(job.model)
+    sharing.begin(job)
     reason = limit_reached(config, progress)
     while not reason:
-        for batches in groups(
-            counted(job, job.stream.batches(progress.epoch, progress.batch)),
-            config.accumulate * job.team.size,
-        ):
+        there = job.stream.count(progress.epoch)
+        for size, batches in counted(job, groups(job, there), there):
             with memory.watched(job, batches):
-                cost, norm = update(job, batches)
-            count(progress, batches, cost)
+                done = update(job, batches, job.team.idle(size))
+            count(progress, size, done)
             progress.seconds = records.clock.seconds()
             if progress.step % config.log_every == 0:
-                write_log(job, records, norm)
+                write_log(job, records, done.norm)
             if config.validate_every and progress.step % config.validate_every == 0:
                 validate_and_save(job, records)
             elif config.save_every and progress.step % config.save_every == 0:
@@ -88,7 +89,7 @@ def updates(job: Job, records: Records) -> str:
             )
             if reason:
                 break
-        if progress.batch >= job.stream.count(progress.epoch):
+        if progress.batch >= there:
             progress.epoch += 1
             progress.batch = 0
             if not config.validate_every:
@@ -113,33 +114,52 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
     return ""
 
 
-def groups(batches: Iterator[AnyBatch], size: int) -> Iterator[list[AnyBatch]]:
-    """The batches of each update; the last of an epoch may be fewer."""
-    while group := list(islice(batches, size)):
-        yield group
+def groups(job: Job, there: int) -> Iterator[tuple[int, list[AnyBatch]]]:
+    """How many batches each update has until the end of the epoch, and those of this process; the last may
+    have fewer. `there`: batches of the epoch."""
+    progress, size = job.progress, job.update_batches
+    share = job.team.share(progress.batch, size)
+    batches = iter(job.stream.batches(progress.epoch, progress.batch, share))
+    for first in range(progress.batch, there, size):
+        numbers = range(first, min(first + size, there))
+        yield len(numbers), list(islice(batches, sum(map(share.has, numbers))))
 
 
-def update(job: Job, batches: Sequence[AnyBatch]) -> tuple[float, float]:
-    """One step of the optimizer; returns the cost, Σ -log p of the batches (smoothed), and the gradient's
-    norm before clipping."""
+class Updated(NamedTuple):
+    """What an update was made of, by all processes."""
+
+    cost: float  # Σ -log p of the batches, smoothed
+    norm: float  # of the gradient before clipping
+    sentences: int
+    words: int
+
+
+def update(job: Job, batches: Sequence[AnyBatch], idle: bool = False) -> Updated:
+    """One step of the optimizer, from the batches of this process. `idle`: other processes have one more."""
     config, team = job.config, job.team
     job.optimizer.zero_grad(set_to_none=True)
-    divisor = units(config.cost, batches)
+    sentences, words = team.totals(
+        sum(batch.sentences for batch in batches), sum(batch.target_tokens for batch in batches)
+    )
+    divisor = {"sentence": sentences, "word": words, "sum": 1}[config.cost] or 1
     cost = 0.0
     team.begin_update(job.progress.step)
     with Mixed() if job.precision == "bf16" else nullcontext():
-        mine = team.share(batches)
-        for number, (batch, weight) in enumerate(mine, 1):
+        # a process without a batch joins the exchange of gradients with 0 times those of another batch
+        weighted = [(batch, 1.0) for batch in batches]
+        if idle and job.spare is not None:
+            weighted.append((job.spare, 0.0))
+        for number, (batch, weight) in enumerate(weighted, 1):
             batch, total = batch.to(job.model.device), None
             if team.size > 1:
-                with team.exchange(number == len(mine)):
+                with team.exchange(number == len(weighted)):
                     total = team.cost(batch, config.label_smoothing)
                     torch.autograd.backward(weight * team.size * total / divisor)
             else:
                 total, job.carried = job.model.cost(batch, config.label_smoothing, job.carried)
                 torch.autograd.backward(total / divisor)  # Tensor.backward would leave the mode
             cost += weight * float(total.detach())
-    cost = team.total(cost)
+    [cost] = team.totals(cost)
     norm = clip(job.model.parameters(), config.clip)
     step = job.progress.step + 1
     if not math.isfinite(norm):
@@ -154,7 +174,7 @@ def update(job: Job, batches: Sequence[AnyBatch]) -> tuple[float, float]:
         job.average.update(step)
     for part in job.evolving:
         part.updated(step)
-    return cost, norm
+    return Updated(cost, norm, int(sentences), int(words))
 
 
 def last_update(job: Job) -> int:
@@ -166,20 +186,13 @@ def last_update(job: Job) -> int:
     return config.max_epochs * job.epoch_updates
 
 
-def units(cost: str, batches: Sequence[AnyBatch]) -> int:
-    """What the summed cost of batches is divided by."""
-    if cost == "sentence":
-        return sum(batch.sentences for batch in batches) or 1
-    return (sum(batch.target_tokens for batch in batches) if cost == "word" else 0) or 1
-
-
-def count(progress: Progress, batches: Sequence[AnyBatch], cost: float) -> None:
-    """Note an update."""
+def count(progress: Progress, batches: int, done: Updated) -> None:
+    """Note an update of so many batches."""
     progress.step += 1
-    progress.batch += len(batches)
-    progress.sentences += sum(batch.sentences for batch in batches)
-    progress.log_cost += cost
-    progress.log_words += sum(batch.target_tokens for batch in batches)
+    progress.batch += batches
+    progress.sentences += done.sentences
+    progress.log_cost += done.cost
+    progress.log_words += done.words
 
 
 def write_log(job: Job, records: Records, norm: float) -> None:
@@ -293,11 +306,13 @@ def open_records(job: Job) -> Records:
     return Records(tables, board, Clock(progress.seconds, progress.log_words))
 
 
-def counted(job: Job, batches: Iterator[AnyBatch]) -> Iterator[AnyBatch]:
-    """The batches of the epoch, with its progress."""
+def counted(job: Job, updates: Iterator[Item], there: int) -> Iterator[Item]:
+    """The updates of the epoch, with its progress. `there`: batches of the epoch."""
     if not job.team.first:
-        yield from batches
+        yield from updates
         return
     with bars.Progress(None, "batches", job.show_bar, f"epoch {job.progress.epoch + 1}") as shown:
-        shown.reach(job.progress.batch, job.stream.count(job.progress.epoch))
-        yield from shown.over(batches)
+        shown.reach(job.progress.batch, there)
+        for one in updates:
+            yield one
+            shown.reach(job.progress.batch, there)

@@ -11,7 +11,7 @@ from nmt.training.job import AnyBatch, Fitted, Job
 def watched(job: Job, batches: Sequence[AnyBatch]) -> Iterator[None]:
     """Notes in `job.fitted` the largest of the batches that the body computes with. UserError where they do
     not fit into memory."""
-    largest = of_largest(batches)
+    largest = of_largest(batches) if batches else Fitted()
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -72,10 +72,13 @@ def remedy(job: Job, batch: Fitted) -> str:
     tokens, fitted = batch.tokens // 2, job.fitted.tokens
     if tokens < fitted < batch.tokens:
         tokens = fitted
-    times = -(-batch.tokens // tokens) * job.config.accumulate
+    config, parts = job.config, -(-batch.tokens // tokens)
+    key, batches = "accumulate", config.accumulate
+    if config.update_batches:
+        key, batches = "update_batches", config.update_batches
     return (
-        f"Start a new run with training.batch_tokens={in_round_numbers(tokens)} training.accumulate={times}, "
-        "whose updates are as large"
+        f"Start a new run with training.batch_tokens={in_round_numbers(tokens)} "
+        f"training.{key}={parts * batches}, whose updates are as large"
     )
 
 

@@ -2,16 +2,21 @@
 
     torchrun --nproc-per-node 4 --no-python nmt-train train.yaml
 
-An update is made of `accumulate` batches of each process. DistributedDataParallel takes the mean of the
-gradients, so costs are multiplied by the number of processes: the result is that of one process with
-`accumulate` multiplied by their number. The first process logs, validates and saves; the others follow its
-decisions.
+The processes take the batches of an update in turn (nmt/data/shares.py). DistributedDataParallel takes the
+mean of the gradients, so costs are multiplied by the number of processes: the result is that of one process
+that computes all batches of an update. The first process logs, validates and saves; the others follow its
+decisions. Where a process is lost all end, and torchrun starts those that are left again.
 """
 
+import logging
 import os
-from collections.abc import Iterator, Sequence
+import platform
+import re
+import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar, cast
 
 import torch
@@ -19,13 +24,28 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.errors import ConfigError
+from nmt.data.shares import Share
+from nmt.digests import digest64
+from nmt.errors import ConfigError, UserError
 from nmt.layers.output import Evolves
+from nmt.runs import directory as run_directory
 
 PATIENCE = timedelta(days=365)  # torchrun ends the others when a process dies
+LOST_AFTER = timedelta(minutes=10)  # in an update: a process that is not heard from so long is lost
+DYING = 60.0  # seconds that a process of an earlier start may take to end, and folders to be seen everywhere
+LOOK = 0.2  # seconds between two looks
+
+# What gloo says when a connection breaks; NCCL's errors have a class of their own.
+LOST = re.compile(r"(?i)gloo|connection (closed|reset|refused)|broken pipe")
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Given = TypeVar("Given", contravariant=True)
+
+
+class LostProcess(UserError):
+    """Another process of the training has ended, or cannot be reached."""
 
 
 class CostModel(Protocol[Given]):
@@ -53,13 +73,19 @@ class Team:
     """The processes of a training; one alone unless `join` says otherwise.
 
     `waiting`: the connections on which they wait for one another, while the first process prepares data or
-    validates. They are not those of the gradients, where a wait of ten minutes means that a process is lost.
+    validates. `counting`: those for the sums of an update. On these and those of the gradients a wait of ten
+    minutes means that a process is lost.
     """
 
     def __init__(
-        self, rank: int = 0, size: int = 1, seed: int = 0, waiting: dist.ProcessGroup | None = None
+        self,
+        rank: int = 0,
+        size: int = 1,
+        seed: int = 0,
+        waiting: dist.ProcessGroup | None = None,
+        counting: dist.ProcessGroup | None = None,
     ) -> None:
-        self.rank, self.size, self.seed, self.waiting = rank, size, seed, waiting
+        self.rank, self.size, self.seed, self.waiting, self.counting = rank, size, seed, waiting, counting
         self.costs: DistributedDataParallel | None = None
 
     @property
@@ -88,12 +114,13 @@ class Team:
             Costs(model), device_ids=[device.index] if device.type == "cuda" else None
         )
 
-    def share(self, batches: Sequence[Item]) -> list[tuple[Item, float]]:
-        """The batches of this process, each with its weight; one of weight 0 where there are fewer batches
-        than processes."""
-        mine = [(batch, 1.0) for batch in batches[self.rank :: self.size]]
-        rounds = -(-len(batches) // self.size)
-        return mine + [(batches[0], 0.0)] * (rounds - len(mine))
+    def share(self, start: int, update: int) -> Share:
+        """The batches of this process, in updates of `update` batches from batch `start` on."""
+        return Share(start, update, self.rank, self.size)
+
+    def idle(self, batches: int) -> bool:
+        """Have other processes one more batch than this one, in an update of so many?"""
+        return 0 < batches % self.size <= self.rank
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
         """The context of a batch forward and backward: gradients are exchanged with the last batch of an
@@ -110,13 +137,13 @@ class Team:
         if self.size > 1:
             torch.manual_seed(((self.seed * 1_000_003 + step) * 1_009 + self.rank) % (1 << 63))
 
-    def total(self, value: float) -> float:
-        """Σ over the processes."""
+    def totals(self, *values: float) -> list[float]:
+        """Σ of each value over the processes."""
         if self.size == 1:
-            return value
-        tensor = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(tensor, group=self.waiting)
-        return float(tensor[0])
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(tensor, group=self.counting)
+        return [float(value) for value in tensor]
 
     def agree(self, reason: str, decayed: float) -> tuple[str, float]:
         """The first process' reason to stop and its factor of the learning rate, for all."""
@@ -127,13 +154,31 @@ class Team:
         return (reason if self.first else "the first process stops") if tensor[0] else "", float(tensor[1])
 
     @contextmanager
-    def first_then_others(self) -> Iterator[None]:
-        """The first process runs the block before the others, which find what it wrote."""
+    def first_then_others(self, directory: Path) -> Iterator[None]:
+        """The first process runs the block before the others, which find what it wrote into a run directory.
+        ConfigError in those that do not: they are on hosts that do not share it."""
         if self.size > 1 and not self.first:
-            dist.barrier(self.waiting)
+            self.see(directory)
         yield
         if self.size > 1 and self.first:
-            dist.barrier(self.waiting)
+            self.see(directory)
+
+    def see(self, directory: Path) -> None:
+        """Wait until all processes see what the first process sees in a run directory: a shared file system
+        may show it later to other hosts."""
+        wanted = torch.tensor(fingerprint(directory))
+        dist.broadcast(wanted, 0, group=self.waiting)
+        until = time.monotonic() + DYING
+        while not (seen := fingerprint(directory) == int(wanted)) and time.monotonic() < until:
+            time.sleep(LOOK)
+        if self.totals(float(seen)) != [self.size]:
+            which = (
+                "another process" if seen else f"process {self.rank} of {self.size}, on {platform.node()},"
+            )
+            raise ConfigError(
+                f"{directory}: {which} does not see here what the first process wrote; all hosts have to "
+                "share the run directory"
+            )
 
     def leave(self) -> None:
         """End all together: a process that ends while another still validates or saves would break its
@@ -142,6 +187,40 @@ class Team:
             dist.barrier(self.waiting)
             self.costs = None  # its hooks on the gradients go before the connections
             dist.destroy_process_group()
+
+
+def fingerprint(directory: Path) -> int:
+    """A number that changes with each save of a run; 0 where there is no run."""
+    if not run_directory.exists(directory):
+        return 0
+    return int.from_bytes(digest64(run_directory.state_of(directory)), "little") >> 1 or 1
+
+
+@contextmanager
+def reached() -> Iterator[None]:
+    """LostProcess where the body cannot reach the other processes."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and not LOST.search(str(error)):
+            raise
+        log.debug("%s", error)
+        raise LostProcess(
+            f"process {os.environ.get('RANK')} of {os.environ.get('WORLD_SIZE')}, on {platform.node()}: "
+            "cannot reach another process, which has ended or whose host is gone; its own message says why. "
+            "Started again, training goes on from the last save"
+        ) from error
+
+
+def patience() -> float:
+    """Seconds to wait for a process that holds the run directory: under torchrun it may be one that is being
+    ended."""
+    return DYING if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
+
+
+def may_restart() -> bool:
+    """Does torchrun start the processes again after a fault?"""
+    return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
 
 
 def join(device: str, seed: int) -> tuple[Team, str]:
@@ -160,6 +239,8 @@ def join(device: str, seed: int) -> tuple[Team, str]:
             )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
-    dist.init_process_group("nccl" if on_gpu else "gloo")
-    waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
-    return Team(dist.get_rank(), size, seed, waiting), device
+    with reached():
+        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=LOST_AFTER)
+        waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
+        counting = dist.new_group(backend="gloo", timeout=LOST_AFTER)
+    return Team(dist.get_rank(), size, seed, waiting, counting), device

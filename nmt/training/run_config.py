@@ -51,7 +51,8 @@ class RunConfig:
 
 # What may differ when a run is resumed: limits, and what does not affect the result.
 FREE = {"run", "threads", "data.cache", "data.workers"} | {
-    f"training.{key}" for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard")
+    f"training.{key}"
+    for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard", "update_batches")
 }
 
 # Settings of which `auto` is resolved when a run is made; its config.yaml has the value.

@@ -44,6 +44,7 @@ from nmt.training import (
     new_run,
     parallel,
     pretraining,
+    sharing,
     side_languages,
     state,
     validation,
@@ -150,14 +151,21 @@ def run_training(
             f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it "
             "empty"
         )
+    if overwrite and parallel.may_restart():
+        raise ConfigError(
+            f"--overwrite: with --max-restarts torchrun starts the processes again after a fault, and they "
+            f"would remove {directory} again; remove it before, or use another run directory"
+        )
     team, device = parallel.join(device, config.seed)
     work = Training(config=config, directory=directory, team=team, device=device)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
-        return work.run(overwrite, stop, show_bar)
+        with parallel.reached():
+            return work.run(overwrite, stop, show_bar)
     checker(config)(config.data, fresh)
     run_directory.check_place(directory, overwrite)
-    with locked(directory, "nmt-train"):
+    # the process that was first before torchrun started them again may still be ending, on whatever host
+    with locked(directory, "nmt-train", patience=parallel.patience()), parallel.reached():
         return work.run(overwrite, stop, show_bar)
 
 
@@ -182,7 +190,7 @@ class Training:
     def run(self, overwrite: bool, stop: Callable[[], bool], show_bar: bool) -> str:
         """Make or reopen the run directory, put the job together, train; returns why it ended."""
         team = self.team
-        with team.first_then_others():
+        with team.first_then_others(self.directory):
             if team.first and overwrite:
                 run_directory.remove(self.directory)
             saved = self.reopen()
@@ -191,19 +199,19 @@ class Training:
             fresh = saved is None
             if fresh:
                 log.info("languages: %s", side_languages.shown(self.config))
-            parts = self.build()(self.config, self.directory, self.device, fresh, show_bar)
+            # of a corpus that the first process has checked the others read only their own batches
+            parts = self.build()(self.config, self.directory, self.device, fresh, show_bar, team.first)
             inputs.check(self.config.data, self.directory)  # they may have changed while they were read
-        if team.size > 1:
-            log.info("%d processes", team.size)
         job = self.job(parts, stop, show_bar)
         if saved:
             self.resume(job, saved)
+        sharing.settle(job)
         reason = loop.train(job)
         team.leave()
         self.report(job, reason)
         return reason
 
-    def build(self) -> Callable[[RunConfig, Path, str, bool, bool], Parts]:
+    def build(self) -> Callable[[RunConfig, Path, str, bool, bool, bool], Parts]:
         """What puts model, batches and development set together."""
         if self.config.lm:
             return build.language_model

@@ -84,10 +84,11 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = SimpleNamespace(batches=lambda epoch: [batch])
     monkeypatch.setattr(costs, "update", update)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    config = SimpleNamespace(accumulate=1)
     for seconds, updates in ((0, 2), (5.5, 6)):
         model = SimpleNamespace(train=lambda: None, device=torch.device("cpu"))
-        job = SimpleNamespace(config=config, model=model, stream=stream, progress=Progress(), fitted=Fitted())
+        job = SimpleNamespace(
+            update_batches=1, model=model, stream=stream, progress=Progress(), fitted=Fitted()
+        )
         now[0] = 0.0
         assert timed(job, seconds) == (updates, 8 * updates, updates)  # type: ignore[arg-type]
 

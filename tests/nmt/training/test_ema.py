@@ -8,6 +8,7 @@ import torch
 from torch.nn import Parameter
 
 from nmt.data.batches import Batch, make_batch
+from nmt.data.shares import WHOLE, Share
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
@@ -43,7 +44,7 @@ class OneBatch:
     def count(self, epoch: int) -> int:
         return 1
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
         yield make_batch([[3, 4], [5]], [[4], [6, 3]])
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nmt.data.batches import make_batch
+from nmt.data.shares import WHOLE, Share
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
@@ -36,7 +37,7 @@ class NoBatches:
     def count(self, epoch: int) -> int:
         return 0
 
-    def batches(self, epoch: int, start: int = 0) -> Iterator[AnyBatch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
         yield from ()
 
 
@@ -74,9 +75,9 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
             / {"sentence": 3, "word": 2 + 5 + 3, "sum": 1}[cost]
         )
         expected = words.detach() - torch.autograd.grad(mean, words)[0]
-        total, norm = update(job(model, cost=cost), [make_batch(*zip(*cut, strict=True)) for cut in cuts])
+        done = update(job(model, cost=cost), [make_batch(*zip(*cut, strict=True)) for cut in cuts])
         assert torch.allclose(words, expected, atol=1e-12)
-        results.append((total, norm, words.detach().clone()))
+        results.append((done.cost, done.norm, words.detach().clone()))
     assert results[0][:2] == pytest.approx(results[1][:2], abs=1e-10)
     assert torch.allclose(results[0][2], results[1][2], atol=1e-12)
 

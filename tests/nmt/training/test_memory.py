@@ -8,6 +8,7 @@ import torch
 
 from nmt.data.batches import Batch, make_batch
 from nmt.data.running import Chunk
+from nmt.data.shares import WHOLE, Share
 from nmt.errors import UserError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
@@ -46,7 +47,7 @@ class Batches:
     def count(self, epoch: int) -> int:
         return len(self.given)
 
-    def batches(self, epoch: int, start: int = 0) -> Sequence[Batch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Sequence[Batch]:
         return self.given[start:]
 
 
@@ -101,6 +102,8 @@ def test_what_helps(tmp_path: Path) -> None:
     assert "training.batch_tokens=2500 training.accumulate=6," in remedy(work, batch)
     work.fitted = Fitted(sentences=60, tokens=3978, longest=70)
     assert "training.batch_tokens=3900 training.accumulate=6," in remedy(work, batch)
+    shared = job(tmp_path, [], accumulate=3, update_batches=8)
+    assert "training.batch_tokens=2500 training.update_batches=16," in remedy(shared, batch)
     work.fitted = Fitted(sentences=60, tokens=9000, longest=70)  # the memory was cut up since
     assert "training.batch_tokens=2500 " in remedy(work, batch)
     assert remedy(work, Fitted(1, 900, 900)).startswith("Set data.max_length below 899")

@@ -1,31 +1,33 @@
 """Two processes train as one with the summed batch does; what cannot be shared is refused."""
 
+import os
+import platform
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from nmt.data.shares import WHOLE
 from nmt.errors import ConfigError
 from nmt.models.discourse.model import Discourse, DiscourseConfig
+from nmt.runs import directory as run_directory
 from nmt.text.vocab import SPECIALS
 from nmt.training.parallel import Team
+from tests.nmt.training import elastic
+from tests.nmt.training.elastic import falling, hosts
 
 
-def torchrun(count: int, *args: object) -> subprocess.CompletedProcess[str]:
-    given = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(count),
-        "-m",
-        "nmt.cli.train",
-        *map(str, args),
-    ]
-    return subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
+def torchrun(
+    count: int, *args: object, restarts: int = 0, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    line = elastic.torchrun("--standalone", "--nproc-per-node", count, "--max-restarts", restarts)
+    line += ["-m", "nmt.cli.train", *map(str, args)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False, env=env)
 
 
 def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
@@ -62,22 +64,74 @@ def test_two_processes_are_one(accumulate: int, size: str, tiny: Path, tmp_path:
 
 
 @pytest.mark.ci
-def test_resumed_in_parallel(tiny: Path, tmp_path: Path) -> None:
-    """Stopped after 14 updates and started again: the same as never stopped, dropout and all."""
+def test_a_lost_process_changes_nothing(tiny: Path, tmp_path: Path) -> None:
+    """kill -9 of one of three processes after update 10, the last save being that of update 7: torchrun
+    starts them again, and the end is the same as that of a run that was left alone, dropout and all. Three,
+    because a sum of two has one order only; epochs of 13 batches leave two of them without one at the end."""
     given = [tiny / "train.yaml", "model.dropout=0.2", "training.validate_every=7", "training.ema=0.8"]
-    for run, steps in (("whole", 21), ("parts", 14), ("parts", 21)):
-        done = torchrun(2, *given, f"run={tmp_path}/{run}", f"training.max_steps={steps}")
-        assert done.returncode == 0, done.stderr[-3000:]
-    expected, found = weights(tmp_path / "whole", 21), weights(tmp_path / "parts", 21)
+    given.append("training.max_steps=14")
+    whole = torchrun(3, *given, f"run={tmp_path}/whole")
+    assert whole.returncode == 0, whole.stderr[-3000:]
+    env = {**os.environ, **falling(tmp_path, step=10, rank=1)}
+    fallen = torchrun(3, *given, f"run={tmp_path}/fallen", restarts=1, env=env)
+    assert fallen.returncode == 0 and "resuming from update 7" in fallen.stderr, fallen.stderr[-3000:]
+    assert "of 3, on " in fallen.stderr and "cannot reach another process" in fallen.stderr
+    assert "Traceback" not in fallen.stderr
+    expected, found = weights(tmp_path / "whole", 14), weights(tmp_path / "fallen", 14)
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
+@pytest.mark.ci
+def test_a_lost_host_costs_time_and_nothing_else(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The host of the first process, which holds the run directory's lock, is gone after update 10. The other
+    one goes on from update 7 with the same updates, as a run of two processes does that one resumes."""
+    given = [tiny / "train.yaml", "training.validate_every=7"]
+    with socket.socket() as free, hosts(tmp_path, free_port(free)) as both:
+        env = falling(tmp_path, step=10, rank=0, host=True)
+        ends = "training.max_steps=21", f"run={tmp_path}/run"
+        first = both.start(*given, *ends, rendezvous=False, env=env)  # the older agent has the first process
+        second = both.start(*given, *ends, rendezvous=True)
+        assert first.wait(600) == -signal.SIGKILL
+        assert second.wait(600) == 0, second.messages()
+    told = second.messages()
+    assert "resuming from update 7\n" in told and "processes: 1, of an earlier start 2\n" in told
+    begun = torchrun(2, *given, f"run={tmp_path}/other", "training.max_steps=7")
+    done = command("nmt-train", *given, f"run={tmp_path}/other", "training.max_steps=21")
+    assert begun.returncode == done.returncode == 0, begun.stderr + done.stderr
+    found, expected = weights(tmp_path / "run", 21), weights(tmp_path / "other", 21)
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert columns(tmp_path / "run") == columns(tmp_path / "other")
+    run_directory.verify(tmp_path / "run", "training.pt", "step-21.pt")
+    assert not list((tmp_path / "run").glob("*.part*"))
+
+
+def free_port(free: socket.socket) -> int:
+    """A port that nobody listens on."""
+    free.bind(("127.0.0.1", 0))
+    port: int = free.getsockname()[1]
+    free.close()
+    return port
+
+
+def columns(run: Path) -> list[list[str]]:
+    """train.tsv without its times."""
+    return [line.split("\t")[:6] for line in (run / "train.tsv").read_text().split("\n")]
+
+
 def test_shares() -> None:
-    """Every batch once, and rounds of the same number for all."""
-    for count in range(1, 9):
-        parts = [Team(rank, 3).share(list(range(count))) for rank in range(3)]
-        assert len({len(part) for part in parts}) == 1
-        assert sorted(batch for part in parts for batch, weight in part if weight) == list(range(count))
+    """Every batch once, in rounds of the same number for all, wherever the first update starts."""
+    for start, update, there in [(0, 4, 10), (3, 4, 10), (2, 2, 9), (0, 7, 21), (5, 1, 9)]:
+        teams = [Team(rank, 3) for rank in range(3)]
+        shares = [team.share(start, update) for team in teams]
+        for first in range(start, there, update):
+            numbers = range(first, min(first + update, there))
+            parts = [list(filter(share.has, numbers)) for share in shares]
+            assert sorted(number for part in parts for number in part) == list(numbers)
+            rounds = {len(part) + team.idle(len(numbers)) for part, team in zip(parts, teams, strict=True)}
+            assert rounds == {-(-len(numbers) // 3)}
+    assert all(map(WHOLE.has, range(9)))
 
 
 def test_carried_state_is_refused() -> None:
@@ -99,32 +153,45 @@ def test_batches_of_several_objectives_are_refused() -> None:
 
 
 WAITING = """
-import functools, time
+import sys, time
 from datetime import timedelta
-import torch.distributed as dist
-dist.init_process_group = functools.partial(dist.init_process_group, timeout=timedelta(seconds=2))
-from nmt.training.parallel import join
-team, device = join("cpu", 1)
-with team.first_then_others():
+from pathlib import Path
+from nmt.errors import ConfigError
+from nmt.training import parallel
+parallel.LOST_AFTER = timedelta(seconds=3)
+team, device = parallel.join("cpu", 1)
+with team.first_then_others(Path("none")):
     if team.first:
         time.sleep(5)
 if team.first:
     time.sleep(5)
-print(team.agree("done" if team.first else "", 0.5), team.total(1.0))
+said = str((team.agree("done" if team.first else "", 0.5), team.totals(1.0)))
+parallel.DYING = 0.5
+run = Path(sys.argv[1], f"run{team.rank}")
+try:
+    with team.first_then_others(run):
+        if team.first:
+            run.mkdir()
+            (run / "version").write_text("1")
+except ConfigError as error:
+    said += f" {error}"
+print(said)
 team.leave()
 """
 
 
 @pytest.mark.ci
 def test_others_wait_while_the_first_prepares_data_or_validates(tmp_path: Path) -> None:
-    """Longer than the time after which an exchange of gradients gives up."""
+    """Longer than the time after which an exchange of gradients gives up. A host that does not see the run
+    directory is told so."""
     (tmp_path / "waiting.py").write_text(WAITING)
     given = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [*given, tmp_path / "waiting.py"], capture_output=True, text=True, timeout=300, check=False
+        [*given, tmp_path / "waiting.py", tmp_path], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split("\n")[:-1]) == [
-        "('done', 0.5) 2.0",
-        "('the first process stops', 0.5) 2.0",
-    ]
+    first, second = sorted(done.stdout.split("\n")[:-1])
+    tail = "does not see here what the first process wrote; all hosts have to share the run directory"
+    other = f"process 1 of 2, on {platform.node()},"
+    assert first == f"(('done', 0.5), [2.0]) {tmp_path}/run0: another process {tail}"
+    assert second == f"(('the first process stops', 0.5), [2.0]) {tmp_path}/run1: {other} {tail}"

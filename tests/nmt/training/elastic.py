@@ -1,0 +1,142 @@
+"""Trainings under torchrun whose hosts and processes are killed. Hosts are agents of torchrun, each with its
+processes; the scenarios of tests/faults use them too."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Short waits: a host is lost 3 s after its last sign of life, and latecomers are waited for that long.
+WAITS = "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
+
+# A plugin: kill -9 of the process of rank FALL_RANK before update FALL_AT + 1 of the first start, with
+# FALL_HOST also of its agent, as when a host loses its power.
+FALLING = """
+import os, signal
+from nmt.training import loop
+
+plain = loop.update
+
+def update(job, *given):
+    if (
+        os.environ.get("FALL_AT") == str(job.progress.step)
+        and os.environ["FALL_RANK"] == os.environ["RANK"]
+        and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    ):
+        if os.environ.get("FALL_HOST"):
+            os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(job, *given)
+
+loop.update = update
+"""
+
+
+def falling(folder: Path, step: int, rank: int, host: bool = False) -> dict[str, str]:
+    """The environment in which a process falls after an update, with `host` its whole host."""
+    (folder / "falling.py").write_text(FALLING, encoding="utf-8")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+    given = {"PYTHONPATH": path, "NMT_PLUGINS": "falling", "FALL_AT": f"{step}", "FALL_RANK": f"{rank}"}
+    return given | ({"FALL_HOST": "1"} if host else {})
+
+
+def torchrun(*given: object) -> list[str]:
+    """The command line of torchrun."""
+    return [sys.executable, "-m", "torch.distributed.run", *map(str, given)]
+
+
+@dataclass
+class Host:
+    """An agent of torchrun and the processes that it started."""
+
+    agent: subprocess.Popen[str]
+    log: Path  # its messages, and those of its processes
+
+    def processes(self) -> list[int]:
+        """Their process ids."""
+        with suppress(OSError):
+            children = Path(f"/proc/{self.agent.pid}/task/{self.agent.pid}/children").read_text()
+            return [int(number) for number in children.split()]
+        return []
+
+    def kill(self) -> None:
+        """kill -9 of the agent, then of all its processes: nobody starts them again."""
+        processes = self.processes()
+        self.agent.kill()
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def kill_process(self, number: int = 0) -> bool:
+        """kill -9 of one of its processes, which the agent notices. False where there is none yet."""
+        with suppress(IndexError, ProcessLookupError):
+            os.kill(self.processes()[number], signal.SIGKILL)
+            return True
+        return False
+
+    def wait(self, seconds: float) -> int:
+        """The exit status of the agent."""
+        return self.agent.wait(seconds)
+
+    def messages(self) -> str:
+        """What was written so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+@dataclass
+class Hosts:
+    """The hosts of a training that may have from 1 to `most` of them, over a rendezvous at `port` of
+    `address`."""
+
+    folder: Path  # for their messages
+    port: int
+    most: int = 2
+    address: str = "127.0.0.1"
+    hosts: list[Host] = field(default_factory=list)
+
+    def start(
+        self,
+        *given: object,
+        rendezvous: bool,
+        address: str = "127.0.0.1",
+        env: Mapping[str, str] | None = None,
+        prefix: tuple[str, ...] = (),
+        restarts: int = 3,
+    ) -> Host:
+        """A host that trains; `given`: the arguments of nmt-train. `rendezvous`: it is the one that all
+        others talk to. `address`: its own; `prefix`: what starts its command elsewhere, as `ip netns exec`
+        does."""
+        line = torchrun(
+            "--nnodes", f"1:{self.most}", "--nproc-per-node", 1, "--max-restarts", restarts,
+            "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{self.address}:{self.port}", "--rdzv-id", "test",
+            "--rdzv-conf", f"is_host={int(rendezvous)},{WAITS}", "--local-addr", address,
+            "-m", "nmt.cli.train", *given,
+        )  # fmt: skip
+        log = self.folder / f"host-{len(self.hosts)}.log"
+        with open(log, "w", encoding="utf-8") as stream:
+            agent = subprocess.Popen(
+                [*prefix, *line],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
+        self.hosts.append(Host(agent, log))
+        return self.hosts[-1]
+
+
+@contextmanager
+def hosts(folder: Path, port: int, most: int = 2, address: str = "127.0.0.1") -> Iterator[Hosts]:
+    """Hosts that are all gone at the end."""
+    found = Hosts(folder, port, most, address)
+    try:
+        yield found
+    finally:
+        for host in found.hosts:
+            host.kill()
+            host.agent.wait()
