@@ -33,6 +33,7 @@ from nmt.runs import directory as run_directory
 PATIENCE = timedelta(days=365)  # torchrun ends the others when a process dies
 LOST_AFTER = timedelta(minutes=10)  # in an update: a process that is not heard from so long is lost
 DYING = 60.0  # seconds that a process of an earlier start may take to end, and folders to be seen everywhere
+NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
 LOOK = 0.2  # seconds between two looks
 
 # What gloo says when a connection breaks; NCCL's errors have a class of their own.
@@ -223,9 +224,20 @@ def may_restart() -> bool:
     return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
 
 
+def check_restarts() -> None:
+    """ConfigError where torchrun would start processes again with addresses of the earlier start in its
+    store, for which they would wait. So does torch 2.9 to 2.13, unless each start gets a new store."""
+    if may_restart() and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise ConfigError(
+            "--max-restarts: torchrun would keep the addresses of processes that it has ended, and those "
+            f"that it starts again would wait for them; set {NEW_STORES}=1 in its environment, on every host"
+        )
+
+
 def join(device: str, seed: int) -> tuple[Team, str]:
     """The team that torchrun's environment variables describe, and this process' device. ConfigError when
-    there are fewer GPUs than processes."""
+    there are fewer GPUs than processes, and where a restart would not work."""
+    check_restarts()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return Team(), device

@@ -138,6 +138,11 @@ def run_training(
     """Check what can be checked, then train in a run directory that no other training works in; returns why
     the training ended. `given`: the file of the configuration."""
     directory = Path(config.run)
+    if overwrite and parallel.may_restart():
+        raise ConfigError(
+            "--overwrite: with --max-restarts torchrun starts the processes again after a fault, and they "
+            f"would remove {directory} again; remove it before, or use another run directory"
+        )
     fresh = overwrite or not run_directory.exists(directory)
     if fresh:
         new_run.check(config, given)
@@ -150,11 +155,6 @@ def run_training(
         raise ConfigError(
             f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it "
             "empty"
-        )
-    if overwrite and parallel.may_restart():
-        raise ConfigError(
-            f"--overwrite: with --max-restarts torchrun starts the processes again after a fault, and they "
-            f"would remove {directory} again; remove it before, or use another run directory"
         )
     team, device = parallel.join(device, config.seed)
     work = Training(config=config, directory=directory, team=team, device=device)

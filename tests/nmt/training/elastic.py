@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # Short waits: a host is lost 3 s after its last sign of life, and latecomers are waited for that long.
+NEW_STORES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 WAITS = "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
 
 # A plugin: kill -9 of the process of rank FALL_RANK before update FALL_AT + 1 of the first start, with
@@ -123,7 +124,7 @@ class Hosts:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 text=True,
-                env={**os.environ, **(env or {})},
+                env={**os.environ, **NEW_STORES, **(env or {})},
                 start_new_session=True,
             )
         self.hosts.append(Host(agent, log))

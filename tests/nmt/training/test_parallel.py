@@ -17,7 +17,9 @@ from nmt.errors import ConfigError
 from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.runs import directory as run_directory
 from nmt.text.vocab import SPECIALS
-from nmt.training.parallel import Team
+from nmt.training.parallel import Team, join
+from nmt.training.run_config import RunConfig
+from nmt.training.train import run_training
 from tests.nmt.training import elastic
 from tests.nmt.training.elastic import falling, hosts
 
@@ -72,7 +74,7 @@ def test_a_lost_process_changes_nothing(tiny: Path, tmp_path: Path) -> None:
     given.append("training.max_steps=14")
     whole = torchrun(3, *given, f"run={tmp_path}/whole")
     assert whole.returncode == 0, whole.stderr[-3000:]
-    env = {**os.environ, **falling(tmp_path, step=10, rank=1)}
+    env = {**os.environ, **elastic.NEW_STORES, **falling(tmp_path, step=10, rank=1)}
     fallen = torchrun(3, *given, f"run={tmp_path}/fallen", restarts=1, env=env)
     assert fallen.returncode == 0 and "resuming from update 7" in fallen.stderr, fallen.stderr[-3000:]
     assert "of 3, on " in fallen.stderr and "cannot reach another process" in fallen.stderr
@@ -132,6 +134,21 @@ def test_shares() -> None:
             rounds = {len(part) + team.idle(len(numbers)) for part, team in zip(parts, teams, strict=True)}
             assert rounds == {-(-len(numbers) // 3)}
     assert all(map(WHOLE.has, range(9)))
+
+
+def test_restarts_that_would_not_work_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "0")
+    assert join("cpu", 1)[0].size == 1
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    with pytest.raises(ConfigError, match="set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment"):
+        join("cpu", 1)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "False")
+    assert join("cpu", 1)[0].size == 1
+    config = RunConfig(run="run")
+    with pytest.raises(ConfigError, match="--overwrite: with --max-restarts torchrun starts"):
+        run_training(config, overwrite=True)
 
 
 def test_carried_state_is_refused() -> None:

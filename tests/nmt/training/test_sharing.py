@@ -13,7 +13,7 @@ from nmt.training.sharing import settle
 def settled(progress: Progress, size: int, rank: int = 0, **settings: int) -> Progress:
     """Of a job that stands there, with so many processes."""
     job = Job.__new__(Job)
-    job.progress, job.team, job.config = progress, Team(rank, size), TrainingConfig(**settings)
+    job.progress, job.team, job.config = progress, Team(rank, size), TrainingConfig(**settings)  # type: ignore[arg-type]
     settle(job)
     return job.progress
 
