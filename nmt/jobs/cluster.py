@@ -40,7 +40,8 @@ def connect(where: str) -> "Client":
         from distributed import Client, Security
     except ModuleNotFoundError as error:
         raise UserError("--cluster needs more libraries: pip install 'nmt-smt[cluster]'") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said by us, in one line
+    for name in ("distributed", "distributed.client"):  # what goes wrong is said by us, in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     address = address_of(where)
     check_safe(address)
     try:

@@ -50,9 +50,10 @@ class Scene:
 
 
 def workers_of(nanny: int) -> list[int]:
-    """The worker that a nanny started: what else it started is no `spawn_main`."""
+    """The worker that a nanny started, in one of its threads: what else it started is no `spawn_main`."""
     try:
-        children = Path(f"/proc/{nanny}/task/{nanny}/children").read_text().split()
+        threads = [text.read_text() for text in Path(f"/proc/{nanny}/task").glob("*/children")]
+        children = " ".join(threads).split()
         return [int(one) for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
     except OSError:
         return []  # it has just ended

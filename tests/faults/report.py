@@ -76,7 +76,10 @@ def write_page(rows: list[dict[str, str]]) -> None:
 
 def distinct(lines: Iterable[str]) -> list[str]:
     """Each line once; numbers do not matter."""
-    return list({without_numbers(line): line for line in reversed(list(lines))}.values())[::-1]
+    found: dict[str, str] = {}
+    for line in lines:
+        found.setdefault(without_numbers(line), line)
+    return list(found.values())
 
 
 def without_numbers(line: str) -> str:

@@ -1,13 +1,17 @@
 """What the faults are made of: hosts that hear each other unless a cable is cut, and reports."""
 
+import multiprocessing
+import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.faults import certificates, report
-from tests.faults.faults import fill
+from tests.faults.faults import fill, workers_of
 from tests.faults.hosts import Host, missing, small_disk, two_hosts
 from tests.faults.jobs import different
 from tests.faults.report import Row
@@ -51,6 +55,29 @@ def test_a_full_disk(tmp_path: Path) -> None:
             (disk / "more").write_text("x" * 9999)
         assert ballast.stat().st_size == 1 << 20
     assert not ballast.exists()
+
+
+@pytest.mark.ci
+def test_the_worker_of_a_nanny() -> None:
+    """Which starts it in a thread of its own, and waits for it there."""
+    worker = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    started = threading.Event()
+
+    def look_after() -> None:
+        worker.start()
+        started.set()
+        worker.join()
+
+    nanny = threading.Thread(target=look_after)
+    nanny.start()
+    started.wait()
+    end = time.monotonic() + 60
+    while not (found := workers_of(os.getpid())) and time.monotonic() < end:
+        time.sleep(0.05)  # until it is a program of its own
+    expected = worker.pid
+    worker.kill()
+    nanny.join()
+    assert found == [expected]
 
 
 @pytest.mark.ci

@@ -197,6 +197,7 @@ def test_a_lost_scheduler(tmp_path: Path) -> None:
             for number, _ in enumerate(work_there.map(range(20, 2000))):
                 if number == 5:
                     running[0].kill()
+        assert not logging.getLogger("distributed.client").isEnabledFor(logging.ERROR)  # Dask says nothing
     finally:
         for process in running:
             process.kill()
