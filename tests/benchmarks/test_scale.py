@@ -31,8 +31,8 @@ def row(chunks: int, by: str = "cluster") -> list[object]:
 
 @pytest.mark.ci
 def test_costs_and_what_they_predict(tmp_path: Path) -> None:
-    rows = [NAMES, row(10), row(40), row(100), row(70, "processes")]
-    (tmp_path / "t").write_text("".join("\t".join(map(str, cells)) + "\n" for cells in rows))
+    rows = ["\t".join(map(str, cells)) for cells in (row(10), row(40), row(100), row(70, "processes"))]
+    (tmp_path / "t").write_text("\n".join(["\t".join(NAMES), *rows, ""]))
     words = [sys.executable, str(SCALE), str(tmp_path / "t"), "--pairs", "4e6", "--workers", "1", "10", "100"]
     lines = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split("\n")
     assert lines[0].split()[1:] == ["0.000", "CPU", "s", "a", "job", "5.000", "ms", "a", "chunk"]
