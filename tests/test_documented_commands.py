@@ -35,6 +35,7 @@ SYSTEM = "system"  # a phrase-based one that no page names
 COMMAND = re.compile(r"    ((?:nmt|smt)-.*)")
 # What needs an installation of Moses, or results that only one gives.
 NEEDS_MOSES = ("smt-moses", "smt-tune-nbest --features")
+NEEDS_HOSTS = "--cluster"  # tests/nmt/jobs start clusters
 YAML = """run: {run}
 data: {{train_source: corpus/train.en, train_target: corpus/train.fr, dev_source: dev.en, dev_target: dev.fr}}
 model: {{embedding: 8, hidden: 12, maxout: 8, encoder_layers: 1}}
@@ -79,11 +80,14 @@ def commands(page: str) -> list[str]:
     """Those of a page's indented blocks, each as one line."""
     text = re.sub(r" *\\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
     found = [match[1] for line in text.split("\n") if (match := COMMAND.fullmatch(line))]
-    return [line for line in found if not line.startswith(NEEDS_MOSES) and not lacks_extra(line)]
+    return [line for line in found if not line.startswith(NEEDS_MOSES) and not lacks_other(line)]
 
 
-def lacks_extra(line: str) -> bool:
-    return "--segment word" in line and not (find_spec("MeCab") and find_spec("ipadic"))
+def lacks_other(line: str) -> bool:
+    """Is there no cluster, or no library?"""
+    return NEEDS_HOSTS in line or (
+        "--segment word" in line and not (find_spec("MeCab") and find_spec("ipadic"))
+    )
 
 
 def run(line: str, folder: Path, command: Command) -> None:

@@ -4,6 +4,7 @@ Dask's messages are pickled, and whoever reaches a scheduler can run code on its
 So addresses other than the loopback need TLS, with certificates on both sides.
 """
 
+import importlib
 import json
 import logging
 import ssl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SLURM = "slurm:"  # what comes before the settings of jobs
 SECONDS = 10  # that a scheduler is waited for
 FIRST_WORKER = 60  # seconds that its first worker is waited for, which may just have been started
 
@@ -34,17 +36,21 @@ class Host:
 
 
 def connect(where: str) -> "Client":
-    """`where`: the address of a scheduler, or the scheduler.json that it wrote. ConfigError for an address
-    that is not safe; UserError where there is no scheduler, where TLS fails, and without `distributed`."""
+    """`where`: the address of a scheduler, the scheduler.json that it wrote, or `slurm:` and the settings of
+    jobs, which are started (`Client.cluster`). ConfigError for an address that is not safe; UserError where
+    there is no scheduler, where TLS fails, and without `distributed`."""
     try:
         from distributed import Client, Security
     except ModuleNotFoundError as error:
         raise UserError("--cluster needs more libraries: pip install 'nmt-smt[cluster]'") from error
     for name in ("distributed", "distributed.client"):  # what goes wrong is said by us, in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    address = address_of(where)
-    check_safe(address)
+    address = "" if where.startswith(SLURM) else address_of(where)
     try:
+        if not address:
+            slurm = importlib.import_module("nmt.jobs.slurm")
+            return Client(slurm.start(where.removeprefix(SLURM)), set_as_default=False)
+        check_safe(address)
         security = Security(require_encryption=address.startswith("tls:"))
         return Client(address, timeout=SECONDS, security=security, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError, ssl.SSLError) as error:
@@ -56,7 +62,12 @@ def reason(error: BaseException) -> str:
     if isinstance(error, TypeError) or "ssl_context" in str(error):
         return (
             "no certificates: set distributed.comm.tls.ca-file, and client.cert and client.key below it, in "
-            "Dask's configuration"
+            "Dask's configuration (docs/cluster.md)"
+        )
+    if isinstance(error, FileNotFoundError):
+        return (
+            "a certificate that Dask's configuration names below distributed.comm.tls is not there "
+            "(docs/cluster.md)"
         )
     chain: BaseException | None = error
     while chain is not None:
@@ -84,7 +95,8 @@ def address_of(where: str) -> str:
         sound = None
     if not sound:
         raise ConfigError(
-            f"--cluster {where}: expected tls://HOST:PORT, tcp://127.0.0.1:PORT or a scheduler.json"
+            f"--cluster {where}: expected tls://HOST:PORT, tcp://127.0.0.1:PORT, a scheduler.json or "
+            "slurm:FILE"
         )
     return address
 

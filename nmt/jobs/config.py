@@ -14,7 +14,8 @@ class ExecutorConfig:
     workers: int = number(1, least=1, help="processes; the result does not depend on it")
     cluster: str = setting(
         "",
-        help="compute on a Dask cluster: the address of its scheduler, or the scheduler.json that it wrote",
+        help="compute on a Dask cluster: the address of its scheduler, or the scheduler.json that it wrote; "
+        "slurm:FILE starts workers in jobs of Slurm",
     )
     mixed_workers: bool = setting(
         False,

@@ -53,8 +53,8 @@ class Dask(Generic[Task, Result]):
         self.there = importlib.import_module("nmt.jobs.dask_worker")
         try:
             self.start()
-        except BaseException:
-            self.client.close()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
 
@@ -64,7 +64,8 @@ class Dask(Generic[Task, Result]):
         failure: OSError | None = None
         for _ in range(STARTS):
             try:
-                self.client.wait_for_workers(1, timeout=cluster.FIRST_WORKER)
+                seconds = None if self.client.cluster else cluster.FIRST_WORKER  # jobs may wait for hours
+                self.client.wait_for_workers(1, timeout=seconds)
             except TimeoutError as error:
                 what = f"--cluster {self.config.cluster}: has no worker; start `dask worker` on each host"
                 raise UserError(what) from error
@@ -98,7 +99,10 @@ class Dask(Generic[Task, Result]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        own = self.client.cluster
         self.client.close()  # the scheduler tells the workers
+        if own:
+            own.close()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result | Lost]:
         """The results, in the order of the tasks, `Lost` for those that killed their workers; only as many

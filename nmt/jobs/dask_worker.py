@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 
+import torch
 from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
 import nmt
 from nmt import plugins
 from nmt.compute.processor import processor
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import cluster
+from nmt.jobs import cluster, gpus
 from nmt.jobs.cluster import Host
 
 
@@ -54,6 +55,8 @@ class JobPlugin(WorkerPlugin):
         """What computes a chunk. ConfigError for a worker that differs, and whatever `begin` raises."""
         if what := cluster.difference(here(), self.expected, self.mixed):
             raise ConfigError(what)
+        if (count := torch.cuda.device_count()) > 1:
+            torch.cuda.set_device(gpus.own(count)[0])  # of this thread, which loads and computes
         plugins.load()
         return self.begin()
 

@@ -11,7 +11,7 @@ pytest.importorskip("distributed")
 from distributed import Reschedule
 
 from nmt.errors import ConfigError, DataError
-from nmt.jobs import dask_worker
+from nmt.jobs import dask_worker, gpus
 from nmt.jobs.cluster import Host
 from nmt.jobs.dask_worker import JobPlugin
 
@@ -85,6 +85,19 @@ def test_a_worker_that_joins_and_cannot_begin_is_closed() -> None:
     assert worker.calls == [("close", why)] and worker.events == [("job", why)]
     with pytest.raises(Reschedule):
         made.compute(1)
+
+
+def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for three GPUs, of which others have taken two; chosen in the thread that computes."""
+    chosen: list[tuple[int, str]] = []
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    monkeypatch.setattr(gpus, "own", lambda count: (count - 1, None))
+    monkeypatch.setattr(
+        "torch.cuda.set_device", lambda number: chosen.append((number, threading.current_thread().name))
+    )
+    NAMES.clear()
+    plugin(Worker(), begin).compute(2)
+    assert chosen == [(2, NAMES[0])]
 
 
 def test_what_numbers_depend_on() -> None:

@@ -1,0 +1,109 @@
+"""Workers in jobs of Slurm, for `--cluster slurm:FILE`: the scheduler runs in this process, dask-jobqueue
+submits the jobs."""
+
+import logging
+import shutil
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from omegaconf import OmegaConf
+
+from nmt import files, settings
+from nmt.errors import ConfigError, UserError
+from nmt.settings import number, setting
+from nmt.yaml_text import NotYaml, parse
+
+if TYPE_CHECKING:
+    from dask_jobqueue.slurm import SLURMCluster
+
+MISSING = "--cluster slurm:FILE needs more libraries: pip install 'nmt-smt[cluster]'"
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SlurmConfig:
+    """The keys of FILE, which is YAML. What is left out is as in dask-jobqueue's own configuration, if the
+    site has one."""
+
+    jobs: int = number(1, least=1, help="jobs that are submitted")
+    cores: int = number(1, least=1, help="cores of a job, each with a worker of its own")
+    memory: str = setting("4GB", help="of a job")
+    walltime: str = setting("", help="of a job, such as 12:00:00")
+    queue: str = setting("", help="the partition")
+    account: str = setting("", help="who pays")
+    interface: str = setting("", help="the network interface of scheduler and workers, such as ib0")
+    python: str = setting("", help="the Python of the workers; that of the command unless given")
+    local_directory: str = setting("", help="a folder on the disk of each host")
+    log_directory: str = setting("", help="where Slurm writes what the workers print")
+    directives: list[str] = setting([], help="more #SBATCH lines, such as --gres=gpu:1")
+    prologue: list[str] = setting([], help="lines of the job script before the worker, such as module load")
+
+
+def read(place: str) -> SlurmConfig:
+    """ConfigError for a file that is not there, is not YAML, or has another key or a bad value."""
+    text = "\n".join(files.read_lines(place))
+    try:
+        given = OmegaConf.to_container(parse(text))
+        if not isinstance(given, dict):
+            raise NotYaml("expected keys and values", 1)
+        config = settings.changed(SlurmConfig(), {str(key): value for key, value in given.items()})
+    except NotYaml as error:
+        raise ConfigError(f"{place}:{error.line or 1}: {error}") from error
+    except TypeError as error:
+        raise ConfigError(f"{place}: {error}") from error
+    settings.check(config, f"{place}: ")
+    plain = SlurmConfig()
+    for item in fields(plain):
+        value, usual = getattr(config, item.name), getattr(plain, item.name)
+        listed = isinstance(usual, list)
+        if not isinstance(usual, int) and not fits(value, listed):
+            expected = "a list of texts" if listed else "a text in quotes"
+            raise ConfigError(f"{place}: {item.name}: {value!r}, expected {expected}")
+    return config
+
+
+def fits(value: object, listed: bool) -> bool:
+    """Is it a text, or a list of texts?"""
+    parts = value if isinstance(value, list) else [value]
+    return isinstance(value, list) == listed and all(isinstance(part, str) for part in parts)
+
+
+def options(config: SlurmConfig) -> dict[str, object]:
+    """What dask-jobqueue is told of a job; a worker has one thread."""
+    return {
+        "cores": config.cores,
+        "processes": config.cores,
+        "memory": config.memory,
+        "walltime": config.walltime or None,
+        "queue": config.queue or None,
+        "account": config.account or None,
+        "interface": config.interface or None,
+        "python": config.python or None,
+        "local_directory": config.local_directory or None,
+        "log_directory": config.log_directory or None,
+        "job_extra_directives": config.directives or None,
+        "job_script_prologue": config.prologue or None,
+    }
+
+
+def start(place: str) -> "SLURMCluster":
+    """The scheduler, with TLS, and the jobs of the workers, submitted. UserError where there is no Slurm, and
+    without dask-jobqueue; TypeError, ValueError and OSError for certificates that are missing or unusable."""
+    config = read(place)
+    try:
+        from dask_jobqueue.slurm import SLURMCluster
+        from distributed import Security
+    except ModuleNotFoundError as error:
+        raise UserError(MISSING) from error
+    if not shutil.which("sbatch"):
+        raise UserError(
+            f"--cluster slurm:{place}: there is no sbatch here; start the command on a host of Slurm"
+        )
+    security = Security(require_encryption=True)
+    given = options(config) | {"scheduler_options": {"dashboard_address": ":0"}}
+    found = SLURMCluster(security=security, protocol="tls://", **given)  # type: ignore[arg-type]
+    log.info("dashboard: %s", found.dashboard_link)
+    found.scale(jobs=config.jobs)
+    return found
