@@ -34,7 +34,8 @@ Task_contra = TypeVar("Task_contra", contravariant=True)
 RESULTS = "lines"  # the file of the job folder
 # Options that no result depends on, and those that are recorded by what they led to.
 FREE = (
-    "quiet", "log", "resume", "workers", "executor", "cluster", "mixed_workers", "threads", "matmul",
+    "quiet", "log", "resume", "workers", "executor", "cluster", "mixed_workers", "threads", "matmul", "cache",
+    "no_cache", "verify",
 )  # fmt: skip
 
 
@@ -49,10 +50,15 @@ def add_executor(parser: "Container", **workers: str) -> None:
 def add_options(parser: "Container", **workers: str) -> None:
     """Those, and --resume."""
     add_executor(parser, **workers)
+    add_resume(parser)
+
+
+def add_resume(parser: "Container") -> None:
+    """--resume alone."""
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="resume a job that was killed, from OUTPUT.job; also keep one for a single worker",
+        help="resume a job that was killed, from OUTPUT.job",
     )
 
 
@@ -79,10 +85,17 @@ class TextJob:
     """One call of a command. ConfigError where --resume is asked for, but a text or the output is a
     stream."""
 
-    def __init__(self, args: argparse.Namespace, command: str, inputs: Sequence[str]) -> None:
-        """`inputs`: the texts, the one that messages name first."""
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        command: str,
+        inputs: Sequence[str],
+        config: ExecutorConfig | None = None,
+    ) -> None:
+        """`inputs`: the texts, the one that messages name first; `config`: instead of the options'."""
         self.args, self.command, self.inputs = args, command, inputs
-        self.config = settings_of(ExecutorConfig, args)
+        self.config = config or settings_of(ExecutorConfig, args)
+        self.arithmetic: Arithmetic | None = None  # where torch computes
         self.elsewhere = self.config.name != "local"
         written = args.output != "-" and (not os.path.exists(args.output) or os.path.isfile(args.output))
         can_resume = written and all(os.path.isfile(path) for path in inputs)
@@ -114,6 +127,9 @@ class TextJob:
         threads = self.args.threads or (known if isinstance(known, int) else 1 if self.elsewhere else None)
         back_end = str(before.get("back_end") or self.args.matmul)
         line = options.set_up_torch(self.args.device, threads, back_end, run)
+        from nmt.compute import arithmetic
+
+        self.arithmetic = arithmetic.in_use()
         return f"{line}, {where(self.args)}" if self.elsewhere else line
 
     @contextmanager
@@ -122,20 +138,18 @@ class TextJob:
     ) -> "Iterator[Callable[[Iterable[Chunk[Task]]], Iterator[Done]]]":
         """What computes chunks, see `texts.compute`: by `found`, which `load` has made of the options, and
         makes again in each worker. Afterwards the job is done, and its folder gone."""
-        from nmt.compute import arithmetic
-
-        used = arithmetic.in_use()
         models = contents.of(found.models()) if self.elsewhere or self.kept else {}
-        elsewhere = partial(begin, load, whole_paths(self.args, self.inputs), used, models)
+        elsewhere = partial(begin, load, whole_paths(self.args, self.inputs), self.arithmetic, models)
         name = files.name_of(self.inputs[0])
         with executors.make(found.lines, elsewhere, self.config) as executor:
-            yield partial(texts.compute, executor=executor, name=name, kept=self.records(used, models))
+            yield partial(texts.compute, executor=executor, name=name, kept=self.records(models))
         if self.folder:
             locks.clear(self.folder)
 
     @contextmanager
-    def writing(self, paths: Sequence[str]) -> Iterator[Callable[[Done], None]]:
-        """What writes the lines of a finished chunk. `paths`: the outputs, the main one first."""
+    def writing(self, paths: Sequence[str], flush: bool = True) -> Iterator[Callable[[Done], None]]:
+        """What writes the lines of a finished chunk. `paths`: the outputs, the main one first; `flush`: at
+        once, since somebody may be waiting for these lines."""
         with ExitStack() as stack:
             first, *others = [
                 stack.enter_context(files.Writing(path, None if number else self.folder))
@@ -145,11 +159,12 @@ class TextJob:
             def write(done: Done) -> None:
                 for out, lines in zip([first, *others], done.outputs, strict=False):
                     out.write_lines(lines)
-                first.flush()  # somebody may be waiting for these lines
+                if flush:
+                    first.flush()
 
             yield write
 
-    def records(self, used: "Arithmetic", models: Mapping[str, str]) -> Records | None:
+    def records(self, models: Mapping[str, str]) -> Records | None:
         """The results of finished chunks; None for a job that keeps none."""
         if not self.kept:
             return None
@@ -161,7 +176,7 @@ class TextJob:
                 for path, state in zip(self.inputs, states, strict=True)
             ],
             "models": sorted(models.values()),
-            **asdict(used),
+            **(asdict(self.arithmetic) if self.arithmetic else {}),
             **recorded(self.args),
             **self.config.recorded(),
         }
@@ -179,12 +194,13 @@ def advance(progress: Progress, done: Done) -> None:
 def begin(
     load: Callable[[argparse.Namespace], Computing[Task]],
     args: argparse.Namespace,
-    used: "Arithmetic",
+    used: "Arithmetic | None",
     models: Mapping[str, str],
 ) -> Callable[[Task], Lines]:
     """In a worker: the same models, by the same arithmetic. DataError for files that differ."""
     contents.check(models)
-    used.use()
+    if used:
+        used.use()
     return load(args).lines
 
 

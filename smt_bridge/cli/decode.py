@@ -2,32 +2,35 @@
 
 import argparse
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, closing
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import options
+from nmt.cli import jobs, options
 from nmt.cli.arguments import Input, Output, check_separate, positive
+from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.texts import Chunk, Done
 from nmt.progress import rate_of
-from nmt.text import glossary
-from smt_bridge.cli import decoding
+from smt_bridge.cli import decoding, translator
+from smt_bridge.cli.translator import Block, PhraseTranslator, decoder_of, hybrid_of
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import weights as weight_files
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.decoder.lines import Lines
-    from smt_bridge.decoder.translation import PhraseTranslation
-
-    Writer = Callable[[int, PhraseTranslation], Iterable[str]]  # number of a line, from 0 -> lines of a file
+    from smt_bridge.decoder.xml_input import Marked
 
 log = logging.getLogger(__name__)
+
+BLOCK = 50  # lines of a job that are translated together
 
 # Options of files that are written besides the translations.
 OUTPUTS = {
@@ -49,8 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-decode", args)
+    if args.resume and decoding.in_threads(args):
+        raise ConfigError("--resume: threads keep no finished lines; give --cluster, or --executor processes")
     sentences = files.check_text(args.input)
-    hybrid = folder.read(Path(args.model)) if folder.is_hybrid(args.model) else None
+    hybrid = hybrid_of(args)
     if hybrid:
         args = with_defaults(hybrid, argv)
         if args.verify:
@@ -109,6 +114,7 @@ def parser() -> options.Parser:
         "--verify", action="store_true", help="compare the checksums of all files of a system first"
     )
     decoding.add_search(made)
+    jobs.add_resume(made)
     options.add_quiet(made)
     return made
 
@@ -130,26 +136,7 @@ def load(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
         check_separate(parts, given)
     ini = moses_ini.read(hybrid.ini if hybrid else ini_of(args.model))
     decoding.check_tables(ini, given, beside=bool(hybrid))
-    return decoding.load(
-        args,
-        ini,
-        args.n_best if args.n_best_list else 0,
-        args.distinct,
-        weight_files.read(args.weights) if args.weights else None,
-        explain=bool(args.explain),
-        lines=lines_of(args, hybrid),
-        beside=bool(hybrid),
-    )
-
-
-def lines_of(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None":
-    """How lines are read and written; None for tokenized ones without a glossary."""
-    from smt_bridge.hybrid import decoder as hybrids
-    from smt_bridge.hybrid.lines import GlossaryLines
-
-    if hybrid:
-        return hybrids.lines_of(hybrid, decoding.longest_line(args), args.glossary)
-    return GlossaryLines(glossary.of_words(args.glossary)) if args.glossary else None
+    return decoder_of(args, ini, hybrid)
 
 
 def check_markup(decoder: "Decoder", path: str) -> None:
@@ -160,47 +147,44 @@ def check_markup(decoder: "Decoder", path: str) -> None:
 
 def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
     """Translate the input of so many lines (0: unknown); write translations, lists and tables."""
-    with ExitStack() as stack:
-        out = stack.enter_context(files.Writing(args.output))
-        others = [
-            (stack.enter_context(files.Writing(getattr(args, name))), writer)
-            for name, writer in writers(decoder).items()
-            if getattr(args, name)
-        ]
-        lines = files.read_lines(args.input)
-        translations = stack.enter_context(
-            closing(decoder.translate_all(lines, args.workers, files.name_of(args.input)))
-        )
-        with options.progress(args, "sentences", sentences) as progress:
-            for number, found in enumerate(translations):
-                out.write(decoder.lines.text(found) + "\n")
-                if args.input == "-":
-                    out.flush()  # somebody may be waiting for this line
-                for other, writer in others:
-                    other.write_lines(writer(number, found))
-                progress.add(1)
+    args.cache = args.cache and os.path.abspath(args.cache)  # for other processes
+    work = PhraseTranslator(args, decoder, hybrid_of(args))
+    threads = decoding.in_threads(args)
+    job = TextJob(args, "smt-decode", [args.input], ExecutorConfig() if threads else None)
+    paths = [args.output, *(getattr(args, name) for name in OUTPUTS if getattr(args, name))]
+    with (
+        job.held(),
+        translated(work, args, job if not threads else None) as chunks,
+        job.writing(paths, flush=args.input == "-") as write,
+        options.progress(args, "sentences", sentences) as progress,
+    ):
+        for done in chunks:
+            write(done)
+            jobs.advance(progress, done)
     log.info("%s sentences, %s", f"{progress.done:,}", rate_of(progress.rate))
 
 
-def writers(decoder: "Decoder") -> "dict[str, Writer]":
-    """What is written besides a translation, by the name of its option."""
-    from smt_bridge.decoder import explain, translation
+@contextmanager
+def translated(
+    work: PhraseTranslator, args: argparse.Namespace, job: TextJob | None
+) -> Iterator[Iterator[Done]]:
+    """What becomes of the input, in order: line by line by threads, or in blocks by a job."""
+    decoder, lines, name = work.decoder, files.read_lines(args.input), files.name_of(args.input)
+    if job is None:
+        with closing(decoder.translate_all(lines, args.workers, name)) as found:
+            yield (Done(1, work.outputs(number, one), before=False) for number, one in enumerate(found))
+        return
+    ini = decoding.elsewhere(decoder.system.ini, bool(work.hybrid))
+    with job.run(partial(translator.load, ini=ini), work) as compute:
+        yield compute(blocks(decoder.all_marked(lines, name)))
 
-    def explained(number: int, found: "PhraseTranslation") -> Iterable[str]:
-        rows = [] if number else explain.header(decoder.weights)
-        return map("\t".join, [*rows, *explain.rows(number + 1, found)])
 
-    return {
-        "n_best_list": lambda number, found: (
-            decoder.entry(number, found, derivation) for derivation in found.derivations
-        ),
-        "alignments": lambda number, found: [
-            " ".join(f"{source}-{target}" for source, target in translation.alignment(found))
-        ],
-        "explain": explained,
-        "source_words": lambda number, found: [" ".join(found.source)],
-        "target_words": lambda number, found: [" ".join(found.text)],
-    }
+def blocks(marked: "Iterator[Marked]") -> Iterator[Chunk[Block]]:
+    """Lines that are translated together."""
+    first = 0
+    while lines := list(islice(marked, BLOCK)):
+        yield Chunk(first, len(lines), Block(first, lines))
+        first += len(lines)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli import options
-from nmt.cli.arguments import add_setting, check_separate, positive, settings_of
+from nmt.cli import jobs, options
+from nmt.cli.arguments import add_setting, check_separate, settings_of
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.moses import ini_paths
 from smt_bridge.moses.ini import Ini, find_table
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         else:
             add_setting(parser, DecoderConfig, name)
     options.add_max_line_words(parser, "are translated in parts, or refused for an n-best list")
-    parser.add_argument(
-        "--workers",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="sentences translated at a time; the result does not depend on it",
+    jobs.add_executor(
+        parser,
+        help="sentences translated at a time, by threads of this process, or with --executor processes by "
+        "others; the result does not depend on it",
     )
     parser.add_argument(
         "--cache",
@@ -54,6 +53,17 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="neither read nor write the cache, which makes loading fast"
     )
+
+
+def in_threads(args: argparse.Namespace) -> bool:
+    """Do threads of this process decode, which share tables and models?"""
+    return not args.cluster and args.executor in ("", "local")
+
+
+def elsewhere(ini: Ini, beside: bool = False) -> Ini:
+    """An ini as other processes find its tables: with absolute paths. `beside`: only those beside it."""
+    folder = Path(ini.path).parent
+    return ini_paths.whole(ini, [folder] if beside else [".", folder])
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:

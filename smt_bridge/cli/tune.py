@@ -3,9 +3,10 @@
 import argparse
 import hashlib
 import logging
+import os
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,8 @@ from nmt import files, locks, manifest, settings
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.errors import ConfigError, DataError
+from nmt.jobs import contents, executors
+from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import ini_paths
@@ -25,6 +28,7 @@ from smt_bridge.moses.weights import Weights
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.decoder.translation import PhraseTranslation
+    from smt_bridge.tuning.decoding import Block
     from smt_bridge.tuning.loop import Tuning
     from smt_bridge.tuning.pool import Floats
 
@@ -143,7 +147,9 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     decoder = decoder_for(args, moses_ini.read(places.ini), sources)
     tuning = open_tuning(args, places, decoder, [*sources, *(line for text in texts for line in text)])
     start = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
-    reason = loop.run(tuning, start, partial(translations, args, decoder, sources), loop.references_of(texts))
+    with decodings(args, decoder) as decode:
+        followed = partial(translations, args, decode, sources)
+        reason = loop.run(tuning, start, followed, loop.references_of(texts))
     whole = partial(whole_weights, decoder.system, tuning.names)
     write(args, tuning, places, whole)
     final_seeds(args, tuning, places.work, whole)
@@ -196,6 +202,7 @@ def open_tuning(
         "neural_beam": args.neural_beam,
         **{name: getattr(args, name) for name in DECODING},
         "xml_brackets": " ".join(args.xml_brackets or ()),
+        **arguments.settings_of(ExecutorConfig, args).recorded(),
     }
     loop.open_folder(places.work, recorded, config, tuner)
     return loop.Tuning(
@@ -208,13 +215,42 @@ def open_tuning(
     )
 
 
+Redecoding = Callable[[Weights, Sequence[str]], "Generator[PhraseTranslation]"]
+
+
+@contextmanager
+def decodings(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Redecoding]:
+    """What decodes lines with other weights: threads of this process, or an executor, whose workers load the
+    model once."""
+    from smt_bridge.decoder.system import files_of
+    from smt_bridge.tuning.decoding import Redecoder, decoded, decoded_by
+
+    if decoding.in_threads(args):
+        yield lambda weights, sources: decoded(decoder, weights, sources, args.workers, args.source)
+        return
+    args.cache = args.cache and os.path.abspath(args.cache)
+    ini = decoder.system.ini
+    there = partial(begin, args, decoding.elsewhere(ini), contents.of(files_of(ini)))
+    config = arguments.settings_of(ExecutorConfig, args)
+    with executors.make(Redecoder(decoder).compute, there, config) as executor:
+        yield lambda weights, sources: decoded_by(executor, decoder, weights, sources, args.source)
+
+
+def begin(
+    args: argparse.Namespace, ini: Ini, models: Mapping[str, str]
+) -> "Callable[[Block], list[PhraseTranslation]]":
+    """In a worker: the same model. DataError for files that differ."""
+    from smt_bridge.tuning.decoding import Redecoder
+
+    contents.check(models)
+    return Redecoder(decoding.load(args, ini, args.n_best, True)).compute
+
+
 def translations(
-    args: argparse.Namespace, decoder: "Decoder", sources: Sequence[str], weights: Weights
+    args: argparse.Namespace, decode: Redecoding, sources: Sequence[str], weights: Weights
 ) -> "Generator[PhraseTranslation]":
     """The development text decoded with other weights."""
-    from smt_bridge.tuning.decoding import decoded
-
-    found = decoded(decoder, weights, sources, args.workers, args.source)
+    found = decode(weights, sources)
     with options.progress(args, "sentences", len(sources)) as progress, closing(found):
         for translation in found:
             yield translation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from nmt import files
+from nmt import files, manifest
 from nmt.errors import ConfigError, DataError
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
@@ -26,6 +26,8 @@ from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, find_table
 from smt_bridge.moses.weights import Weights
+
+OF_A_MACHINE = {".lock", "matmul.tsv"}  # files of a run directory that may change at any time
 
 
 @dataclass
@@ -188,6 +190,26 @@ def place(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
         if found:
             return str(found)
     raise DataError(f"{ini.path}:{feature.row + 1}: {given} is there neither from here nor beside the ini")
+
+
+def files_of(ini: Ini, beside: bool = False) -> list[Path]:
+    """The files of a system: its ini, tables and models, of run directories those that their manifest lists.
+    DataError for one that is not there."""
+    found = [Path(ini.path)]
+    for feature in ini.features:
+        if "path" in feature.options:
+            found += parts_of(Path(place(ini, feature, beside)))
+    return found
+
+
+def parts_of(path: Path) -> list[Path]:
+    """A file, or the files of a run directory that do not change."""
+    if path.is_file():
+        return [path]
+    listed = manifest.read(path)
+    if listed is None:  # a run of an early version, or no run
+        return [part for part in path.iterdir() if part.is_file() and part.name not in OF_A_MACHINE]
+    return [path / name for name in (*listed, manifest.FILE)]
 
 
 def roots(ini: Ini, beside: bool = False) -> list[str]:

@@ -24,6 +24,7 @@ from nmt.numbers import shown
 from nmt.text import pipeline
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.system import parts_of
 from smt_bridge.hybrid import side
 from smt_bridge.hybrid.side import Side
 from smt_bridge.moses import ini as moses_ini
@@ -35,7 +36,6 @@ BEGUN = "build/build.json"  # what smt-build leaves first
 SIDES = ("source", "target")
 TEXT = ("language", "normalize", "tokenize", "segment", "case")  # what of a SideConfig is stored
 NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # what system.json does not say of the search
-OF_A_MACHINE = {".lock", "matmul.tsv"}  # files of a run directory that may change at any time
 QUICK = 1 << 20  # bytes of a file whose checksum is compared whenever the folder is read
 
 Value = int | float | bool | str
@@ -166,14 +166,7 @@ def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str
     place = find_table(inside(given, f"{where}: {key}"), str(folder))
     if place is None:
         raise DataError(f"{where}: {given} is not in {folder}; put it there first")
-    if place.is_file():
-        return [place.relative_to(folder).as_posix()]
-    listed = manifest.read(place)
-    if listed is None:  # a run of an early version, or no run
-        found = [path for path in place.iterdir() if path.is_file() and path.name not in OF_A_MACHINE]
-    else:
-        found = [place / name for name in (*listed, manifest.FILE)]
-    return [path.relative_to(folder).as_posix() for path in found]
+    return [path.relative_to(folder).as_posix() for path in parts_of(place)]
 
 
 def inside(path: str, where: str) -> str:

@@ -1,22 +1,89 @@
-"""What a tuning asks of the decoder: the development set decoded with other weights, and all weights of a
-system from those that are tuned."""
+"""What a tuning asks of the decoder: the development set decoded with other weights, here or by an executor,
+and all weights of a system from those that are tuned."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
+import numpy as np
+
+from nmt.jobs.executors import Executor
+from nmt.jobs.lost import Lost, LostLines
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.system import System
-from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.decoder.xml_input import Marked
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning.pool import Floats, to_weights
+
+BLOCK = 20  # lines that an executor decodes together
+NO_OPTIONS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of the development set, and the weights to decode them with."""
+
+    lines: list[Marked]
+    weights: Weights
+
+
+DecodingExecutor = Executor[Block, list[PhraseTranslation]]
+
+
+def weighted(decoder: Decoder, weights: Weights) -> Decoder:
+    """The same decoder with other weights; the networks are not loaded again."""
+    return Decoder(decoder.system, decoder.config, weights, decoder.features)
 
 
 def decoded(
     decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
 ) -> Generator[PhraseTranslation]:
-    """The translations of lines with other weights; the networks are not loaded again. `name`: of the text,
-    for errors in its markup."""
-    other = Decoder(decoder.system, decoder.config, weights, decoder.features)
-    return other.translate_all(iter(sources), workers, name)
+    """The translations of lines with other weights, by threads. `name`: of the text, for errors in its
+    markup."""
+    return weighted(decoder, weights).translate_all(iter(sources), workers, name)
+
+
+def decoded_by(
+    executor: DecodingExecutor, decoder: Decoder, weights: Weights, sources: Sequence[str], name: str
+) -> Generator[PhraseTranslation]:
+    """The same by an executor that computes as `Redecoder` does: texts and features, without the sentences.
+    UserError, once all others are decoded, that names lines whose workers died."""
+    marked, lost, first = decoder.all_marked(sources, name), LostLines(), 0
+
+    def blocks() -> Iterator[Block]:
+        while lines := list(islice(marked, BLOCK)):
+            yield Block(lines, weights)
+
+    for found in executor.map(blocks()):
+        end = min(first + BLOCK, len(sources))
+        if isinstance(found, Lost):
+            lost.add(first + 1, end, found)
+        else:
+            yield from found
+        first = end
+    lost.check(name, "start the tuning again, and it goes on after the last iteration")
+
+
+class Redecoder:
+    """Decodes blocks with the weights that each brings along."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        self.weights: Weights = {}
+
+    def compute(self, block: Block) -> list[PhraseTranslation]:
+        """The translations of a block, without what only explanations need."""
+        if block.weights != self.weights:
+            self.decoder, self.weights = weighted(self.decoder, block.weights), block.weights
+        return [bare(self.decoder.translate_line(line)) for line in block.lines]
+
+
+def bare(found: PhraseTranslation) -> PhraseTranslation:
+    """Texts, features and totals alone."""
+    return PhraseTranslation(
+        None, [Derivation(NO_OPTIONS, one.text, one.features, one.total) for one in found.derivations]
+    )
 
 
 def whole_weights(system: System, names: Sequence[str], values: Floats) -> Weights:

@@ -1,6 +1,7 @@
 """Commands on a cluster of two workers: the bytes of one process. One cluster serves all tests."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from nmt.cli import score, translate
 from nmt.jobs import contents, folder
+from smt_bridge.cli import decode, tune
 from tests.commands.runs import LINES
 from tests.conftest import ROOT
 from tests.nmt.jobs import clusters
@@ -51,6 +53,31 @@ def test_scores_of_pairs_and_of_text(
         here = capfdbinary.readouterr().out
         assert score.main([*line, "-q", "--cluster", two]) == 0  # a stream: nothing is kept
         assert capfdbinary.readouterr().out == here and here.count(b"\n") == 7
+
+
+def test_phrase_based_translations(two: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "BLOCK", 2)
+    shutil.copytree(GOLDEN / "phrase-based", "model")
+    for name, more in (("here", ["--workers", "2"]), ("there", ["--cluster", two])):
+        outputs = ["-o", name, "--n-best-list", f"{name}.list", "--n-best", "3"]
+        assert decode.main(["model", "-i", "text", "-q", *outputs, *more]) == 0
+    for ending in ("", ".list"):
+        assert Path(f"there{ending}").read_bytes() == Path(f"here{ending}").read_bytes()
+
+
+def test_a_tuning(two: str, text: Path) -> None:
+    """The same lists and weights in each iteration."""
+    shutil.copytree(GOLDEN / "phrase-based", "model")
+    for name, golden in (("source", "tokenized.en"), ("refs", "phrase-based.fr")):
+        lines = (GOLDEN / golden).read_text(encoding="utf-8").splitlines(True)[:60]
+        Path(name).write_text("".join(lines), encoding="utf-8")
+    line = "model -s source -r refs --iterations 2 --restarts 1 --n-best 5 --stack 5 -q".split()
+    assert tune.main([*line, "-o", "here.ini"]) == 0
+    assert tune.main([*line, "-o", "there.ini", "--cluster", two]) == 0
+    made = sorted(Path("here.ini.tuning").glob("*[sz]"))  # lists and weights
+    assert len(made) > 1
+    for path in made:
+        assert Path("there.ini.tuning", path.name).read_bytes() == path.read_bytes()
 
 
 def test_a_file_that_differs_on_a_worker(

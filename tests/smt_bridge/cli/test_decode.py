@@ -9,6 +9,8 @@ import pytest
 
 import smt_bridge
 from nmt.formats import nbest
+from nmt.jobs.executors import EXECUTORS
+from nmt.jobs.local import Local
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
@@ -49,6 +51,46 @@ def test_text_and_list(workers: int, model: Path) -> None:
         for derivation in one.derivations
     ]
     assert (model / "list").read_text() == "".join(f"{entry}\n" for entry in entries)
+
+
+def test_a_job_in_blocks_writes_what_threads_do(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And --resume goes on: here nothing is left to be computed."""
+    monkeypatch.setattr(decode, "BLOCK", 4)
+    monkeypatch.setitem(EXECUTORS, "blocks", Local)
+    more = ["--n-best", 3, "--stack", 7]
+    for name in ("n-best-list", "explain", "alignments", "target-words"):
+        more += [f"--{name}", model / name]
+
+    def files() -> list[bytes]:
+        return [path.read_bytes() for path in sorted(model.iterdir()) if path.is_file()]
+
+    run(model, *more)
+    expected = files()
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.locks.clear", lambda folder: None)  # as if killed at the end
+        run(model, *more, "--executor", "blocks")
+    assert files() == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(Local, "map", lambda self, tasks: iter(list(tasks) and [pytest.fail("computed")]))
+        run(model, *more, "--executor", "blocks", "--resume")
+    assert files() == expected and not (model / "out.job").exists()
+
+
+def test_threads_keep_no_job(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [model, "-i", model / "in", "-o", model / "out", "--no-cache", "--resume", "--workers", 2]
+    assert "--resume: threads keep no finished lines" in refusal(decode.main, capsys, *given)
+
+
+@pytest.mark.ci
+def test_processes_write_what_threads_do(
+    hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths included: workers find them."""
+    monkeypatch.chdir(hybrid_system.parent)
+    system = Path(hybrid_system.name)
+    here = raw(tmp_path, system, "--explain", tmp_path / "here")
+    assert raw(tmp_path, system, "--explain", tmp_path / "there", "--executor", "processes") == here
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
 
 
 def test_a_list_of_different_texts(model: Path) -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.cli import decode, tune
+from nmt.cli import options
+from smt_bridge.cli import decode, decoding, tune
+from smt_bridge.moses import ini as moses_ini
+from tests.smt_bridge.decoder.models import write_model
 
 INI = """[feature]
 UnknownWordPenalty
@@ -62,3 +65,28 @@ def test_numbers_out_of_range(model: Path, given: list[str], capsys: pytest.Capt
     with pytest.raises(SystemExit) as stop:
         decode.main([str(model), *given])
     assert stop.value.code == 2 and f"argument {given[0]}: " in capsys.readouterr().err
+
+
+def test_who_decodes() -> None:
+    parser = options.Parser("test", "")
+    decoding.add_search(parser)
+    for words, threads in (
+        ([], True),
+        (["--workers", "3"], True),
+        (["--executor", "local"], True),
+        (["--executor", "processes"], False),
+        (["--cluster", "127.0.0.1:8786"], False),
+    ):
+        assert decoding.in_threads(parser.parse_args(words)) == threads
+
+
+def test_an_ini_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is tried from here, then beside it; of a system only beside it."""
+    write_model(tmp_path / "model", 1)
+    (tmp_path / "table").touch()
+    monkeypatch.chdir(tmp_path)
+    ini = moses_ini.read("model/moses.ini")
+    for beside, table in ((False, tmp_path / "table"), (True, tmp_path / "model" / "table")):
+        made = decoding.elsewhere(ini, beside)
+        found = {line.options["path"] for line in made.features if "path" in line.options}
+        assert str(table) in found and str(tmp_path / "model" / "lm0") in found

@@ -1,15 +1,23 @@
 """What a tuning asks of the decoder."""
 
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmt.errors import UserError
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.local import Local
+from nmt.jobs.lost import Lost
+from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.tuning import decoding
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.decoding import decoded, whole_weights
+from smt_bridge.tuning.decoding import Block, Redecoder, decoded, decoded_by, whole_weights
 from tests.conftest import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
@@ -27,6 +35,44 @@ def test_other_weights_decode_as_an_ini_that_has_them(decoder: Decoder) -> None:
     found = [one.text for one in decoded(decoder, weights, lines, 1, "dev")]
     assert found == [one.text for one in Decoder(decoder.system, weights=weights).translate_all(lines)]
     assert found != [one.text for one in decoder.translate_all(lines)]
+
+
+def shown(found: Iterable[PhraseTranslation]) -> list[object]:
+    return [
+        [(one.text, one.features.tolist(), one.total) for one in translation.derivations]
+        for translation in found
+    ]
+
+
+def test_an_executor_decodes_as_threads_do(decoder: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts, features and totals of all derivations, with one weights after the other."""
+    monkeypatch.setattr(decoding, "BLOCK", 2)
+    lines = ["the nurses hear her .", "", "a black girl sleeps .", "the nurses", "a b"]
+    listing = Decoder(decoder.system, DecoderConfig(nbest=5, distinct=True))
+    there = Redecoder(Decoder(decoder.system, DecoderConfig(nbest=5, distinct=True)))
+    executor = Local(there.compute, lambda: there.compute, ExecutorConfig())
+    found = []
+    for sign in (1, -1, 1):
+        weights = {name: [sign * value for value in decoder.weights[name]] for name in decoder.system.sizes}
+        found.append(shown(decoded_by(executor, listing, weights, lines, "dev")))
+        assert found[-1] == shown(decoded(listing, weights, lines, 1, "dev"))
+    assert found[0] == found[2] != found[1]
+
+
+class Losing(Local[Block, list[PhraseTranslation]]):
+    def map(self, tasks: Iterable[Block]) -> Iterator[list[PhraseTranslation] | Lost]:  # type: ignore[override]
+        for number, task in enumerate(tasks):
+            yield Lost("three workers died") if number % 2 else self.compute(task)
+
+
+def test_lines_whose_workers_died_are_named(decoder: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "BLOCK", 2)
+    work = Redecoder(decoder).compute
+    weights = {name: decoder.weights[name] for name in decoder.system.sizes}
+    found = decoded_by(Losing(work, lambda: work, ExecutorConfig()), decoder, weights, ["zzz"] * 7, "dev")
+    assert [next(found).text for _ in range(4)] == [["zzz"]] * 4
+    with pytest.raises(UserError, match=r"^dev: lines 3-4, 7: three workers died; start the tuning again"):
+        next(found)
 
 
 def test_the_weights_of_all_features_in_the_order_of_lists(decoder: Decoder) -> None:
