@@ -22,7 +22,7 @@ from nmt.ngram import arpa, kneser_ney
 from nmt.progress import Progress
 from nmt.settings import check
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction import alignment, mapreduce, work_folder
+from smt_bridge.extraction import align_shards, alignment, mapreduce, work_folder
 from smt_bridge.extraction.tables import Inputs, Outputs, build
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "mo
 LEXICAL = "lex"  # lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
-EXTRACTION = "extract.job"  # of several workers, while it lasts
+ALIGNING, EXTRACTION = "align.job", "extract.job"  # of several workers, while they last
 RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The weights that Moses' train-model.perl writes.
@@ -62,7 +62,7 @@ def check_folder(folder: Path) -> None:
 def take_steps(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """Make each result that does not exist yet."""
     steps: list[tuple[str, Callable[[Path], None]]] = [
-        (ALIGNMENT, lambda path: align(path, config)),
+        (ALIGNMENT, lambda path: align(path, config, executor)),
         (TABLE, lambda path: extract(folder, config, executor)),
         (LM, lambda path: estimate(path, config)),
         (INI, lambda path: write_ini(path, config)),
@@ -101,11 +101,23 @@ def start(folder: Path, config: TrainConfig) -> None:
         raise files.cannot_write(folder, error) from error
 
 
-def align(path: Path, config: TrainConfig) -> None:
+def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """The symmetrized alignment, or the one that the user gave, checked."""
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
         files.write_text(path, map(alignment.line_of, pharaoh.read(config.alignment)))
+        return
+    job = (path.parent / ALIGNING).absolute()
+    if executor.name != "local" or job.exists():
+        align_shards.align(
+            config.source,
+            config.target,
+            align_shards.Outputs(str(path)),
+            config.method,
+            config.symmetrization,
+            executor,
+            Place(job, "smt-train", resume=True),
+        )
         return
     directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
     files.write_text(path, map(alignment.line_of, alignment.symmetrized(*directions, config.symmetrization)))

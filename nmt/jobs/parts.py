@@ -16,13 +16,14 @@ import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from nmt import files
 from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAGIC = b"nmt-smt parts 1\n"
 NUMBER, ENTRY = struct.Struct("<Q"), struct.Struct("<QQQ")
@@ -41,8 +42,9 @@ def damaged(path: Path) -> Damaged:
 
 def write(path: Path, parts: Iterable[Part]) -> None:
     """Write a file. UserError on a full disk, for instance."""
-    buffers = [part if isinstance(part, bytes) else np.ascontiguousarray(part).data for part in parts]
-    sizes = [memoryview(buffer).nbytes for buffer in buffers]
+    views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
+    buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
+    sizes = [buffer.nbytes for buffer in buffers]
     begin = HEAD + ENTRY.size * len(buffers)
     beside = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
     try:
@@ -88,11 +90,6 @@ def read(path: Path, number: int) -> bytes:
     if len(found) != size or zlib.crc32(found) != checksum:
         raise damaged(path)
     return found
-
-
-def rows(path: Path, number: int, columns: int) -> NDArray[np.uint64]:
-    """A part that is an array: (N, columns)"""
-    return np.frombuffer(read(path, number), np.uint64).reshape(-1, columns)
 
 
 def count(path: Path) -> int:

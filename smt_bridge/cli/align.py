@@ -7,13 +7,16 @@ import time
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import options
-from nmt.cli.arguments import Input, Output, add_setting
+from nmt.cli import options, shared_job
+from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.stages import Place
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
+from smt_bridge.extraction.align_shards import Outputs, align
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,25 @@ def command(argv: Sequence[str] | None) -> None:
     if not args.forward:
         alignment.ALIGNERS[args.method].check()
     begin = time.monotonic()
+    executor = settings_of(ExecutorConfig, args)
+    place = shared_job.place_of(args, "smt-align", executor)
+    if place and args.forward:
+        raise ConfigError(
+            "--forward and --reverse leave nothing to share out; without --workers and the like"
+        )
+    pairs, links = shared(args, executor, place) if place else alone(args)
+    log.info(
+        "%s sentence pairs, %s links, %.0f s (%s, %s)",
+        f"{pairs:,}",
+        f"{links:,}",
+        time.monotonic() - begin,
+        "given" if args.forward else args.method,
+        args.symmetrization,
+    )
+
+
+def alone(args: argparse.Namespace) -> tuple[int, int]:
+    """Align in this process; returns the numbers of pairs and links."""
     sources, targets = alignment.read_texts(args.source, args.target)
     forward, reverse = given(args, sources, targets) if args.forward else trained(args, sources, targets)
     for path, links in ((args.forward_output, forward), (args.reverse_output, reverse)):
@@ -38,14 +60,25 @@ def command(argv: Sequence[str] | None) -> None:
             files.write_text(path, map(alignment.line_of, links))
     both = alignment.symmetrized(forward, reverse, args.symmetrization)
     files.write_text(args.output, map(alignment.line_of, both))
-    log.info(
-        "%s sentence pairs, %s links, %.0f s (%s, %s)",
-        f"{len(both):,}",
-        f"{sum(map(len, both)):,}",
-        time.monotonic() - begin,
-        "given" if args.forward else args.method,
-        args.symmetrization,
-    )
+    return len(both), sum(map(len, both))
+
+
+def shared(args: argparse.Namespace, executor: ExecutorConfig, place: Place) -> tuple[int, int]:
+    """Align by several workers; returns the numbers of pairs and links."""
+    outputs = Outputs(args.output, args.forward_output, args.reverse_output)
+    found = align(args.source, args.target, outputs, args.method, args.symmetrization, executor, place)
+    warn(found.skipped)
+    return found.pairs, found.links
+
+
+def warn(skipped: int) -> None:
+    """Say how many pairs cannot be aligned."""
+    if skipped:
+        log.warning(
+            "%s sentence pairs get no links: a side is empty, or longer than %d words",
+            f"{skipped:,}",
+            alignment.LONGEST,
+        )
 
 
 def parser() -> options.Parser:
@@ -67,6 +100,7 @@ def parser() -> options.Parser:
     add("--reverse", Input, "and of the other direction, source word first too")
     add("--forward-output", Output, "also write the first direction (source to target)")
     add("--reverse-output", Output, "and the second")
+    shared_job.add_shared_job(made)
     options.add_quiet(made)
     return made
 
@@ -75,16 +109,7 @@ def trained(
     args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
 ) -> tuple[list[Links], list[Links]]:
     """Both directions from the models of a method."""
-    skipped = sum(
-        max(len(a), len(b)) > alignment.LONGEST or not a or not b
-        for a, b in zip(sources, targets, strict=True)
-    )
-    if skipped:
-        log.warning(
-            "%s sentence pairs get no links: a side is empty, or longer than %d words",
-            f"{skipped:,}",
-            alignment.LONGEST,
-        )
+    warn(len(sources) - len(alignment.usable(sources, targets)))
     return alignment.both(sources, targets, args.method)
 
 

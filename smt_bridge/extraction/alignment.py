@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nmt import files
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.pharaoh import Links
 from nmt.progress import Progress
 from smt_bridge.extraction.symmetrize import HEURISTICS
@@ -54,30 +54,47 @@ class Aligner(Protocol):
         ...
 
 
+@runtime_checkable
+class TrainsOnce(Protocol):
+    """An aligner whose model, once trained, is kept in files, and aligns pairs of its text in any order."""
+
+    def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
+        """Write the model of a text into files whose paths begin with `prefix`."""
+        ...
+
+    def load(self, prefix: str) -> Any:
+        """The model in files."""
+        ...
+
+    def aligned(self, model: Any, sources: Texts, targets: Texts) -> list[Links]:
+        """The links of sentence pairs of the text that the model was trained on: those of `align`."""
+        ...
+
+
 @dataclass(frozen=True)
-class Thot:
+class Stages:
     """Models of sil-thot, each initialized by the one before it, and how many iterations each is trained for.
     0: as many as the model schedules."""
 
     stages: tuple[tuple[str, int], ...]
-    sampled: bool = False  # the alignment is the last sample of training, as in eflomal
 
     def check(self) -> None:
         thot()
 
-    def trained(self, package: Any, pairs: Sequence[tuple[list[str], list[str]]]) -> Any:
-        """The last model, trained on these pairs; a line a minute says how far it has come."""
+    def trained(self, package: Any, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
+        """The last model, trained on these pairs; a line a minute says how far it has come. `sampled`: it
+        keeps the last sample of the training."""
         model: Any = None
         with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
             for name, iterations in self.stages:
                 kind = getattr(package, name)
                 if model is None:
                     model = kind()
-                    for source, target in pairs:
-                        model.add_sentence_pair(source, target, 1)
+                    for number in usable(sources, targets):
+                        model.add_sentence_pair(sources[number], targets[number], 1)
                 else:
                     model = kind(model)
-                if self.sampled:
+                if sampled:
                     model.emit_training_alignments = True
                 model.start_training()
                 for _ in progress.over(range(iterations or model.scheduled_iterations)):
@@ -85,31 +102,58 @@ class Thot:
                 model.end_training()
         return model
 
+
+class Thot(Stages):
+    """The best alignment by the last model: each target word gets at most one source word, but for IBM 4."""
+
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        """Each target word gets at most one source word, except for eflomal and IBM 4."""
-        package = thot()
-        usable = [
-            number
-            for number, pair in enumerate(zip(sources, targets, strict=True))
-            if all(0 < len(side) <= LONGEST for side in pair)
-        ]
-        model = self.trained(package, [(sources[number], targets[number]) for number in usable])
-        if self.sampled:
-            found = [model.get_training_alignment(place)[1] for place in range(len(usable))]
-        else:
-            texts = [sources[number] for number in usable], [targets[number] for number in usable]
-            found = [matrix for _, matrix in model.get_best_alignments(*texts)]
-        links: list[Links] = [frozenset()] * len(sources)
-        for number, matrix in zip(usable, found, strict=True):
-            axes = (axis.tolist() for axis in matrix.to_numpy().nonzero())
-            links[number] = frozenset(zip(*axes, strict=True))
-        return links
+        return self.aligned(self.trained(thot(), sources, targets), sources, targets)
+
+    def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
+        if not self.trained(thot(), sources, targets).print(prefix):
+            raise UserError(f"{prefix}: sil-thot cannot write its model there; is the disk full?")
+
+    def load(self, prefix: str) -> Any:
+        model = getattr(thot(), self.stages[-1][0])()
+        if not model.load(prefix):
+            raise UserError(f"{prefix}: sil-thot cannot read its model there")
+        return model
+
+    def aligned(self, model: Any, sources: Texts, targets: Texts) -> list[Links]:
+        numbers = usable(sources, targets)
+        texts = [sources[number] for number in numbers], [targets[number] for number in numbers]
+        found = model.get_best_alignments(*texts) if numbers else []
+        return placed(len(sources), numbers, (matrix for _, matrix in found))
+
+
+class Sampled(Stages):
+    """The alignment is the last sample of training, as in eflomal."""
+
+    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+        model, numbers = self.trained(thot(), sources, targets, sampled=True), usable(sources, targets)
+        matrices = (model.get_training_alignment(place)[1] for place in range(len(numbers)))
+        return placed(len(sources), numbers, matrices)
+
+
+def usable(sources: Texts, targets: Texts) -> list[int]:
+    """The numbers of the pairs that can be aligned: no side is empty, or too long."""
+    pairs = enumerate(zip(sources, targets, strict=True))
+    return [number for number, pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
+
+
+def placed(pairs: int, numbers: Sequence[int], matrices: Iterable[Any]) -> list[Links]:
+    """The links of all pairs, from sil-thot's matrices of those that could be aligned."""
+    links: list[Links] = [frozenset()] * pairs
+    for number, matrix in zip(numbers, matrices, strict=True):
+        axes = (axis.tolist() for axis in matrix.to_numpy().nonzero())
+        links[number] = frozenset(zip(*axes, strict=True))
+    return links
 
 
 HMM = (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5))
 ALIGNERS: dict[str, Aligner] = {
     "fast_align": Thot((("FastAlignModel", 4),)),
-    "eflomal": Thot((("EflomalAlignmentModel", 0),), sampled=True),
+    "eflomal": Sampled((("EflomalAlignmentModel", 0),)),
     "hmm": Thot(HMM),
     "ibm4": Thot((*HMM, ("Ibm3AlignmentModel", 5), ("Ibm4AlignmentModel", 5))),
 }
@@ -122,16 +166,26 @@ def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
         sources.append(files.split_words(left))
         targets.append(files.split_words(right))
     if not any(left and right for left, right in zip(sources, targets, strict=True)):
-        raise DataError(f"{source}: no pair of two lines with words, nothing to align")
+        raise nothing(source)
     return sources, targets
+
+
+def nothing(source: str | Path) -> DataError:
+    """The error for a parallel text without words."""
+    return DataError(f"{source}: no pair of two lines with words, nothing to align")
+
+
+def one_way(aligner: Aligner, sources: Texts, targets: Texts, reverse: bool) -> list[Links]:
+    """One direction, or the other, with the source word first."""
+    return swapped(aligner.align(targets, sources)) if reverse else aligner.align(sources, targets)
 
 
 def both(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
     """Both directions, each with the source word first. `method`: a name in ALIGNERS."""
     aligner = ALIGNERS[method]
-    forward = aligner.align(sources, targets)
+    forward = one_way(aligner, sources, targets, reverse=False)
     log.info("source to target aligned")
-    return forward, swapped(aligner.align(targets, sources))
+    return forward, one_way(aligner, sources, targets, reverse=True)
 
 
 def swapped(links: Iterable[Links]) -> list[Links]:

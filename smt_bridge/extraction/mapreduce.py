@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import files, manifest, settings
-from nmt.jobs import begun, executors, parts, stages
+from nmt import manifest, settings
+from nmt.jobs import arrays, begun, executors, parts, shards, stages
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
 from nmt.jobs.lines import chunks
@@ -78,7 +78,7 @@ class Work:
 
     def run(self, outputs: Outputs, progress: Told) -> int:
         """All stages, and the tables."""
-        self.cut()
+        self.shards = shards.cut(self.folder, self.names, self.config.block)
         self.survey()
         done = 0
         for number in self.stage(tasks.EXTRACT, self.shards):
@@ -97,28 +97,6 @@ class Work:
 
     def stage(self, name: str, what: list[str]) -> Iterator[int]:
         return stages.run(self.executor, name, what)
-
-    def cut(self) -> None:
-        """Cut the texts into shards of about `config.block` words."""
-        self.shards: list[str] = []
-        (self.folder / tasks.TEXT).mkdir(exist_ok=True)
-        rows: list[tuple[str, ...]] = []
-        first, held = 1, 0
-        for number, row in enumerate(files.parallel(*self.names), 1):
-            rows.append(row)
-            held += row[0].count(" ") + row[1].count(" ") + 2
-            if held >= self.config.block:
-                self.add_shard(first, rows)
-                first, rows, held = number + 1, [], 0
-        if rows:
-            self.add_shard(first, rows)
-
-    def add_shard(self, first: int, rows: list[tuple[str, ...]]) -> None:
-        """Write the next shard, whose first line has this number."""
-        path = place(self.folder, tasks.TEXT, len(self.shards))
-        columns = ["\n".join(column).encode() for column in zip(*rows, strict=True)]
-        stages.finish(path, lambda: [*columns, str(first).encode()])
-        self.shards.append(f"{self.names[0]}: lines {first}-{first + len(rows) - 1}")
 
     def survey(self) -> None:
         """Number the words, and decide on the number of buckets."""
@@ -143,7 +121,6 @@ class Work:
             ],
         )
         plan = begun.read(self.folder / tasks.PLAN) or {
-            "shards": len(paths),
             "buckets": self.wanted(instances),
         }
         begun.write(self.folder / tasks.PLAN, plan)
@@ -167,12 +144,12 @@ class Work:
         and the number of pairs."""
         lexicon, totals = WordTable(len(self.words.target)), Totals()
         for number in range(len(self.shards)):
-            rows = parts.rows(place(self.folder, tasks.EXTRACT, number), self.buckets, 2).astype(np.int64)
+            rows = arrays.rows(place(self.folder, tasks.EXTRACT, number), self.buckets, 2).astype(np.int64)
             lexicon.join(rows[:, 0], rows[:, 1])
         lexicon.settle()
         for number in range(self.buckets):
             path = place(self.folder, tasks.COUNT, number)
-            found = parts.rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
+            found = arrays.rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
             totals.pairs += int(found[0])
             totals.counts_of_counts = totals.counts_of_counts + found[1:]
         both = np.array([totals.pairs, *totals.counts_of_counts])

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt import files
-from nmt.jobs import begun, parts, stages
+from nmt.jobs import arrays, begun, parts, shards, stages
 from nmt.jobs.parts import Part
 from nmt.jobs.stages import Task, place
 from smt_bridge.extraction import corpus, counts, scores
@@ -26,7 +26,7 @@ from smt_bridge.extraction.counts import UINT, Int64s, PhrasePairs, WordTable
 from smt_bridge.extraction.instances import Extractor, word_pairs
 from smt_bridge.extraction.lines import TableLines
 
-TEXT, SURVEY, EXTRACT, COUNT, TOTALS, SCORE = "text", "survey", "extract", "count", "totals", "score"
+SURVEY, EXTRACT, COUNT, TOTALS, SCORE = "survey", "extract", "count", "totals", "score"
 PLAN, WORDS, SHARED = "plan.json", "words", "shared"  # what all tasks know
 SAMPLE = 200  # sentence pairs of a shard that say how many instances a word has
 LINES = 256  # of a table in a part of a file: what the merge holds of each bucket
@@ -51,9 +51,9 @@ class Worker:
         stages.finish(place(self.folder, stage, number), partial(STAGES[stage], self, number))
 
     @cached_property
-    def plan(self) -> dict[str, int]:
-        """The numbers of shards and buckets."""
-        return {str(name): int(str(value)) for name, value in (begun.read(self.folder / PLAN) or {}).items()}
+    def buckets(self) -> int:
+        """Their number."""
+        return int(str((begun.read(self.folder / PLAN) or {})["buckets"]))
 
     @cached_property
     def words(self) -> corpus.Survey:
@@ -66,22 +66,16 @@ class Worker:
     @cached_property
     def lines(self) -> TableLines:
         keys, held, totals = (
-            parts.rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
+            arrays.rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
         )
         lexicon = WordTable(len(self.words.target))
         lexicon.join(keys, held)
         lexicon.finish()
         return TableLines(self.words, self.config, lexicon, scores.Totals(int(totals[0]), totals[1:]))
 
-    def shard(self, number: int) -> tuple[int, list[tuple[str, ...]]]:
-        """The number of its first line, and its lines."""
-        path = place(self.folder, TEXT, number)
-        columns = [parts.read(path, part).decode().split("\n") for part in range(3)]
-        return int(parts.read(path, 3)), list(zip(*columns, strict=True))
-
     def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
         """What each task of a stage made for one task of a later stage: (N, columns) each"""
-        return [parts.rows(place(self.folder, stage, task), part, columns) for task in range(tasks)]
+        return [arrays.rows(place(self.folder, stage, task), part, columns) for task in range(tasks)]
 
 
 # ---- the stages --------------------------------------------------------------------------------------------
@@ -89,9 +83,9 @@ class Worker:
 
 def survey(worker: Worker, number: int) -> Iterable[Part]:
     """The words of both sides, and how many words, pairs and instances there are."""
-    first, lines = worker.shard(number)
-    found = corpus.count(lines, worker.names, first)
-    instances, tokens = sample(lines[:SAMPLE], worker.config.max_length)
+    shard = shards.read(worker.folder, number)
+    found = corpus.count(shard.rows, worker.names, shard.first)
+    instances, tokens = sample(shard.rows[:SAMPLE], worker.config.max_length)
     numbers = {"pairs": found.pairs, "tokens": found.tokens, "instances": instances, "sampled": tokens}
     return [*("\n".join(sorted(side)).encode() for side in found.sides), json.dumps(numbers).encode()]
 
@@ -109,21 +103,23 @@ def sample(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
 
 def extract(worker: Worker, number: int) -> Iterable[Part]:
     """Instances, condensed, a part for each bucket; then counts of linked words."""
-    (block,) = corpus.blocks(worker.shard(number)[1], worker.words, 1 << 62)
+    (block,) = corpus.blocks(shards.read(worker.folder, number).rows, worker.words, 1 << 62)
     rows = counts.condensed(*worker.extractor.instances(block))
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
     lexicon.settle()
-    where = bucket_of(rows[:, : worker.extractor.source.columns], worker.plan["buckets"])
-    return [*spread(rows, where, worker.plan["buckets"]), np.stack([lexicon.keys, lexicon.counts], 1)]
+    where = bucket_of(rows[:, : worker.extractor.source.columns], worker.buckets)
+    return [*spread(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
 
 
 def count(worker: Worker, number: int) -> Iterable[Part]:
     """For each bucket of targets their counts and rows; then the distinct pairs, and what smoothing needs."""
     columns = worker.extractor.source.columns
     width = columns + worker.extractor.target.columns
-    buckets = worker.plan["buckets"]
-    pairs = counts.pairs_of(np.concatenate(worker.gather(EXTRACT, worker.plan["shards"], number, width + 8)))
+    buckets = worker.buckets
+    pairs = counts.pairs_of(
+        np.concatenate(worker.gather(EXTRACT, shards.count(worker.folder), number, width + 8))
+    )
     targets = pairs.keys[:, columns:]
     numbers = np.stack([pairs.count.astype(np.uint64), np.arange(len(targets), dtype=np.uint64)], 1)
     totals = scores.Totals()
@@ -138,7 +134,7 @@ def count(worker: Worker, number: int) -> Iterable[Part]:
 def totals(worker: Worker, number: int) -> Iterable[Part]:
     """For each bucket of sources the rows of its pairs, how often their targets were extracted, and with how
     many sources."""
-    target, buckets = worker.extractor.target.columns, worker.plan["buckets"]
+    target, buckets = worker.extractor.target.columns, worker.buckets
     found = worker.gather(COUNT, buckets, number, target + 2)
     of = np.repeat(np.arange(buckets), [len(rows) for rows in found])
     rows = np.concatenate(found)
@@ -153,7 +149,7 @@ def totals(worker: Worker, number: int) -> Iterable[Part]:
 def score(worker: Worker, number: int) -> Iterable[Part]:
     """The lines of both tables, in turn, LINES of them in a part."""
     pairs = read_pairs(worker, number)
-    answer = np.concatenate(worker.gather(TOTALS, worker.plan["buckets"], number, 3)).astype(np.int64)
+    answer = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3)).astype(np.int64)
     answer = answer[np.argsort(answer[:, 0])]
     columns = worker.lines.of(pairs, answer[:, 1], answer[:, 2])
     return [
@@ -165,10 +161,10 @@ def score(worker: Worker, number: int) -> Iterable[Part]:
 
 def read_pairs(worker: Worker, number: int) -> PhrasePairs:
     """The pairs of a bucket, as `count` wrote them."""
-    path, first = place(worker.folder, COUNT, number), worker.plan["buckets"]
+    path, first = place(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
     keys, held, direct, inverse, ways = (
-        parts.rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
+        arrays.rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
     )
     return PhrasePairs(keys, held[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import UserError
-from nmt.jobs import parts
+from nmt.jobs import arrays, parts
 
 ROWS = np.arange(12, dtype=np.uint64).reshape(4, 3)
 
@@ -22,7 +22,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     path = written(tmp_path)
     assert parts.count(path) == 4 and parts.is_whole(path)
     assert [parts.read(path, part) for part in (0, 1)] == [b"one", b""]
-    assert (parts.rows(path, 2, 3) == ROWS).all() and parts.rows(path, 3, 3).shape == (0, 3)
+    assert (arrays.rows(path, 2, 3) == ROWS).all() and arrays.rows(path, 3, 3).shape == (0, 3)
     assert [one.name for one in path.parent.iterdir()] == ["00000"]
 
 

@@ -13,7 +13,7 @@ LINES = {
     "align": [
         (
             "--source <a --target <b --forward <f --reverse <r --output >out --forward-output >one "
-            "--reverse-output >two"
+            "--reverse-output >two --work >work"
         )
     ],
     "extract": [
