@@ -2,12 +2,15 @@
 processes; the scenarios of tests/faults use them too."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 # Short waits: a host is lost 3 s after its last sign of life, and latecomers are waited for that long.
@@ -130,6 +133,18 @@ class Hosts:
         self.hosts.append(Host(agent, log))
         return self.hosts[-1]
 
+    def messages(self) -> str:
+        """What all of them wrote so far."""
+        return "".join(host.messages() for host in self.hosts)
+
+    def updates(self) -> int:
+        """Lines on updates in their messages."""
+        return self.messages().count(" : Up. ")
+
+    def trains(self, before: int) -> bool:
+        """Are there more of them than before?"""
+        return self.updates() > before
+
 
 @contextmanager
 def hosts(folder: Path, port: int, most: int = 2, address: str = "127.0.0.1") -> Iterator[Hosts]:
@@ -141,3 +156,58 @@ def hosts(folder: Path, port: int, most: int = 2, address: str = "127.0.0.1") ->
         for host in found.hosts:
             host.kill()
             host.agent.wait()
+
+
+@dataclass
+class Outcome:
+    """What became of a training whose processes and hosts were killed."""
+
+    status: int  # of the host of the rendezvous
+    kills: list[str]  # what was killed, and after how many seconds
+    messages: str  # of all hosts
+
+    @property
+    def starts(self) -> int:
+        """How often it went on from a save."""
+        return self.messages.count("resuming from update ")
+
+
+def killed_at_random(
+    training: Hosts, given: Sequence[object], seed: int, kills: int, limit: float = 1200.0, **places: object
+) -> Outcome:
+    """Train on two hosts; at random moments kill -9 a process of either, or the second host with all that
+    runs on it, which another one replaces. The host of the rendezvous stays: its loss ends the training.
+
+    `places`: more arguments of `Hosts.start` for the second host, as `prefix` and `address`. Fewer are killed
+    where the training is over before, or logs no updates.
+    """
+    rng, began, done, seen = random.Random(seed), time.monotonic(), list[str](), 0
+    first = training.start(*given, rendezvous=True, restarts=9 * kills)
+
+    def replace() -> Host:
+        return training.start(*given, rendezvous=False, restarts=9 * kills, **places)  # type: ignore[arg-type]
+
+    second = replace()
+    while len(done) < kills and until(partial(training.trains, seen), first, limit):
+        time.sleep(rng.uniform(0, 3))
+        seen = training.updates()
+        what = rng.choice(["a process of the first host", "a process of the second host", "the second host"])
+        if what == "the second host":
+            second.kill()
+            second.agent.wait()
+        elif not (first if "first" in what else second).kill_process():
+            continue
+        done.append(f"{what} after {time.monotonic() - began:.1f} s")
+        if what == "the second host" and until(partial(training.trains, seen), first, limit):
+            second = replace()
+    return Outcome(first.wait(limit), done, training.messages())
+
+
+def until(true: Callable[[], bool], host: Host, limit: float) -> bool:
+    """Wait for something; false where the host ends before, or after so many seconds."""
+    end = time.monotonic() + limit
+    while not true():
+        if host.agent.poll() is not None or time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return host.agent.poll() is None

@@ -21,7 +21,7 @@ from nmt.training.parallel import Team, join
 from nmt.training.run_config import RunConfig
 from nmt.training.train import run_training
 from tests.nmt.training import elastic
-from tests.nmt.training.elastic import falling, hosts
+from tests.nmt.training.elastic import falling, hosts, killed_at_random
 
 
 def torchrun(
@@ -107,6 +107,28 @@ def test_a_lost_host_costs_time_and_nothing_else(
     assert columns(tmp_path / "run") == columns(tmp_path / "other")
     run_directory.verify(tmp_path / "run", "training.pt", "step-21.pt")
     assert not list((tmp_path / "run").glob("*.part*"))
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_lose_and_repeat_nothing(
+    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The first two columns of train.tsv, and the sentences that were seen, are those of a run that was left
+    alone: each update is of the same batches, whoever computed it."""
+    given = [
+        tiny / "train.yaml", "training.max_steps=3000", "training.validate_every=1000", "training.patience=0",
+        "training.save_every=50", "training.log_every=50", "training.update_batches=2",
+        "training.metric=cost", "training.dev_beam=0",
+    ]  # fmt: skip
+    with socket.socket() as free, hosts(tmp_path, free_port(free)) as both:
+        found = killed_at_random(both, [*given, f"run={tmp_path}/run"], seed=1, kills=3)
+    assert found.status == 0 and len(found.kills) == 3, f"{found.kills}\n{found.messages}"
+    assert found.starts >= 2 and "Traceback (most recent call last)" not in found.messages
+    alone = command("nmt-train", *given, f"run={tmp_path}/alone")
+    assert alone.returncode == 0, alone.stderr
+    rows, expected = columns(tmp_path / "run"), columns(tmp_path / "alone")
+    assert [row[:3] for row in rows] == [row[:3] for row in expected]
+    run_directory.verify(tmp_path / "run", "training.pt", "step-3000.pt")
 
 
 def free_port(free: socket.socket) -> int:
