@@ -56,7 +56,8 @@ def train(job: Job) -> str:
     try:
         reason = updates(job, records)
         if reason == "signal":
-            save(job, records.tables)
+            with job.team.busy():
+                save(job, records.tables)
         elif job.progress.validated != job.progress.step:
             validate_and_save(job, records)
     finally:
@@ -83,7 +84,8 @@ def updates(job: Job, records: Records) -> str:
             if config.validate_every and progress.step % config.validate_every == 0:
                 validate_and_save(job, records)
             elif config.save_every and progress.step % config.save_every == 0:
-                save(job, records.tables)
+                with job.team.busy():
+                    save(job, records.tables)
             reason, progress.decayed = job.team.agree(
                 "signal" if job.stop() else limit_reached(config, progress), progress.decayed
             )
@@ -219,11 +221,17 @@ def write_log(job: Job, records: Records, norm: float) -> None:
 
 
 def validate_and_save(job: Job, records: Records) -> None:
-    """Score the development set, note whether it got better, adapt the learning rate, save."""
+    """Score the development set, note whether it got better, adapt the learning rate, save: in the first
+    process, for which the others wait."""
+    job.progress.validated = job.progress.step
+    if job.team.first:
+        with job.team.busy():
+            score_and_save(job, records)
+
+
+def score_and_save(job: Job, records: Records) -> None:
+    """The same, as the first process does it."""
     progress = job.progress
-    progress.validated = progress.step
-    if not job.team.first:
-        return
     began = time.monotonic()
     if job.validate is None:
         progress.best_step = progress.step

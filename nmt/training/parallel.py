@@ -12,9 +12,10 @@ import logging
 import os
 import platform
 import re
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, cast
@@ -30,8 +31,9 @@ from nmt.errors import ConfigError, UserError
 from nmt.layers.output import Evolves
 from nmt.runs import directory as run_directory
 
-PATIENCE = timedelta(days=365)  # torchrun ends the others when a process dies
-LOST_AFTER = timedelta(minutes=10)  # in an update: a process that is not heard from so long is lost
+LOST_AFTER = timedelta(minutes=10)  # a process that is not heard from so long is lost
+SAID = 2  # most numbers that the first process says at a time
+BEAT = 30.0  # seconds between two signs of life of the first process, while the others wait for it
 DYING = 60.0  # seconds that a process of an earlier start may take to end, and folders to be seen everywhere
 NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
 LOOK = 0.2  # seconds between two looks
@@ -73,9 +75,9 @@ class Costs(nn.Module, Generic[Item]):
 class Team:
     """The processes of a training; one alone unless `join` says otherwise.
 
-    `waiting`: the connections on which they wait for one another, while the first process prepares data or
-    validates. `counting`: those for the sums of an update. On these and those of the gradients a wait of ten
-    minutes means that a process is lost.
+    `waiting`: the connections on which the others wait for the first one, while it prepares data, validates
+    or saves; it sends signs of life there. `counting`: those for the sums of an update. On all of them, and
+    on those of the gradients, a wait of ten minutes means that a process is lost.
     """
 
     def __init__(
@@ -150,9 +152,38 @@ class Team:
         """The first process' reason to stop and its factor of the learning rate, for all."""
         if self.size == 1:
             return reason, decayed
-        tensor = torch.tensor([float(bool(reason)), decayed], dtype=torch.float64)
-        dist.broadcast(tensor, 0, group=self.waiting)
-        return (reason if self.first else "the first process stops") if tensor[0] else "", float(tensor[1])
+        stops, factor = self.hear(float(bool(reason)), decayed)
+        return (reason if self.first else "the first process stops") if stops else "", factor
+
+    def hear(self, *values: float) -> list[float]:
+        """The values of the first process; the others wait until it has them."""
+        said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + SAID), dtype=torch.float64)
+        said = torch.nn.functional.pad(said, (0, 1 + SAID - len(said)))
+        dist.broadcast(said, 0, group=self.waiting)
+        while not said[0]:  # a sign of life
+            dist.broadcast(said, 0, group=self.waiting)
+        return [float(value) for value in said[1 : 1 + len(values)]]
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """The first process sends signs of life while it works in the body, and the others wait for it."""
+        if self.size == 1 or not self.first:
+            yield
+            return
+        over = threading.Event()
+
+        def beat() -> None:
+            with suppress(RuntimeError):  # of a lost process, which the next exchange finds
+                while not over.wait(BEAT):
+                    dist.broadcast(torch.zeros(1 + SAID, dtype=torch.float64), 0, group=self.waiting)
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     @contextmanager
     def first_then_others(self, directory: Path) -> Iterator[None]:
@@ -160,17 +191,17 @@ class Team:
         ConfigError in those that do not: they are on hosts that do not share it."""
         if self.size > 1 and not self.first:
             self.see(directory)
-        yield
+        with self.busy():
+            yield
         if self.size > 1 and self.first:
             self.see(directory)
 
     def see(self, directory: Path) -> None:
         """Wait until all processes see what the first process sees in a run directory: a shared file system
         may show it later to other hosts."""
-        wanted = torch.tensor(fingerprint(directory))
-        dist.broadcast(wanted, 0, group=self.waiting)
+        [wanted] = self.hear(float(fingerprint(directory)))
         until = time.monotonic() + DYING
-        while not (seen := fingerprint(directory) == int(wanted)) and time.monotonic() < until:
+        while not (seen := fingerprint(directory) == wanted) and time.monotonic() < until:
             time.sleep(LOOK)
         if self.totals(float(seen)) != [self.size]:
             which = (
@@ -185,16 +216,17 @@ class Team:
         """End all together: a process that ends while another still validates or saves would break its
         connections."""
         if self.size > 1:
-            dist.barrier(self.waiting)
+            self.hear()
+            dist.barrier(self.counting)
             self.costs = None  # its hooks on the gradients go before the connections
             dist.destroy_process_group()
 
 
 def fingerprint(directory: Path) -> int:
-    """A number that changes with each save of a run; 0 where there is no run."""
+    """A number of 48 bits that changes with each save of a run; 0 where there is no run."""
     if not run_directory.exists(directory):
         return 0
-    return int.from_bytes(digest64(run_directory.state_of(directory)), "little") >> 1 or 1
+    return int.from_bytes(digest64(run_directory.state_of(directory))[:6], "little") or 1
 
 
 @contextmanager
@@ -253,6 +285,6 @@ def join(device: str, seed: int) -> tuple[Team, str]:
         torch.cuda.set_device(local)
     with reached():
         dist.init_process_group("nccl" if on_gpu else "gloo", timeout=LOST_AFTER)
-        waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
+        waiting = dist.new_group(backend="gloo", timeout=LOST_AFTER)
         counting = dist.new_group(backend="gloo", timeout=LOST_AFTER)
     return Team(dist.get_rank(), size, seed, waiting, counting), device

@@ -162,7 +162,8 @@ def run_training(
         logging.getLogger("nmt").setLevel(logging.WARNING)
         with parallel.reached():
             return work.run(overwrite, stop, show_bar)
-    checker(config)(config.data, fresh)
+    with team.busy():
+        checker(config)(config.data, fresh)
     run_directory.check_place(directory, overwrite)
     # the process that was first before torchrun started them again may still be ending, on whatever host
     with locked(directory, "nmt-train", patience=parallel.patience()), parallel.reached():

@@ -192,45 +192,63 @@ def test_batches_of_several_objectives_are_refused() -> None:
 
 
 WAITING = """
-import sys, time
+import os, signal, sys, time
 from datetime import timedelta
 from pathlib import Path
-from nmt.errors import ConfigError
+from nmt.errors import UserError
 from nmt.training import parallel
-parallel.LOST_AFTER = timedelta(seconds=3)
+parallel.LOST_AFTER, parallel.BEAT, parallel.DYING = timedelta(seconds=8), 1.0, 0.5
 team, device = parallel.join("cpu", 1)
 with team.first_then_others(Path("none")):
     if team.first:
-        time.sleep(5)
-if team.first:
-    time.sleep(5)
-said = str((team.agree("done" if team.first else "", 0.5), team.totals(1.0)))
-parallel.DYING = 0.5
+        time.sleep(12)
+with team.busy():
+    if team.first:
+        time.sleep(12)
+print(team.agree("done" if team.first else "", 0.5), team.totals(1.0))
 run = Path(sys.argv[1], f"run{team.rank}")
 try:
     with team.first_then_others(run):
         if team.first:
             run.mkdir()
             (run / "version").write_text("1")
-except ConfigError as error:
-    said += f" {error}"
-print(said)
-team.leave()
+except UserError as error:
+    print(error, flush=True)
+if team.first:
+    os.kill(os.getpid(), signal.SIGSTOP)
+try:
+    with parallel.reached():
+        team.agree("", 0.5)
+except UserError as error:
+    print(error, flush=True)
+os._exit(0)
 """
 
 
 @pytest.mark.ci
-def test_others_wait_while_the_first_prepares_data_or_validates(tmp_path: Path) -> None:
-    """Longer than the time after which an exchange of gradients gives up. A host that does not see the run
-    directory is told so."""
+def test_others_wait_for_the_first_while_it_gives_signs_of_life(tmp_path: Path) -> None:
+    """Longer than the time after which a silent process is lost: while it prepares data, or validates. One
+    that stops is lost. Before that, a host that does not see the run directory is told so."""
     (tmp_path / "waiting.py").write_text(WAITING)
-    given = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*given, tmp_path / "waiting.py", tmp_path], capture_output=True, text=True, timeout=300, check=False
+    with socket.socket() as free:
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port(free)), "WORLD_SIZE": "2"}
+    first, second = (
+        subprocess.Popen(
+            [sys.executable, tmp_path / "waiting.py", tmp_path],
+            env={**os.environ, **shared, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
     )
-    assert done.returncode == 0, done.stderr
-    first, second = sorted(done.stdout.split("\n")[:-1])
-    tail = "does not see here what the first process wrote; all hosts have to share the run directory"
-    other = f"process 1 of 2, on {platform.node()},"
-    assert first == f"(('done', 0.5), [2.0]) {tmp_path}/run0: another process {tail}"
-    assert second == f"(('the first process stops', 0.5), [2.0]) {tmp_path}/run1: {other} {tail}"
+    with first, second:
+        told, _ = second.communicate(timeout=600)
+        first.kill()
+        before = first.communicate()[0]
+    tail = "does not see here what the first process wrote; all hosts have to share the run directory\n"
+    here = f"process 1 of 2, on {platform.node()}"
+    assert before == f"('done', 0.5) [2.0]\n{tmp_path}/run0: another process {tail}"
+    waited, unseen, lost = told.splitlines(keepends=True)
+    assert waited == "('the first process stops', 0.5) [2.0]\n"
+    assert unseen == f"{tmp_path}/run1: {here}, {tail}"
+    assert lost.startswith(f"{here}: cannot reach another process")
