@@ -19,6 +19,7 @@ from nmt.jobs import begun
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
 from nmt.ngram import arpa, kneser_ney
+from nmt.ngram.shared_counts import Settings, count_text
 from nmt.progress import Progress
 from nmt.settings import check
 from smt_bridge.config import TrainConfig
@@ -31,7 +32,7 @@ ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "mo
 LEXICAL = "lex"  # lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
-ALIGNING, EXTRACTION = "align.job", "extract.job"  # of several workers, while they last
+ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"  # of several workers, while they last
 RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The weights that Moses' train-model.perl writes.
@@ -64,7 +65,7 @@ def take_steps(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> N
     steps: list[tuple[str, Callable[[Path], None]]] = [
         (ALIGNMENT, lambda path: align(path, config, executor)),
         (TABLE, lambda path: extract(folder, config, executor)),
-        (LM, lambda path: estimate(path, config)),
+        (LM, lambda path: estimate(path, config, executor)),
         (INI, lambda path: write_ini(path, config)),
     ]
     for number, (name, step) in enumerate(steps, 1):
@@ -140,11 +141,17 @@ def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None
     log.info("%s phrase pairs", f"{pairs:,}")
 
 
-def estimate(path: Path, config: TrainConfig) -> None:
+def estimate(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """A Kneser-Ney model of the target side or the given text, with fallback discounts if it is too small."""
     settings = kneser_ney.KneserNeyConfig(order=config.order, discount_fallback=kneser_ney.FALLBACK)
     text = config.lm_text or config.target
-    model = kneser_ney.estimate((files.split_words(line) for line in files.read_lines(text)), settings)
+    job = (path.parent / COUNTING).absolute()
+    if executor.name != "local" or job.exists():
+        place = Place(job, "smt-train", resume=True)
+        counted = count_text(text, Settings(config.order), executor, place)
+        model = kneser_ney.made(*counted, settings)
+    else:
+        model = kneser_ney.estimate((files.split_words(line) for line in files.read_lines(text)), settings)
     arpa.write(model, path)
 
 

@@ -6,17 +6,23 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from nmt import files
-from nmt.cli import arguments, options
+from nmt.cli import arguments, options, shared_job
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
+from nmt.jobs.config import ExecutorConfig
 from nmt.ngram import arpa, kneser_ney, lmplz, smoothing
+from nmt.ngram.arpa import NgramModel
+from nmt.ngram.counting import Counted
+from nmt.ngram.shared_counts import Settings, count_text
 from nmt.ngram.smoothing import ESTIMATORS, SmoothingConfig
 
 log = logging.getLogger(__name__)
 
+CountText = Callable[[Settings], tuple[list[str], list[Counted]]]
 OF_KNESER_NEY = ("auto", "own", "lmplz")
 
 
@@ -31,9 +37,15 @@ def command(argv: Sequence[str] | None) -> None:
     config = settings_of(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     check(args)
+    executor = settings_of(ExecutorConfig, args)
+    place = shared_job.place_of(args, "nmt-ngram", executor)
     limit = (args.memory or 0.6 * memory()) * 1e9
     needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank: 5 bytes or more
-    if args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and lmplz.find()):
+    if place and (args.input == "-" or args.estimator == "lmplz"):
+        raise ConfigError("several workers read a file, not stdin, and count without lmplz")
+    if not place and (
+        args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and lmplz.find())
+    ):
         lmplz.estimate(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
         return
@@ -42,7 +54,8 @@ def command(argv: Sequence[str] | None) -> None:
             f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
             f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
         )
-    estimate(args, config)
+    shared = partial(count_text, args.input, executor=executor, where=place) if place else None
+    estimate(args, config, shared)
 
 
 def parser() -> options.Parser:
@@ -75,6 +88,7 @@ def parser() -> options.Parser:
         metavar="GB",
         help="memory that may be used; 0: 60%% of this machine's",
     )
+    shared_job.add_shared_job(found)
     options.add_quiet(found)
     return found
 
@@ -86,17 +100,18 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError(f"{option}: for Kneser-Ney models only, not for --estimator {args.estimator}")
 
 
-def estimate(args: argparse.Namespace, config: SmoothingConfig) -> None:
-    """Estimate in memory, and write the ARPA file."""
+def estimate(args: argparse.Namespace, config: SmoothingConfig, shared: CountText | None = None) -> None:
+    """Estimate in memory, and write the ARPA file. `shared`: what counts the n-grams by several workers."""
     clock, output = time.monotonic(), args.output
     try:
-        with options.line_progress(args, args.input) as progress:
-            lines = progress.over(files.read_lines(args.input))
-            sentences = map(files.split_words, lines)
+        if shared:
+            counted = shared(Settings(config.order, config.skip_symbols))
             if args.estimator in ESTIMATORS:
-                model = smoothing.estimate(sentences, config, args.estimator)
+                model = smoothing.made(*counted, config, args.estimator)
             else:
-                model = kneser_ney.estimate(sentences, config)
+                model = kneser_ney.made(*counted, config)
+        else:
+            model = estimated(args, config)
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
@@ -108,6 +123,16 @@ def estimate(args: argparse.Namespace, config: SmoothingConfig) -> None:
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)
     if args.estimator == "stupid-backoff":
         log.warning("%s has scores that do not sum to 1: perplexities by it mean nothing", output)
+
+
+def estimated(args: argparse.Namespace, config: SmoothingConfig) -> NgramModel:
+    """The model, from counts of this process."""
+    with options.line_progress(args, args.input) as progress:
+        lines = progress.over(files.read_lines(args.input))
+        sentences = map(files.split_words, lines)
+        if args.estimator in ESTIMATORS:
+            return smoothing.estimate(sentences, config, args.estimator)
+        return kneser_ney.estimate(sentences, config)
 
 
 def size(path: str) -> float:

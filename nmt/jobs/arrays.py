@@ -1,4 +1,5 @@
-"""Parts of files (nmt/jobs/parts.py) that are arrays."""
+"""Parts of files (nmt/jobs/parts.py) that are arrays, rows that are sorted, and rows that are spread over
+buckets."""
 
 from pathlib import Path
 
@@ -7,7 +8,39 @@ from numpy.typing import NDArray
 
 from nmt.jobs import parts
 
+UINT = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
 
-def rows(path: Path, number: int, columns: int) -> NDArray[np.uint64]:
+
+def rows(path: Path, number: int, columns: int) -> UINT:
     """A part that is an array: (N, columns)"""
     return np.frombuffer(parts.read(path, number), np.uint64).reshape(-1, columns)
+
+
+def order_of(rows: UINT, columns: int) -> Int64s:
+    """The order that sorts rows by their first columns: (N,)"""
+    return np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))
+
+
+def group_starts(rows: UINT, columns: int) -> Int64s:
+    """Where each group of sorted rows with the same first columns begins."""
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
+    return np.flatnonzero(new)
+
+
+def bucket_of(keys: UINT, buckets: int) -> Int64s:
+    """The bucket of each phrase, by a hash of its columns: (N, C) -> (N,)"""
+    value = np.zeros(len(keys), np.uint64)
+    for column in range(keys.shape[1]):  # the finalizer of splitmix64, column by column
+        value = (value ^ keys[:, column]) + np.uint64(0x9E3779B97F4A7C15)
+        value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        value ^= value >> np.uint64(31)
+    return (value % np.uint64(buckets)).astype(np.int64)
+
+
+def spread(rows: UINT, where: Int64s, buckets: int) -> list[UINT]:
+    """The rows of each bucket, in their order."""
+    order = np.argsort(where, kind="stable")
+    return np.split(rows[order], np.cumsum(np.bincount(where, minlength=buckets))[:-1])

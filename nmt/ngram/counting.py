@@ -41,11 +41,24 @@ class Counted:
 
 
 def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> NumberedText:
+    """Words to numbers, as `number` does it. DataError for a text without words, too."""
+    text = number(sentences, skip_symbols)
+    if not len(text.words) > 3 and 0 not in text.ids:
+        raise nothing()
+    return text
+
+
+def nothing() -> DataError:
+    """The error for a text without words."""
+    return DataError("no words to estimate a language model from")
+
+
+def number(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: int = 1) -> NumberedText:
     """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or
-    removed."""
+    removed. `first`: the number of the first line."""
     numbers = {UNK: 0, BOS: 1, EOS: 2}
     ids = array("i")
-    for line, words in enumerate(sentences, 1):
+    for line, words in enumerate(sentences, first):
         if BOS in words or EOS in words:
             if not skip_symbols:
                 raise DataError(
@@ -56,8 +69,6 @@ def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> 
         ids.append(1)
         ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
         ids.append(2)
-    if not len(numbers) > 3 and 0 not in ids:
-        raise DataError("no words to estimate a language model from")
     return NumberedText(list(numbers), np.frombuffer(ids, np.int32))
 
 

@@ -75,7 +75,11 @@ def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> Ngr
     """The model of some sentences. DataError for an empty corpus, or one too small to have discounts."""
     config.check()
     text = numbered(sentences, config.skip_symbols)
-    counted = count(text, config.order)
+    return made(text.words, count(text, config.order), config)
+
+
+def made(vocabulary: list[str], counted: list[Counted], config: KneserNeyConfig) -> NgramModel:
+    """The model of counts. DataError for too few to have discounts."""
     levels: list[NgramOrder] = []
     gammas: list[Floats] = []
     rows: list[Ints] = []  # of each order, the n-grams that are not pruned
@@ -88,14 +92,14 @@ def estimate(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> Ngr
             adjusted[~words] = 0
         discounts = discounts_of(adjusted[words], n, config.discount_fallback)
         kept = (here.raw > config.threshold(n)) | (n == 1)
-        probs, gamma, lower = interpolate(here, adjusted, discounts, kept, lower, n, len(text.words), config)
+        probs, gamma, lower = interpolate(here, adjusted, discounts, kept, lower, n, len(vocabulary), config)
         gammas.append(gamma)
         log10 = log10_of(probs)
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
         levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
         rows.append(np.flatnonzero(kept))
-    return finish(text.words, levels, gammas, rows)
+    return finish(vocabulary, levels, gammas, rows)
 
 
 def adjust(here: Counted, above: Counted | None) -> Ints:

@@ -13,7 +13,7 @@ import numpy as np
 from nmt import settings
 from nmt.errors import DataError
 from nmt.ngram.arpa import Floats, Ints, NgramModel, NgramOrder
-from nmt.ngram.counting import Counted, NumberedText, count, finish, log10_of, numbered
+from nmt.ngram.counting import Counted, count, finish, log10_of, numbered
 from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
 from nmt.settings import number
 
@@ -51,10 +51,10 @@ def estimate(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: 
     Good-Turing's discounts."""
     settings.check(config, "--")
     text = numbered(sentences, config.skip_symbols)
-    return made(text, count(text, config.order), config, kind)
+    return made(text.words, count(text, config.order), config, kind)
 
 
-def made(text: NumberedText, counted: list[Counted], config: SmoothingConfig, kind: str) -> NgramModel:
+def made(vocabulary: list[str], counted: list[Counted], config: SmoothingConfig, kind: str) -> NgramModel:
     """The model of counts."""
     found = ESTIMATORS[kind](counted, config)
     found.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
@@ -63,7 +63,7 @@ def made(text: NumberedText, counted: list[Counted], config: SmoothingConfig, ki
         for here, log10 in zip(counted, found.log10, strict=True)
     ]
     rows = [np.arange(len(here.keys)) for here in counted]
-    return finish(text.words, levels, found.gammas, rows)
+    return finish(vocabulary, levels, found.gammas, rows)
 
 
 def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:

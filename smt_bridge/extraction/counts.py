@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.jobs.arrays import group_starts, order_of
 from smt_bridge.decoder.compiled import njit
 
 UINT = NDArray[np.uint64]
@@ -37,21 +38,9 @@ def condensed(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
     return merged(np.hstack([keys, square[:, None], flags]))
 
 
-def order_of(rows: UINT, columns: int) -> Int64s:
-    """The order that sorts rows by their first columns: (N,)"""
-    return np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))
-
-
 def sorted_rows(rows: UINT, columns: int) -> UINT:
     """Rows sorted by their first columns."""
     return rows[order_of(rows, columns)]
-
-
-def group_starts(rows: UINT, columns: int) -> Int64s:
-    """Where each group of sorted rows with the same first columns begins."""
-    new = np.ones(len(rows), bool)
-    new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
-    return np.flatnonzero(new)
 
 
 def groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:

@@ -22,7 +22,7 @@ from nmt.jobs.parts import Part
 from nmt.jobs.stages import Task, place
 from smt_bridge.extraction import corpus, counts, scores
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.counts import UINT, Int64s, PhrasePairs, WordTable
+from smt_bridge.extraction.counts import UINT, PhrasePairs, WordTable
 from smt_bridge.extraction.instances import Extractor, word_pairs
 from smt_bridge.extraction.lines import TableLines
 
@@ -108,8 +108,8 @@ def extract(worker: Worker, number: int) -> Iterable[Part]:
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
     lexicon.settle()
-    where = bucket_of(rows[:, : worker.extractor.source.columns], worker.buckets)
-    return [*spread(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
+    where = arrays.bucket_of(rows[:, : worker.extractor.source.columns], worker.buckets)
+    return [*arrays.spread(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
 
 
 def count(worker: Worker, number: int) -> Iterable[Part]:
@@ -125,7 +125,7 @@ def count(worker: Worker, number: int) -> Iterable[Part]:
     totals = scores.Totals()
     totals.add(pairs.count)
     return [
-        *spread(np.hstack([targets, numbers]), bucket_of(targets, buckets), buckets),
+        *arrays.spread(np.hstack([targets, numbers]), arrays.bucket_of(targets, buckets), buckets),
         *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.ways),
         np.array([totals.pairs, *totals.counts_of_counts]),
     ]
@@ -138,12 +138,12 @@ def totals(worker: Worker, number: int) -> Iterable[Part]:
     found = worker.gather(COUNT, buckets, number, target + 2)
     of = np.repeat(np.arange(buckets), [len(rows) for rows in found])
     rows = np.concatenate(found)
-    order = counts.order_of(rows, target)
+    order = arrays.order_of(rows, target)
     rows, of = rows[order], of[order]
     starts, sizes = counts.groups(rows, target)
     total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
     partners = np.repeat(sizes, sizes).astype(np.uint64)
-    return spread(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
+    return arrays.spread(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
 
 
 def score(worker: Worker, number: int) -> Iterable[Part]:
@@ -176,23 +176,6 @@ STAGES: dict[str, Callable[[Worker, int], Iterable[Part]]] = {
     TOTALS: totals,
     SCORE: score,
 }
-
-
-def bucket_of(keys: UINT, buckets: int) -> Int64s:
-    """The bucket of each phrase, by a hash of its columns: (N, C) -> (N,)"""
-    value = np.zeros(len(keys), np.uint64)
-    for column in range(keys.shape[1]):  # the finalizer of splitmix64, column by column
-        value = (value ^ keys[:, column]) + np.uint64(0x9E3779B97F4A7C15)
-        value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        value ^= value >> np.uint64(31)
-    return (value % np.uint64(buckets)).astype(np.int64)
-
-
-def spread(rows: UINT, where: Int64s, buckets: int) -> list[UINT]:
-    """The rows of each bucket, in their order."""
-    order = np.argsort(where, kind="stable")
-    return np.split(rows[order], np.cumsum(np.bincount(where, minlength=buckets))[:-1])
 
 
 def read_words(paths: Iterable[Path]) -> corpus.Counted:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nmt.errors import ConfigError
@@ -15,21 +14,6 @@ from tests.smt_bridge.extraction.test_tables import instances, random_corpus
 def test_a_worker_without_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="all hosts have to share it"):
         tasks.begin(str(tmp_path / "job"), ("s", "t", "a"), ExtractConfig())
-
-
-def test_buckets_are_of_similar_size() -> None:
-    """Of phrases in the numbers that follow each other, too."""
-    keys = np.stack([np.arange(10_000, dtype=np.uint64), np.zeros(10_000, np.uint64)], 1)
-    sizes = np.bincount(tasks.bucket_of(keys, 10), minlength=10)
-    assert sizes.min() > 850 and sizes.max() < 1150
-    assert (tasks.bucket_of(keys[:, ::-1], 10) != tasks.bucket_of(keys, 10)).any()
-
-
-def test_rows_keep_their_order_in_their_bucket() -> None:
-    rows = np.arange(12, dtype=np.uint64).reshape(6, 2)
-    found = tasks.spread(rows, np.array([2, 0, 2, 0, 0, 2]), 4)
-    assert [part[:, 0].tolist() for part in found] == [[2, 6, 8], [], [0, 4, 10], []]
-    assert [len(part) for part in tasks.spread(rows[:0], np.zeros(0, np.int64), 3)] == [0, 0, 0]
 
 
 def test_a_sample_counts_instances() -> None:
