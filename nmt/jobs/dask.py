@@ -69,6 +69,8 @@ class Dask(Generic[Task, Result]):
             except TimeoutError as error:
                 what = f"--cluster {self.config.cluster}: has no worker; start `dask worker` on each host"
                 raise UserError(what) from error
+            except OSError as error:
+                raise self.gone() from error
             try:
                 self.client.register_plugin(watch, name=self.name)
                 self.client.subscribe_topic(self.name, refused)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from distributed import Client
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import cluster as connection
@@ -202,6 +203,23 @@ def test_a_lost_scheduler(tmp_path: Path) -> None:
         for process in running:
             process.kill()
             process.wait()
+
+
+def test_a_scheduler_that_is_lost_as_the_job_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, connect = clusters.scheduler(tmp_path), connection.connect
+
+    def connect_and_lose(where: str) -> Client:
+        client = connect(where)
+        process.kill()
+        process.wait()
+        return client
+
+    monkeypatch.setattr(connection, "connect", connect_and_lose)
+    with (
+        pytest.raises(UserError, match="the scheduler is gone"),
+        executor(str(tmp_path / "scheduler.json")),
+    ):
+        pass
 
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
