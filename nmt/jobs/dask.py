@@ -51,6 +51,7 @@ class Dask(Generic[Task, Result]):
         self.client: Client = cluster.connect(self.config.cluster)
         # What workers do needs `distributed` and torch, which --help and bad options do not wait for.
         self.there = importlib.import_module("nmt.jobs.dask_worker")
+        self.task = importlib.import_module("nmt.jobs.dask_task")
         try:
             self.start()
         except BaseException as error:
@@ -112,7 +113,8 @@ class Dask(Generic[Task, Result]):
         waiting: deque[Future[object]] = deque()
         for task in tasks:
             key = f"{self.name}-{self.submitted}"
-            waiting.append(self.client.submit(self.there.compute, self.name, task, key=key, pure=False))
+            chunk = self.task.packed(task)
+            waiting.append(self.client.submit(self.task.compute, self.name, chunk, key=key, pure=False))
             self.submitted += 1
             while len(waiting) > AHEAD * self.workers():
                 yield self.result(waiting.popleft())

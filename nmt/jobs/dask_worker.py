@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from distributed import Reschedule, Worker, WorkerPlugin, get_worker
+from distributed import Reschedule, Worker, WorkerPlugin
 
 import nmt
 from nmt import plugins
@@ -76,10 +76,3 @@ class JobPlugin(WorkerPlugin):
 def moved(task: object) -> object:
     """A chunk that reached a worker which cannot compute: another one takes it."""
     raise Reschedule
-
-
-def compute(name: str, task: object) -> object:
-    """One task of a job, on a worker."""
-    plugin = get_worker().plugins[name]
-    assert isinstance(plugin, JobPlugin)
-    return plugin.compute(task)
