@@ -91,13 +91,16 @@ class TextJob:
         command: str,
         inputs: Sequence[str],
         config: ExecutorConfig | None = None,
+        output: str = "",
     ) -> None:
-        """`inputs`: the texts, the one that messages name first; `config`: instead of the options'."""
+        """`inputs`: the texts, the one that messages name first; `config`, `output`: instead of the
+        options'."""
+        self.output = output or str(args.output)
         self.args, self.command, self.inputs = args, command, inputs
         self.config = config or settings_of(ExecutorConfig, args)
         self.arithmetic: Arithmetic | None = None  # where torch computes
         self.elsewhere = self.config.name != "local"
-        written = args.output != "-" and (not os.path.exists(args.output) or os.path.isfile(args.output))
+        written = self.output != "-" and (not os.path.exists(self.output) or os.path.isfile(self.output))
         can_resume = written and all(os.path.isfile(path) for path in inputs)
         if args.resume and not can_resume:
             raise ConfigError(
@@ -108,7 +111,7 @@ class TextJob:
     @property
     def folder(self) -> Path | None:
         """Where finished chunks are kept, and the unfinished output."""
-        return folder.folder_of(self.args.output) if self.kept else None
+        return folder.folder_of(self.output) if self.kept else None
 
     @property
     def in_parts(self) -> bool:
@@ -117,12 +120,12 @@ class TextJob:
 
     def held(self) -> AbstractContextManager[None]:
         """The lock of the folder, taken before any work."""
-        return folder.held(self.args.output, self.command) if self.kept else nullcontext()
+        return folder.held(self.output, self.command) if self.kept else nullcontext()
 
     def set_up_torch(self, run: str | None = None) -> str:
         """Import torch, and choose its threads and back end: those of the job that is resumed, and elsewhere
         one thread a worker unless given. A line for the log."""
-        before = folder.settings_of(self.args.output) if self.kept else {}
+        before = folder.settings_of(self.output) if self.kept else {}
         known = before.get("threads")
         threads = self.args.threads or (known if isinstance(known, int) else 1 if self.elsewhere else None)
         back_end = str(before.get("back_end") or self.args.matmul)
@@ -180,7 +183,7 @@ class TextJob:
             **recorded(self.args),
             **self.config.recorded(),
         }
-        found = Records(folder.begin(self.args.output, settings, RESULTS, self.args.resume))
+        found = Records(folder.begin(self.output, settings, RESULTS, self.args.resume))
         if len(found):
             log.info("resuming after %s finished chunks", f"{len(found):,}")
         return found

@@ -52,8 +52,19 @@ class Side:
 
 def learn(inside: str, general: str, config: SelectionConfig) -> Side:
     """Estimate the two models of a language. DataError for text without frequent words."""
+    return estimate(inside, general_sample(inside, general, config), config)
+
+
+def general_sample(inside: str, general: str, config: SelectionConfig) -> list[str]:
+    """Random lines of the general text, with about as many words as the domain has."""
+    words = sum(len(files.split_words(line)) for line in files.read_lines(inside))
+    return sample(general, words, config.seed)
+
+
+def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Side:
+    """The two models, of a text of the domain and of general lines. DataError for text without frequent
+    words."""
     counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
-    words = sum(counts.values())
     known = frozenset(word for word, count in counts.items() if count >= config.min_count)
     if not known:
         raise DataError(
@@ -63,7 +74,7 @@ def learn(inside: str, general: str, config: SelectionConfig) -> Side:
     side = Side(known=known, inside=nothing, general=nothing)
     settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK)
     side.inside = kneser_ney.estimate(map(side.read, files.read_lines(inside)), settings)
-    side.general = kneser_ney.estimate(map(side.read, sample(general, words, config.seed)), settings)
+    side.general = kneser_ney.estimate(map(side.read, general), settings)
     return side
 
 
@@ -89,10 +100,21 @@ def scores(
     per line."""
     found = []
     for block in blocks(files.parallel(*paths)):
-        columns = zip(*block, strict=True)
-        found.append(sum(side.differences(lines) for side, lines in zip(sides, columns, strict=True)))
+        found.append(differences(sides, block))
         progress(len(block))
     return np.concatenate(found) if found else np.zeros(0)
+
+
+def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Floats:
+    """The sum over both sides of each row of lines: (n,)"""
+    columns = zip(*rows, strict=True)
+    parts = [side.differences(lines) for side, lines in zip(sides, columns, strict=True)]
+    return np.sum(parts, 0) if len(parts) > 1 else parts[0]
+
+
+def joined(parts: Iterable[Sequence[str]]) -> Floats:
+    """The differences of all blocks, which were written with all their digits: (n,)"""
+    return np.concatenate([np.zeros(0), *(np.array([float(value) for value in part]) for part in parts)])
 
 
 def blocks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:

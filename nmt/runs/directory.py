@@ -61,6 +61,17 @@ def result_files(directory: Path, step: int) -> list[Path]:
     return [directory / CONFIG, *texts, weights_path(directory, step)]
 
 
+def parts_of(path: Path) -> list[Path]:
+    """A model: a file, or the files of a run directory that do not change at any time."""
+    if path.is_file():
+        return [path]
+    listed = manifest.read(path)
+    changing = (locks.FILE, BACK_ENDS)
+    if listed is None:  # a run of an early version, or no run
+        return [part for part in path.iterdir() if part.is_file() and part.name not in changing]
+    return [path / name for name in (*listed, manifest.FILE)]
+
+
 def steps(directory: Path) -> list[int]:
     """The steps whose weights are there, in increasing order."""
     return sorted(

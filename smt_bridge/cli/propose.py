@@ -4,15 +4,19 @@ thinly."""
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, add_setting
+from nmt.cli import arguments, jobs, options
+from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
+from nmt.jobs import contents, executors
+from nmt.jobs.config import ExecutorConfig
+from nmt.runs import directory
 from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES
@@ -20,7 +24,8 @@ from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 from smt_bridge.tables.filter import Occurring, read_texts
 
 if TYPE_CHECKING:
-    from smt_bridge.tables.propose import KnownPairs, ProposedRow, Proposer
+    from nmt.compute.arithmetic import Arithmetic
+    from smt_bridge.tables.propose import Answers, Asked, NetworkExecutor, Networks, ProposedRow
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +62,7 @@ def parser() -> options.Parser:
     for name in ("options", "beam_size", "thin", "rare", "max_length"):
         add_setting(parser, ProposeConfig, name)
     add_setting(parser, ProposeConfig, "least", metavar="P")
+    jobs.add_executor(parser)
     options.add_quiet(parser)
     parser.renamed["--longest"] = "--max-length"
     return parser
@@ -67,7 +73,8 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-propose", args)
     check(args)
-    run(args, options.set_up_torch(args.device, args.threads, args.matmul, args.run))
+    threads = args.threads or (1 if settings_of(ExecutorConfig, args).name != "local" else None)
+    run(args, options.set_up_torch(args.device, threads, args.matmul, args.run))
 
 
 def check(args: argparse.Namespace) -> None:
@@ -96,10 +103,16 @@ def run(args: argparse.Namespace, line: str) -> None:
             f"{args.input[0]}: the table covers every phrase of up to {config.max_length} words; increase "
             "--thin or --rare"
         )
-    proposer = load(args, config, known)
-    log.info("%s", line)
-    with options.progress(args, "phrases", len(thin)) as progress:
-        rows = proposer.rows(thin, progress.add)
+    proposer = propose.Proposer(
+        inverse=bool(args.inverse),
+        config=config,
+        known=known,
+        lexicons=(propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")),
+    )
+    with networks(args) as executor:
+        log.info("%s", line)
+        with options.progress(args, "phrases", len(thin)) as progress:
+            rows = proposer.rows(thin, executor, progress.add)
     kept = write(args, rows)
     log.info(
         "%s source phrases asked for, %s proposals for %s of them; %s rows in all; "
@@ -108,23 +121,42 @@ def run(args: argparse.Namespace, line: str) -> None:
     )  # fmt: skip
 
 
-def load(args: argparse.Namespace, config: ProposeConfig, known: "KnownPairs") -> "Proposer":
-    """The networks, and the word translation probabilities."""
+def load(args: argparse.Namespace) -> "Networks":
+    """The networks."""
     from nmt.runs.run import Run
-    from smt_bridge.tables.propose import Proposer, read_lexicon
+    from smt_bridge.tables.propose import Networks
 
     inverse = None
     if args.inverse:
         settings = FeatureSettings(checkpoint=args.checkpoint, device=args.device)
         spec = FeatureSpec(kind="inverse", name="Inverse", path=args.inverse)
         inverse = FEATURES["inverse"].load(spec, settings)
-    return Proposer(
-        search=Run.of(args.run, which=args.checkpoint, device=args.device),
-        inverse=inverse,
-        config=config,
-        known=known,
-        lexicons=(read_lexicon(f"{args.lexical}.f2e"), read_lexicon(f"{args.lexical}.e2f")),
-    )
+    run = Run.of(args.run, which=args.checkpoint, device=args.device)
+    (member,) = run.members
+    return Networks(run, inverse, args.beam_size, directory.result_files(member.directory, member.step))
+
+
+def networks(args: argparse.Namespace) -> "NetworkExecutor":
+    """What computes as the networks do: in this process, or elsewhere by the same ones."""
+    from nmt.compute import arithmetic
+
+    found = load(args)
+    config = settings_of(ExecutorConfig, args)
+    models = {} if config.name == "local" else contents.of(found.files)
+    there = partial(begin, jobs.whole_paths(args, []), arithmetic.in_use(), models, found.identity())
+    return executors.make(found.compute, there, config)
+
+
+def begin(
+    args: argparse.Namespace, used: "Arithmetic", models: Mapping[str, str], inverse: str
+) -> "Callable[[Asked], Answers]":
+    """In a worker: the same networks, by the same arithmetic. DataError for others."""
+    contents.check(models)
+    used.use()
+    found = load(args)
+    if found.identity() != inverse:
+        raise DataError(f"{args.inverse}: is another model here than where the job was started")
+    return found.compute
 
 
 def write(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int:

@@ -1,18 +1,27 @@
 """smt-select: the lines of a large text that are most like a small text of the domain."""
 
+import argparse
 import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import options
+from nmt.cli import jobs, options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
+from nmt.cli.jobs import TextJob, advance
 from nmt.errors import ConfigError
+from nmt.jobs.texts import Chunk, Done, Lines
 from nmt.ngram.selection_config import SelectionConfig
+from nmt.progress import Progress
 
 if TYPE_CHECKING:
-    from nmt.ngram.selection import Trial
+    from nmt.ngram.selection import Floats, Side, Trial
 
 log = logging.getLogger(__name__)
 
@@ -32,19 +41,22 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("- (stdin): the texts are read more than once; give files")
     for paths in (args.in_domain, args.general):
         files.check_parallel(*paths)
-    config = settings_of(SelectionConfig, args)
-    sides = [
-        selection.learn(inside, general, config)
-        for inside, general in zip(args.in_domain, args.general, strict=True)
-    ]
-    with options.line_progress(args, args.general[0]) as progress:
-        values = selection.scores(sides, args.general, progress.add)
+    job = TextJob(args, "smt-select", args.general, output=args.output[0])
+    with job.held(), scored(args, job) as (sides, values):
+        write(args, sides, values)
+
+
+def write(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -> None:
+    """Choose by the difference of each line, and write."""
+    from nmt.ngram import selection
+
     if args.keep:
         order = selection.best(values, args.keep)
     elif args.words:
         order = selection.within(values, selection.lengths(args.general[-1]), args.words)
     else:
         order = selection.best(values, len(values))
+        config = settings_of(SelectionConfig, args)
         trials = selection.search_size(sides[-1], args.general[-1], args.dev, order, config)
         order = order[: report(trials)]
     if args.scores:
@@ -52,6 +64,96 @@ def command(argv: Sequence[str] | None) -> None:
     selection.write(args.general, args.output, order)
     limit = f", differences up to {values[order[-1]]:.4f}" if len(order) else ""
     log.info("%s of %s lines selected%s", f"{len(order):,}", f"{len(values):,}", limit)
+
+
+# ---- scores ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def scored(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Sequence[Side], Floats]]":
+    """The models of each language, and the difference of each line of the general text. What other processes
+    have computed is kept until the block ends."""
+    from nmt.ngram import selection
+
+    if not job.in_parts:
+        config = settings_of(SelectionConfig, args)
+        sides = [
+            selection.learn(inside, general, config)
+            for inside, general in zip(args.in_domain, args.general, strict=True)
+        ]
+        with options.line_progress(args, args.general[0]) as progress:
+            values = selection.scores(sides, args.general, progress.add)
+        yield sides, values
+        return
+    learn = partial(load, domain=list(map(os.path.abspath, args.in_domain)), samples=sampled(args, job))
+    work = learn(args)
+    with job.run(learn, work) as compute:
+        with options.line_progress(args, args.general[0]) as progress:
+            values = selection.joined(followed(compute(chunks(args.general)), progress))
+        yield work.sides, values
+
+
+def sampled(args: argparse.Namespace, job: TextJob) -> list[str]:
+    """The general lines that models are learned from, in files of the job, which all its processes read.
+    ConfigError without its folder."""
+    from nmt.ngram import selection
+
+    if job.folder is None:
+        raise ConfigError(
+            f"--output {args.output[0]}: --workers and --cluster keep files beside it; name a file"
+        )
+    config, paths = settings_of(SelectionConfig, args), list[str]()
+    for number, (inside, general) in enumerate(zip(args.in_domain, args.general, strict=True)):
+        paths.append(os.path.abspath(job.folder / f"general-{number}"))
+        files.write_text(paths[-1], selection.general_sample(inside, general, config))
+    return paths
+
+
+def load(args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]) -> "Differences":
+    """The models, learned from texts of the domain and from samples of the general ones."""
+    from nmt.ngram import selection
+
+    config = settings_of(SelectionConfig, args)
+    sides = [
+        selection.estimate(inside, files.read_lines(sample), config)
+        for inside, sample in zip(domain, samples, strict=True)
+    ]
+    return Differences(sides, [*domain, *samples])
+
+
+@dataclass
+class Differences:
+    """What scores blocks of lines."""
+
+    sides: "Sequence[Side]"
+    texts: Sequence[str]  # that the models were learned from
+
+    def models(self) -> list[Path]:
+        """These texts."""
+        return list(map(Path, self.texts))
+
+    def lines(self, rows: Sequence[tuple[str, ...]]) -> Lines:
+        """The difference of each line, with all its digits."""
+        from nmt.ngram import selection
+
+        return [[repr(value) for value in selection.differences(self.sides, rows).tolist()]]
+
+
+def chunks(paths: Sequence[str]) -> Iterator[Chunk[list[tuple[str, ...]]]]:
+    """The general text in blocks."""
+    from nmt.ngram import selection
+
+    first = 0
+    for block in selection.blocks(files.parallel(*paths)):
+        yield Chunk(first, len(block), block)
+        first += len(block)
+
+
+def followed(parts: Iterable[Done], progress: Progress) -> Iterator[list[str]]:
+    """The differences of each block, which is counted."""
+    for done in parts:
+        yield done.outputs[0]
+        advance(progress, done)
 
 
 def report(trials: "Sequence[Trial]") -> int:
@@ -99,6 +201,7 @@ def parser() -> options.Parser:
     )
     for name in ("order", "min_count", "steps", "seed"):
         add_setting(made, SelectionConfig, name)
+    jobs.add_options(made)
     options.add_quiet(made)
     return made
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from nmt import files, manifest
+from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.count_model import KenLM
 from nmt.numbers import shown
+from nmt.runs.directory import parts_of
 from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import CountLM, silent
 from smt_bridge.decoder.cache import Cache
@@ -26,8 +27,6 @@ from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, find_table
 from smt_bridge.moses.weights import Weights
-
-OF_A_MACHINE = {".lock", "matmul.tsv"}  # files of a run directory that may change at any time
 
 
 @dataclass
@@ -200,16 +199,6 @@ def files_of(ini: Ini, beside: bool = False) -> list[Path]:
         if "path" in feature.options:
             found += parts_of(Path(place(ini, feature, beside)))
     return found
-
-
-def parts_of(path: Path) -> list[Path]:
-    """A file, or the files of a run directory that do not change."""
-    if path.is_file():
-        return [path]
-    listed = manifest.read(path)
-    if listed is None:  # a run of an early version, or no run
-        return [part for part in path.iterdir() if part.is_file() and part.name not in OF_A_MACHINE]
-    return [path / name for name in (*listed, manifest.FILE)]
 
 
 def roots(ini: Ini, beside: bool = False) -> list[str]:

@@ -21,10 +21,10 @@ from nmt import files, manifest, settings
 from nmt.errors import ConfigError, DataError
 from nmt.manifest import Entry
 from nmt.numbers import shown
+from nmt.runs.directory import parts_of
 from nmt.text import pipeline
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.system import parts_of
 from smt_bridge.hybrid import side
 from smt_bridge.hybrid.side import Side
 from smt_bridge.moses import ini as moses_ini

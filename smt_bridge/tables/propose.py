@@ -19,6 +19,7 @@ import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,8 @@ from nmt import files, numbers
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.jobs.executors import Executor
+from nmt.jobs.lost import all_of
 from nmt.runs.translation import BeamTranslation
 from nmt.search.config import BeamConfig
 from nmt.text.escapes import escape, unescape
@@ -196,30 +199,90 @@ class PhraseSearch(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the networks are asked: translations of source phrases, or probabilities of pairs the other way
+    round."""
+
+    sources: Sequence[bytes] = ()
+    pairs: Sequence[tuple[bytes, bytes]] = ()
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What they say of each."""
+
+    translations: list[list[tuple[list[str], float]]]  # words and natural log p(target | source), best first
+    inverse: list[float]  # p(source | target)
+
+
 @dataclass
-class Proposer:
-    """Networks and what they need to make rows."""
+class Networks:
+    """What proposes, and what scores proposals."""
 
     search: PhraseSearch
     inverse: Feature | None  # of the other direction, for p(source | target)
+    beam_size: int
+    files: Sequence[Path] = ()  # of the former, on which its answers depend
+
+    def identity(self) -> str:
+        """Of the latter, see Feature."""
+        return self.inverse.identity() if self.inverse else ""
+
+    def compute(self, asked: Asked) -> Answers:
+        """The answers, in order."""
+        translations: list[list[tuple[list[str], float]]] = []
+        if asked.sources:
+            texts = [" ".join(phrase_table.words(source)) for source in asked.sources]
+            beam = BeamConfig(beam_size=self.beam_size, normalize="none", max_length_factor=3.0)
+            found = self.search.n_best(texts, beam, tokenized=True)
+            translations = [[(one.words, one.log_prob) for one in candidates] for candidates in found]
+        return Answers(translations, self.inverse_of(asked.pairs))
+
+    def inverse_of(self, found: Sequence[tuple[bytes, bytes]]) -> list[float]:
+        """p(source | target) of each pair; nothing without a network of that direction."""
+        if self.inverse is None or not found:
+            return []
+        pairs = WordPairs(
+            sources=[source.decode().split(" ") for source, _ in found],
+            targets=[target.decode().split(" ") for _, target in found],
+            source_of=list(range(len(found))),
+        )
+        return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
+
+
+NetworkExecutor = Executor[Asked, Answers]
+Proposal = tuple[bytes, bytes, float]  # source, target, p(target | source)
+
+
+@dataclass
+class Proposer:
+    """What makes rows of the networks' answers."""
+
+    inverse: bool  # is there a network of the other direction?
     config: ProposeConfig
     known: KnownPairs
     lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and back
 
     def rows(
-        self, sources: Sequence[bytes], progress: Callable[[int], None] = lambda count: None
+        self,
+        sources: Sequence[bytes],
+        executor: NetworkExecutor,
+        progress: Callable[[int], None] = lambda count: None,
     ) -> list[ProposedRow]:
-        """The proposals for some source phrases, in order of their lines. `progress` is called with the
-        number of phrases of each batch."""
+        """The proposals for some source phrases, in order of their lines. `executor` computes as Networks do;
+        `progress` is called with the number of phrases of each batch. UserError for phrases that it lost."""
+        batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
+        found: list[list[Proposal]] = []
+        for batch, said in zip(batches, all_of(executor.map(map(Asked, batches))), strict=True):
+            found.append(self.targets_of(batch, said))
+            progress(len(batch))
         rows: list[ProposedRow] = []
-        for start in range(0, len(sources), BATCH):
-            batch = sources[start : start + BATCH]
-            found = self.targets_of(batch)
-            for (source, target, direct), back in zip(found, self.inverse_of(found), strict=True):
+        for proposals, chances in zip(found, self.inverse_of(found, executor), strict=True):
+            for (source, target, direct), back in zip(proposals, chances, strict=True):
                 counts = (self.known.target_counts.get(target, 0), self.known.counts.get(source, 0))
                 line = line_of(source, target, (back, direct), self.lexicons, counts)
                 rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
-            progress(len(batch))
         return sorted(rows)
 
     def reordering(self, source: bytes, target: bytes) -> bytes:
@@ -228,36 +291,29 @@ class Proposer:
         mean = np.mean(own, 0) if own else self.known.mean
         return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
 
-    def targets_of(self, batch: Sequence[bytes]) -> list[tuple[bytes, bytes, float]]:
-        """Source, target and p(target | source) of what the table lacks."""
-        texts = [" ".join(phrase_table.words(source)) for source in batch]
-        beam = BeamConfig(beam_size=self.config.beam_size, normalize="none", max_length_factor=3.0)
+    def targets_of(self, batch: Sequence[bytes], said: Answers) -> list[Proposal]:
+        """What the table lacks of the answers."""
         found = []
-        for source, translations in zip(batch, self.search.n_best(texts, beam, tokenized=True), strict=True):
+        for source, translations in zip(batch, said.translations, strict=True):
             held = self.known.targets.get(source, set())
             new = 0
-            for translation in translations:
-                chance = math.exp(min(0.0, translation.log_prob))
+            for words, log_prob in translations:
+                chance = math.exp(min(0.0, log_prob))
                 if new >= self.config.options or chance < self.config.least:
                     break
-                target = " ".join(
-                    self.known.words.get(word, escape(word)) for word in translation.words
-                ).encode()
+                target = " ".join(self.known.words.get(word, escape(word)) for word in words).encode()
                 if target and target not in held:
                     found.append((source, target, chance))
                     new += 1
         return found
 
-    def inverse_of(self, found: Sequence[tuple[bytes, bytes, float]]) -> list[float]:
-        """p(source | target); without a network of that direction that of the other."""
-        if self.inverse is None or not found:
-            return [chance for _, _, chance in found]
-        pairs = WordPairs(
-            sources=[source.decode().split(" ") for source, _, _ in found],
-            targets=[target.decode().split(" ") for _, target, _ in found],
-            source_of=list(range(len(found))),
-        )
-        return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
+    def inverse_of(self, found: Sequence[list[Proposal]], executor: NetworkExecutor) -> Iterator[list[float]]:
+        """p(source | target) of each batch; without a network of that direction that of the other."""
+        if not self.inverse:
+            yield from ([chance for _, _, chance in proposals] for proposals in found)
+            return
+        asked = (Asked(pairs=[(source, target) for source, target, _ in proposals]) for proposals in found)
+        yield from (said.inverse for said in all_of(executor.map(asked)))
 
 
 def merged(

@@ -9,7 +9,10 @@ import pytest
 
 from nmt.cli import score, translate
 from nmt.jobs import contents, folder
-from smt_bridge.cli import decode, tune
+from nmt.ngram import selection
+from smt_bridge.cli import decode, select, tune
+from smt_bridge.cli import propose as propose_command
+from smt_bridge.tables import propose
 from tests.commands.runs import LINES
 from tests.conftest import ROOT
 from tests.nmt.jobs import clusters
@@ -78,6 +81,28 @@ def test_a_tuning(two: str, text: Path) -> None:
     assert len(made) > 1
     for path in made:
         assert Path("there.ini.tuning", path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_selection(two: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "BLOCK", 2)
+    line = "--in-domain text --general text --keep 3 --min-count 1 -q --scores".split()
+    assert select.main([*line, "here.scores", "-o", "here"]) == 0
+    assert select.main([*line, "there.scores", "-o", "there", "--cluster", two]) == 0
+    for ending in ("", ".scores"):
+        assert Path(f"there{ending}").read_bytes() == Path(f"here{ending}").read_bytes()
+
+
+def test_proposals(two: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(propose, "BATCH", 3)
+    for name in ("lex.e2f", "lex.f2e"):
+        Path(name).write_text("fille girl 0.5\n")
+    table, run = GOLDEN / "phrase-based" / "phrase-table.gz", os.path.relpath(GOLDEN / "translator")
+    line = [str(table), run, "--inverse", run, "--lexical", "lex", "-i", "text", "--least", "0.001", "-q"]
+    assert propose_command.main([*line, "-o", "here", "--threads", "1"]) == 0
+    assert propose_command.main([*line, "-o", "there", "--cluster", two]) == 0
+    assert (
+        Path("there").read_bytes() == Path("here").read_bytes() and b"2.718282" in Path("here").read_bytes()
+    )
 
 
 def test_a_file_that_differs_on_a_worker(

@@ -88,3 +88,16 @@ def test_the_size_of_the_lowest_perplexity(tmp_path: Path) -> None:
     trials = selection.search_size(side, str(general), str(inside), order, CONFIG)
     assert [trial.lines for trial in trials] == [500, 250, 125, 62]
     assert min(trials, key=lambda trial: trial.perplexity).lines in (125, 62)
+
+
+def test_differences_with_all_their_digits(tmp_path: Path) -> None:
+    """In blocks, as text: the same numbers, empty lines included."""
+    inside, general, _ = texts(tmp_path)
+    side = selection.learn(str(inside), str(general), CONFIG)
+    rows = [(line,) for line in ["a0 a1", "", "b1 b2 a3", "a7"]]
+    values = selection.differences([side], rows)
+    parts = [[repr(value) for value in values[start : start + 2].tolist()] for start in (0, 2)]
+    assert selection.joined(parts).tolist() == values.tolist() and values[1] == np.inf
+    assert selection.joined([]).tolist() == []
+    both = selection.differences([side, side], [row * 2 for row in rows])
+    assert both.tolist() == (values + values).tolist()

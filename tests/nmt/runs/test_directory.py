@@ -266,3 +266,13 @@ def test_a_file_that_the_manifest_lists_or_does_not_list(tmp_path: Path) -> None
     (tmp_path / "config.yaml").unlink()
     with pytest.raises(CheckpointError, match=r"config\.yaml: not there, but manifest\.json lists it"):
         run_directory.verify(tmp_path)
+
+
+def test_the_files_of_a_model(tmp_path: Path) -> None:
+    """Of run directories those that their manifest lists, else all that no machine adds."""
+    for name in ("weights", "matmul.tsv", ".lock", "log"):
+        (tmp_path / name).touch()
+    assert run_directory.parts_of(tmp_path / "log") == [tmp_path / "log"]
+    assert sorted(run_directory.parts_of(tmp_path)) == [tmp_path / "log", tmp_path / "weights"]
+    manifest.write(tmp_path, ["weights"])
+    assert sorted(run_directory.parts_of(tmp_path)) == [tmp_path / "manifest.json", tmp_path / "weights"]

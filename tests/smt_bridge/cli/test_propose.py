@@ -9,6 +9,8 @@ import pytest
 
 from nmt import files
 from nmt.formats import phrase_table
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.local import Local
 from nmt.runs.run import Run
 from smt_bridge.cli.propose import main
 from smt_bridge.config import ProposeConfig
@@ -50,13 +52,13 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     known = propose.read_table(f"{folder}/t", f"{folder}/r")
     thin = propose.wanted(Occurring(line.encode() for line in TEXTS), known, config)
     proposer = propose.Proposer(
-        search=Run.of(folder / "run"),
-        inverse=None,
+        inverse=False,
         config=config,
         known=known,
         lexicons=tuple(propose.read_lexicon(f"{folder}/lex.{way}") for way in ("f2e", "e2f")),  # type: ignore[arg-type]
     )
-    rows = proposer.rows(thin, lambda count: None)
+    networks = propose.Networks(Run.of(folder / "run"), None, config.beam_size)
+    rows = proposer.rows(thin, Local(networks.compute, lambda: networks.compute, ExecutorConfig()))
     old = files.read_byte_lines(f"{folder}/r")
     merged = list(propose.merged(phrase_table.read(f"{folder}/t"), rows, old))
     assert rows and (folder / "o").read_bytes() == b"".join(line + b"\n" for line, _ in merged)

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from nmt import files
+from nmt.jobs.executors import EXECUTORS
+from nmt.jobs.local import Local
+from nmt.ngram import selection
+from smt_bridge.cli import select
 from tests.nmt.ngram.test_selection import texts
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -113,3 +117,25 @@ def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Comman
     values = np.array([float(line) for line in files.read_lines(tmp_path / "s")])
     found = [rows[row][1] for row in np.argsort(values, kind="stable")[:29000]]
     assert sum(found) >= 0.95 * 29000
+
+
+def test_a_job_in_blocks_selects_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models are learned from a sample that lies beside the output; nothing of it is left."""
+    inside, general, _ = texts(tmp_path)
+    monkeypatch.setattr(selection, "BLOCK", 70)
+    monkeypatch.setitem(EXECUTORS, "blocks", Local)
+    found = []
+    for name, more in (("here", []), ("there", ["--executor", "blocks"]), ("kept", ["--resume"])):
+        folder = tmp_path / name
+        line = ["--in-domain", str(inside), "-g", str(general), "--keep", "50", "-q", *more]
+        assert select.main([*line, "-o", f"{folder}/out", "--scores", f"{folder}/scores"]) == 0
+        assert sorted(path.name for path in folder.iterdir()) == ["out", "scores"]
+        found.append([path.read_bytes() for path in sorted(folder.iterdir())])
+    assert found[0] == found[1] == found[2]
+
+
+def test_several_processes_need_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inside, general, _ = texts(tmp_path)
+    line = ["--in-domain", str(inside), "-g", str(general), "--keep", "50", "-q", "-o", "/dev/null"]
+    assert select.main([*line, "--workers", "2"]) == 2
+    assert "keep files beside it; name a file" in capsys.readouterr().err

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt import manifest
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
@@ -44,16 +43,8 @@ def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest
 
 
 def test_files_of_a_system(tmp_path: Path) -> None:
-    """Of run directories those that their manifest lists, else all that no machine adds."""
     ini = moses_ini.read(str(write_model(tmp_path, 1) / "moses.ini"))
     assert {path.name for path in system.files_of(ini)} == {"moses.ini", "table", "reordering", "lm0"}
-    run = tmp_path / "run"
-    run.mkdir()
-    for name in ("weights", "matmul.tsv", "log"):
-        (run / name).touch()
-    assert sorted(system.parts_of(run)) == [run / "log", run / "weights"]
-    manifest.write(run, ["weights"])
-    assert sorted(system.parts_of(run)) == [run / "manifest.json", run / "weights"]
 
 
 def test_weights_of_all_scores_or_of_the_printed_ones(tmp_path: Path) -> None:

@@ -5,13 +5,28 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from nmt.formats.phrase_table import parse
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.local import Local
 from nmt.runs.translation import BeamTranslation
 from nmt.search.config import BeamConfig
 from smt_bridge.config import ProposeConfig
+from smt_bridge.features.base import Feature, Values, WordPairs
+from smt_bridge.tables import propose
 from smt_bridge.tables.filter import Occurring
-from smt_bridge.tables.propose import KnownPairs, ProposedRow, Proposer, best_links, merged, wanted
+from smt_bridge.tables.propose import (
+    Answers,
+    Asked,
+    KnownPairs,
+    Networks,
+    ProposedRow,
+    Proposer,
+    best_links,
+    merged,
+    wanted,
+)
 
 
 class Network:
@@ -30,12 +45,14 @@ class Network:
         return [answers for _ in lines]
 
 
-def proposer(
-    answers: Sequence[tuple[str, float]], known: KnownPairs, config: ProposeConfig | None = None
-) -> Proposer:
+def executor(answers: Sequence[tuple[str, float]], inverse: Feature | None = None) -> Local[Asked, Answers]:
+    compute = Networks(Network(answers), inverse, beam_size=5).compute
+    return Local(compute, lambda: compute, ExecutorConfig())
+
+
+def proposer(known: KnownPairs, config: ProposeConfig | None = None, inverse: bool = False) -> Proposer:
     return Proposer(
-        search=Network(answers),
-        inverse=None,
+        inverse=inverse,
         config=config or ProposeConfig(),
         known=known,
         lexicons=(
@@ -53,7 +70,8 @@ def test_what_is_proposed() -> None:
 
     def found(options: int, least: float) -> list[bytes]:
         config = ProposeConfig(options=options, least=least)
-        return [target for _, target, _ in proposer(answers, known, config).targets_of([b"the cat"])]
+        (said,) = executor(answers).map([Asked([b"the cat"])])
+        return [target for _, target, _ in proposer(known, config).targets_of([b"the cat"], said)]
 
     assert found(options=9, least=0.05) == [b"l&apos; chat", b"un chat", b"&#91; chat"]
     assert found(options=1, least=0.05) == [b"l&apos; chat"]
@@ -85,11 +103,32 @@ def test_a_row_by_hand() -> None:
         mean=np.full(6, 0.5),
         reordering={b"the cat": [np.full(6, 0.2), np.full(6, 0.4)]},
     )
-    (row,) = proposer([("le chat", 0.25)], known).rows([b"the cat"])
+    network = executor([("le chat", 0.25)])
+    (row,) = proposer(known).rows([b"the cat"], network)
     assert row.line == b"the cat ||| le chat ||| 0.25 9e-08 0.25 0.42 2.718282 ||| 0-0 1-1 ||| 3 7 0 ||| |||"
     assert row.reordering == b"the cat ||| le chat ||| 0.3 0.3 0.3 0.3 0.3 0.3"
-    (other,) = proposer([("le chat", 0.25)], KnownPairs(mean=np.full(6, 0.5))).rows([b"a cat"])
+    (other,) = proposer(KnownPairs(mean=np.full(6, 0.5))).rows([b"a cat"], network)
     assert other.reordering.endswith(b"||| 0.5 0.5 0.5 0.5 0.5 0.5")
+
+
+class Inverse:
+    """p(source | target) is 0.125."""
+
+    def score(self, pairs: WordPairs) -> Values:
+        return np.full(len(pairs), math.log(0.125))
+
+    def identity(self) -> str:
+        return "inverse"
+
+
+def test_a_network_of_the_other_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In batches: each pair gets its own probability."""
+    monkeypatch.setattr(propose, "BATCH", 2)
+    network = executor([("le chat", 0.25)], Inverse())
+    counted: list[int] = []
+    rows = proposer(KnownPairs(), inverse=True).rows([b"a", b"b", b"c"], network, counted.append)
+    assert [row.line.split(b" ||| ")[2].split()[:3:2] for row in rows] == [[b"0.125", b"0.25"]] * 3
+    assert counted == [2, 1]
 
 
 def test_links_prefer_what_is_likelier() -> None:
