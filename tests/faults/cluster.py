@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults import certificates
 from tests.faults.hosts import Host, small_disk, two_hosts
+from tests.nmt.jobs import certificates
 
 PORT = 8786
 DISK = "20M"  # of each host, for workers
@@ -95,13 +95,24 @@ class Cluster:
         return self.hosts[0].start(command, log, self.env)
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """New certificates in a folder, and the variables by which Dask finds them."""
+    folder.mkdir()
+    certificates.authority(folder)
+    certificates.host(folder)
+    found = {"OMP_NUM_THREADS": "1"}
+    for name, value in certificates.configuration(folder).items():
+        found["DASK_" + name.upper().replace(".", "__").replace("-", "_")] = str(value)
+    return found
+
+
 @contextmanager
 def cluster(folder: Path, workers: Sequence[int] = (0, 1)) -> Iterator[Cluster]:
     """Two hosts, each with a small disk, on which the programs are being started: a worker on those that
     `workers` names."""
     with ExitStack() as stack:
         hosts = stack.enter_context(two_hosts())
-        running = Cluster(folder, hosts, {"OMP_NUM_THREADS": "1", **certificates.make(folder / "tls")})
+        running = Cluster(folder, hosts, environment(folder / "tls"))
         for host in hosts:
             stack.enter_context(small_disk(running.scratch(host), DISK))
         running.workers = [running.workers[number] for number in workers]

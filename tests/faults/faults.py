@@ -15,6 +15,7 @@ from tests.faults.works import Work
 
 CUT = 30  # seconds without network
 STOPPED = (5, 25)  # seconds for which a worker stands still
+HOURS = 40  # that clocks differ, at most: the certificates are valid for two days
 AWAY = (0, 20)  # seconds until a host, or a scheduler, is there again
 PATIENCE = 60  # seconds that a fault waits for what it needs: a worker to kill, say
 
@@ -157,7 +158,7 @@ def set_clock(scene: Scene) -> bool:
     """The second host starts again with a clock that is hours ahead."""
     worker = scene.cluster.workers[1]
     before = worker.env
-    worker.env = {**before, "LD_PRELOAD": faketime(), "FAKETIME": f"+{scene.rng.randint(1, 500)}h"}
+    worker.env = {**before, "LD_PRELOAD": faketime(), "FAKETIME": f"+{scene.rng.randint(1, HOURS)}h"}
     scene.cluster.hosts[1].kill()
     scene.wait(10 * PATIENCE)  # until the job is done
     worker.env = before

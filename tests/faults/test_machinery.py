@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import certificates, report
+from tests.faults import report
 from tests.faults.faults import fill, workers_of
 from tests.faults.hosts import Host, missing, small_disk, two_hosts
 from tests.faults.jobs import different
@@ -78,14 +78,6 @@ def test_the_worker_of_a_nanny() -> None:
     worker.kill()
     nanny.join()
     assert found == [expected]
-
-
-@pytest.mark.ci
-def test_certificates(tmp_path: Path) -> None:
-    found = certificates.make(tmp_path / "tls")
-    assert len(found) == 7 and all(Path(path).is_file() for path in found.values())
-    verify = ["openssl", "verify", "-CAfile", "ca.pem", "host.pem"]
-    assert subprocess.run(verify, cwd=tmp_path / "tls", check=False, capture_output=True).returncode == 0
 
 
 def test_bytes_that_differ() -> None:
