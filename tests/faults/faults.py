@@ -114,6 +114,8 @@ def cut_network(scene: Scene) -> bool:
 
 def damage_chunk(scene: Scene) -> bool:
     """The client is killed, and a byte changes of what it has kept."""
+    while not scene.work.finished(scene.output) and scene.client.poll() is None:
+        scene.wait(0.1)
     kill_client(scene)
     return scene.work.damage(scene.output, scene.rng.random())
 

@@ -70,4 +70,5 @@ def test_nothing_is_lost(site: Site, name: str, fault: str) -> None:
     trial = Trial(site.cluster, work, kind, rng, site.disk, report.Row(name, fault), log)
     row = trial.run(max(1, round(COUNT * kind.share / SHARES / len(WORKS))))
     report.add(row)
+    assert row.injected, "all jobs ended before a fault came"
     assert (row.finished, row.bytes_different, row.lines_lost) == (row.jobs, 0, 0), "\n".join(row.seen)
