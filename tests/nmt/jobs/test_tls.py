@@ -21,7 +21,8 @@ pytestmark = [
 
 # What stands in for Slurm: jobs run here, at once.
 SBATCH = """#!/bin/sh
-sh "$1" > "$1.log" 2>&1 &
+cp "$1" {folder}/job.sh  # the script is removed once it is submitted
+sh {folder}/job.sh > {folder}/job.log 2>&1 &
 echo $! >> {folder}/jobs
 echo "Submitted batch job $!"
 """
