@@ -30,7 +30,7 @@ def scheduler(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
     address = [] if options else ["--host", "127.0.0.1", "--port", "0"]
     process = start("scheduler", *address, *options, "--scheduler-file", str(place), log=folder / "log")
     end = time.monotonic() + SECONDS
-    while not place.exists():
+    while not (place.exists() and place.read_bytes().rstrip().endswith(b"}")):  # whole
         assert process.poll() is None and time.monotonic() < end, (folder / "log").read_text()
         time.sleep(0.05)
     return process
