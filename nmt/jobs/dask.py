@@ -61,7 +61,9 @@ class Dask(Generic[Task, Result]):
 
     def start(self) -> None:
         """Wait for a worker, and let all load the models."""
-        watch = importlib.import_module("nmt.jobs.dask_scheduler").JobWatch(self.name, self.client.id)
+        there = importlib.import_module("nmt.jobs.dask_scheduler")
+        there.shorten_log(self.client.scheduler_comm)
+        watch = there.JobWatch(self.name, self.client.id)
         failure: OSError | None = None
         for _ in range(STARTS):
             try:

@@ -6,11 +6,12 @@ only that one is blamed here: otherwise a chunk might be given up that merely wa
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from distributed import Scheduler
+from distributed.batched import BatchedSend
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.scheduler import TaskState
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from dask.typing import Key
 
 DEATHS = 3  # workers that a chunk may kill
+MESSAGES = 5  # that a stream keeps for Dask's developers; it would be 1,000, of a chunk each
+
+
+def shorten_log(stream: BatchedSend) -> None:
+    """Let a stream forget what it has sent: 1,000 chunks are 300 MB for each worker."""
+    stream.recent_message_log = deque(stream.recent_message_log, maxlen=MESSAGES)
 
 
 class JobWatch(SchedulerPlugin):
@@ -32,6 +39,12 @@ class JobWatch(SchedulerPlugin):
     async def start(self, scheduler: Scheduler) -> None:
         """As the job begins."""
         self.scheduler = scheduler
+        for stream in scheduler.stream_comms.values():
+            shorten_log(stream)
+
+    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
+        """A worker has joined."""
+        shorten_log(scheduler.stream_comms[worker])
 
     def transition(
         self, key: "Key", start: str, finish: str, *args: object, stimulus_id: str, **more: object

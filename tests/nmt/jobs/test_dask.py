@@ -16,6 +16,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import cluster as connection
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.dask import Dask
+from nmt.jobs.dask_scheduler import MESSAGES
 from nmt.jobs.lost import KILLED, all_of
 from tests.nmt.jobs import clusters
 
@@ -78,6 +79,8 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
         first = next(results)
         assert len(drawn) < 12  # as many as keep two workers busy
         found = [first, *results]
+        stream = running.client.scheduler_comm
+        assert stream and len(stream.recent_message_log) <= MESSAGES  # and not each chunk
     assert [square for square, _ in found] == [number * number for number in range(20, 80)]
     assert len({pid for _, pid in found} - {os.getpid()}) == 2
 

@@ -8,7 +8,9 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from nmt.jobs.dask_scheduler import JobWatch
+from distributed.batched import BatchedSend
+
+from nmt.jobs.dask_scheduler import MESSAGES, JobWatch
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Scheduler:
     plugins: dict[str, JobWatch] = field(default_factory=dict)
     unregistered: list[str] = field(default_factory=list)
     event: int = 0
+    stream_comms: dict[str, BatchedSend] = field(default_factory=dict)
 
     def move(self, task: Task, state: str) -> None:
         before, task.state = task.state, state
@@ -133,3 +136,18 @@ def test_workers_forget_the_job_with_its_client() -> None:
     assert not scheduler.unregistered and scheduler.plugins
     asyncio.run(leave("client-1"))
     assert scheduler.unregistered == ["job"] and not scheduler.plugins
+
+
+def test_streams_forget_what_they_have_sent() -> None:
+    """Those of workers that are there, and of one that joins."""
+
+    async def sent() -> list[int]:
+        scheduler, watch = Scheduler(stream_comms={"tcp://one": BatchedSend(1)}), JobWatch("job", "client")
+        await watch.start(scheduler)  # type: ignore[arg-type]
+        scheduler.stream_comms["tcp://two"] = BatchedSend(1)
+        watch.add_worker(scheduler, "tcp://two")  # type: ignore[arg-type]
+        for stream in scheduler.stream_comms.values():
+            stream.recent_message_log.extend(range(100))
+        return [len(stream.recent_message_log) for stream in scheduler.stream_comms.values()]
+
+    assert asyncio.run(sent()) == [MESSAGES, MESSAGES]
