@@ -10,6 +10,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AHEAD = 3  # tasks that wait for each worker: enough to keep it busy, few enough for memory
+NEWS = 60.0  # seconds after which the user hears that no worker is left
 COUNT_EVERY = 2.0  # seconds between counts of the workers
 STARTS = 5  # times that a job starts, where each time a worker is lost meanwhile
 Task = TypeVar("Task")
@@ -62,6 +64,8 @@ class Dask(Generic[Task, Result]):
     def start(self) -> None:
         """Wait for a worker, and let all load the models."""
         there = importlib.import_module("nmt.jobs.dask_scheduler")
+        if self.client.scheduler_comm is None:
+            raise self.gone()
         there.shorten_log(self.client.scheduler_comm)
         watch = there.JobWatch(self.name, self.client.id)
         failure: OSError | None = None
@@ -116,7 +120,10 @@ class Dask(Generic[Task, Result]):
         for task in tasks:
             key = f"{self.name}-{self.submitted}"
             chunk = self.task.packed(task)
-            waiting.append(self.client.submit(self.task.compute, self.name, chunk, key=key, pure=False))
+            first = -self.submitted  # what is drawn first is computed first, on each worker: see `JobWatch`
+            waiting.append(
+                self.client.submit(self.task.compute, self.name, chunk, key=key, pure=False, priority=first)
+            )
             self.submitted += 1
             while len(waiting) > AHEAD * self.workers():
                 yield self.result(waiting.popleft())
@@ -126,19 +133,26 @@ class Dask(Generic[Task, Result]):
     def workers(self) -> int:
         """How many there are; counted now and then. UserError where the scheduler is lost."""
         if time.monotonic() > self.counted + COUNT_EVERY:
-            try:
-                self.count = max(1, len(self.client.nthreads()))
-            except OSError as error:
-                raise self.gone() from error
+            self.count = max(1, self.there_now())
             self.counted = time.monotonic()
         return self.count
 
+    def there_now(self) -> int:
+        """How many workers there are, asked of the scheduler. UserError where it is lost."""
+        try:
+            return len(self.client.nthreads())
+        except OSError as error:
+            raise self.gone() from error
+
     def result(self, future: "Future[object]") -> Result | Lost:
-        """Wait for a task, and let the cluster forget it."""
+        """Wait for a task, and let the cluster forget it. Where no worker is left, say so now and then."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
 
         try:
+            while not self.done(future):
+                if not self.there_now():
+                    log.warning("--cluster %s: has no worker left; waiting for one", self.config.cluster)
             found: Result = future.result()  # type: ignore[assignment]
         except KilledWorker:
             return KILLED
@@ -147,6 +161,14 @@ class Dask(Generic[Task, Result]):
         finally:
             future.release()
         return found
+
+    def done(self, future: "Future[object]") -> bool:
+        """Wait a while for a task: is it done?"""
+        from distributed import wait
+
+        with self.client.as_current(), suppress(TimeoutError):
+            wait(future, timeout=NEWS)
+        return bool(future.done())
 
     def gone(self) -> UserError:
         """The error of a lost scheduler."""

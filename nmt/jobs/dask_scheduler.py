@@ -1,8 +1,9 @@
 """What the scheduler of a Dask cluster does for a job: it counts the workers that each chunk has killed, and
 lets go of the job when its client is gone.
 
-Dask blames a lost worker on all chunks that it had been sent. Only the first of them was being computed, and
-only that one is blamed here: otherwise a chunk might be given up that merely waited beside a bad one.
+Dask blames a lost worker on all chunks that it had been sent. Only one of them was being computed, the one of
+the highest priority unless it came late, and only that one is blamed here: otherwise a chunk might be given
+up that merely waited beside a bad one.
 """
 
 import asyncio
@@ -61,8 +62,8 @@ class JobWatch(SchedulerPlugin):
             task.suspicious = self.suspicion(key)
 
     def blame(self, task: TaskState, finish: str, event: str) -> None:
-        """Note a chunk that Dask suspects, for `remove_worker`: first one that has failed, then what was sent
-        first."""
+        """Note a chunk that Dask suspects, for `remove_worker`: first one that has failed, then by priority,
+        the order in which a worker computes. No two are equal: `Dask.map` sees to that."""
         if event != self.event:
             self.event, self.blamed = event, []
         if task.suspicious > self.suspicion(task.key):

@@ -3,8 +3,10 @@
 import logging
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +16,7 @@ from distributed import Client
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import cluster as connection
+from nmt.jobs import dask
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.dask import Dask
 from nmt.jobs.dask_scheduler import MESSAGES
@@ -34,6 +37,7 @@ def work(task: int) -> tuple[int, int]:
     if task == 7:
         raise DataError("line 7: seven")
     if task == 13:
+        time.sleep(0.5)  # until the scheduler knows of the chunk before
         os._exit(1)
     return task * task, os.getpid()
 
@@ -148,12 +152,11 @@ def test_nothing_to_do(two: str) -> None:
 
 
 def test_a_chunk_that_kills_three_workers_is_lost_alone(tmp_path: Path) -> None:
-    """Others live; chunks that waited beside it are not lost. A worker may die before the scheduler has heard
-    that the chunk before was done, which is blamed then: now and then it takes one worker more."""
+    """Others live; chunks that waited beside it are not lost."""
     tasks = [20, 13, *range(21, 40)]
-    with clusters.cluster(tmp_path, workers=7) as place, executor(place) as running:
+    with clusters.cluster(tmp_path, workers=5) as place, executor(place) as running:
         found = list(running.map(tasks))
-        assert 1 <= len(running.client.nthreads()) <= 4
+        until(lambda: len(running.client.nthreads()) == 2)
     assert [number for number, result in zip(tasks, found, strict=True) if result == KILLED] == [13]
     rest = [result for result in found if result != KILLED]
     assert [square for square, _ in all_of(rest)] == [number**2 for number in tasks if number != 13]
@@ -190,6 +193,31 @@ def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
     assert third.pid in pids
 
 
+def test_a_cluster_that_has_lost_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The user hears of it; the job goes on with the next worker."""
+    monkeypatch.setattr(dask, "NEWS", 0.2)
+
+    def another() -> "subprocess.Popen[bytes]":
+        until(lambda: "has no worker left; waiting for one" in caplog.text)
+        return clusters.worker(tmp_path)
+
+    with clusters.cluster(tmp_path, workers=0) as place, ThreadPoolExecutor() as threads:
+        first = clusters.worker(tmp_path)
+        clusters.wait_for(1, place)
+        with executor(place) as running:
+            squares = running.map(range(20, 60))
+            found = [next(squares)]
+            first.kill()
+            first.wait()
+            later = threads.submit(another)
+            found.extend(squares)
+        later.result().kill()
+        later.result().wait()
+    assert [square for square, _ in all_of(found)] == [number**2 for number in range(20, 60)]
+
+
 def test_a_lost_scheduler(tmp_path: Path) -> None:
     running = [clusters.scheduler(tmp_path)]
     running.append(clusters.worker(tmp_path))
@@ -209,13 +237,20 @@ def test_a_lost_scheduler(tmp_path: Path) -> None:
             process.wait()
 
 
-def test_a_scheduler_that_is_lost_as_the_job_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("noticed", [False, True])
+def test_a_scheduler_that_is_lost_as_the_job_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noticed: bool
+) -> None:
+    """Whether the client has noticed by then or not."""
     process, connect = clusters.scheduler(tmp_path), connection.connect
 
     def connect_and_lose(where: str) -> Client:
         client = connect(where)
         process.kill()
         process.wait()
+        end = time.monotonic() + clusters.SECONDS
+        while noticed and client.scheduler_comm is not None and time.monotonic() < end:
+            time.sleep(0.05)
         return client
 
     monkeypatch.setattr(connection, "connect", connect_and_lose)
