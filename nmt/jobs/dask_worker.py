@@ -9,6 +9,7 @@ from distributed import Reschedule, Worker, WorkerPlugin
 
 import nmt
 from nmt import plugins
+from nmt.compute.allocator import keep_freed_memory
 from nmt.compute.processor import processor
 from nmt.errors import ConfigError, UserError
 from nmt.jobs import cluster, gpus
@@ -57,6 +58,7 @@ class JobPlugin(WorkerPlugin):
             raise ConfigError(what)
         if (count := torch.cuda.device_count()) > 1:
             torch.cuda.set_device(gpus.own(count)[0])  # of this thread, which loads and computes
+        keep_freed_memory()
         plugins.load()
         return self.begin()
 

@@ -1,7 +1,7 @@
 """smt-score-table by processes and by a cluster, on one host and on two: pairs a second, CPU seconds of the
 client, the scheduler and the workers, bytes over the network.
 
-    python -m tests.benchmarks.cluster_hosts OUT.tsv
+    python -m tests.benchmarks.cluster_hosts OUT.tsv [--table phrase-table.gz --model RUN]
 
 Hosts are network namespaces (needs root); messages go by TLS. scale.py fits a cost model to the table.
 """
@@ -18,9 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 
+from nmt import files
 from smt_bridge.tables import chunks
+from smt_bridge.tables.chunks import CHUNK
 from tests.conftest import BIN
 from tests.faults.cluster import Cluster, Program, cluster
 from tests.faults.faults import workers_of
@@ -151,16 +154,24 @@ def report(found: list[Measurement]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("output", type=Path, metavar="OUT.tsv")
-    parser.add_argument("--units", type=int, default=128, help="of the model")
-    parser.add_argument("--chunks", type=int, nargs="+", default=[40, 160], help="of each table")
+    parser.add_argument("--table", help="a sorted phrase table, instead of a generated one")
+    parser.add_argument("--model", type=Path, help="a translator for it, instead of one of --units")
+    parser.add_argument("--units", type=int, default=1000, help="of a model that has seen a few sentences")
+    parser.add_argument("--chunks", type=int, nargs="+", default=[6, 36], help="of each measured table")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     found: list[Measurement] = []
     with tempfile.TemporaryDirectory() as name, args.output.open("w", newline="") as stream:
         folder = Path(name)
+        model = args.model.absolute() if args.model else folder / "run"
         train(folder, args.units)
         for count in args.chunks:
-            write_table(folder / f"table{count}", folder, count)
+            if args.table:
+                files.write_text(
+                    folder / f"table{count}", islice(files.read_lines(args.table), count * CHUNK)
+                )
+            else:
+                write_table(folder / f"table{count}", folder, count)
         out = csv.DictWriter(
             stream, [one.name for one in fields(Measurement)], delimiter="\t", lineterminator="\n"
         )
@@ -170,9 +181,7 @@ def main() -> None:
                 for count in (1, 2):
                     with kind(folder / f"{kind.__name__}{count}-{turn}", count) as place:
                         for size in args.chunks:
-                            found.append(
-                                measure(place, turn, folder / f"table{size}", folder / "run", folder)
-                            )
+                            found.append(measure(place, turn, folder / f"table{size}", model, folder))
                             out.writerow(asdict(found[-1]))
                             stream.flush()
     report(found)
