@@ -102,14 +102,19 @@ def start(folder: Path, config: TrainConfig) -> None:
         raise files.cannot_write(folder, error) from error
 
 
+def shared(job: Path, executor: ExecutorConfig) -> Place | None:
+    """Where several workers leave their files, if they compute a step: now, or before it was interrupted."""
+    job = job.absolute()
+    return Place(job, "smt-train", resume=True) if executor.name != "local" or job.exists() else None
+
+
 def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """The symmetrized alignment, or the one that the user gave, checked."""
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
         files.write_text(path, map(alignment.line_of, pharaoh.read(config.alignment)))
         return
-    job = (path.parent / ALIGNING).absolute()
-    if executor.name != "local" or job.exists():
+    if where := shared(path.parent / ALIGNING, executor):
         align_shards.align(
             config.source,
             config.target,
@@ -117,7 +122,7 @@ def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
             config.method,
             config.symmetrization,
             executor,
-            Place(job, "smt-train", resume=True),
+            where,
         )
         return
     directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
@@ -130,11 +135,9 @@ def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None
     inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
     reordering = str(folder / REORDERING) if config.reordering else None
     outputs = Outputs(table=str(beside), reordering=reordering, lexical=str(folder / LEXICAL))
-    job = (folder / EXTRACTION).absolute()
     with Progress(None, "words", title="extracting") as progress:
-        if executor.name != "local" or job.exists():
-            place = Place(job, "smt-train", resume=True)
-            pairs = mapreduce.build(inputs, outputs, config.extract, executor, place, progress.reach)
+        if where := shared(folder / EXTRACTION, executor):
+            pairs = mapreduce.build(inputs, outputs, config.extract, executor, where, progress.reach)
         else:
             pairs = build(inputs, outputs, config.extract, progress.reach)
     beside.rename(folder / TABLE)
@@ -145,10 +148,8 @@ def estimate(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """A Kneser-Ney model of the target side or the given text, with fallback discounts if it is too small."""
     settings = kneser_ney.KneserNeyConfig(order=config.order, discount_fallback=kneser_ney.FALLBACK)
     text = config.lm_text or config.target
-    job = (path.parent / COUNTING).absolute()
-    if executor.name != "local" or job.exists():
-        place = Place(job, "smt-train", resume=True)
-        counted = count_text(text, Settings(config.order), executor, place)
+    if where := shared(path.parent / COUNTING, executor):
+        counted = count_text(text, Settings(config.order), executor, where)
         model = kneser_ney.made(*counted, settings)
     else:
         model = kneser_ney.estimate((files.split_words(line) for line in files.read_lines(text)), settings)

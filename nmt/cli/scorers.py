@@ -17,7 +17,6 @@ from nmt.cli.perplexity import Totals
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.jobs.texts import Lines
-from nmt.runs import directory
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class PairScorer:
 
     def models(self) -> list[Path]:
         """The files of all runs."""
-        return [path for one in self.run.members for path in directory.result_files(one.directory, one.step)]
+        return self.run.files()
 
     def check(self, in_parts: bool) -> None:
         """DataError for a line that is too long."""
@@ -120,7 +119,7 @@ class AlignedScorer:
 
     def models(self) -> list[Path]:
         """The files of the run."""
-        return directory.result_files(self.run.directory, self.run.step)
+        return self.run.files()
 
     def check(self, in_parts: bool) -> None:
         """Nothing."""

@@ -14,7 +14,6 @@ from nmt.cli.constraints import Block
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.jobs.texts import Lines
-from nmt.runs import directory
 from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
 from nmt.text import long_lines, tags
 from nmt.text.escapes import escape
@@ -71,11 +70,9 @@ class Translator:
 
     def models(self) -> list[Path]:
         """The files that translations depend on, besides the text."""
-        paths = [
-            path for one in self.run.members for path in directory.result_files(Path(one.directory), one.step)
-        ]
         args = self.args
-        return paths + [Path(path) for path in (args.shortlist, args.lexicon, args.terms, args.avoid) if path]
+        others = (args.shortlist, args.lexicon, args.terms, args.avoid)
+        return self.run.files() + [Path(path) for path in others if path]
 
     def lines(self, block: Block) -> Lines:
         """The lines that a block of the input adds to the output, and to the alignments if they are asked

@@ -1,4 +1,4 @@
-"""What the C library does with memory that is free again: keep it for later, or hand it back to the system."""
+"""What the C library does with freed memory: keep it for later, or hand it back to the system."""
 
 import ctypes
 import os

@@ -8,9 +8,11 @@ A task whose file is there and whole is not computed again, so that a job may be
 task may be computed twice.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nmt import locks
@@ -36,6 +38,28 @@ class Place:
 def place(folder: Path, stage: str, number: int) -> Path:
     """The file of a task."""
     return folder / stage / f"{number:05d}"
+
+
+class Worker(ABC):
+    """What computes tasks, in the command or in a process of its own; it keeps what all of them need."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder`: of the job."""
+        self.folder = folder
+
+    @abstractmethod
+    def make(self, stage: str, number: int) -> Iterable[Part]:
+        """What the file of a task holds."""
+
+    def __call__(self, task: Task) -> None:
+        """Make the file of a task, unless it is there."""
+        finish(place(self.folder, *task), partial(self.make, *task))
+
+
+def begin(worker: Worker) -> Worker:
+    """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
+    check_shared(worker.folder)
+    return worker
 
 
 def finish(path: Path, make: Callable[[], Iterable[Part]]) -> None:

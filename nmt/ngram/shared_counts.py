@@ -19,7 +19,7 @@ from nmt.jobs import arrays, executors, parts, shards, stages
 from nmt.jobs.arrays import UINT, Int64s
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.parts import Part
-from nmt.jobs.stages import Place, Task, place
+from nmt.jobs.stages import Place, place
 from nmt.ngram.arpa import BOS, EOS, UNK
 from nmt.ngram.counting import Counted, NumberedText, count, nothing, number
 
@@ -38,22 +38,15 @@ class Settings:
     skip_symbols: bool = False
 
 
-def begin(folder: str, settings: Settings) -> Callable[[Task], None]:
-    """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
-    stages.check_shared(Path(folder))
-    return Worker(Path(folder), settings)
-
-
-class Worker:
-    """A process that computes tasks."""
+class Worker(stages.Worker):
+    """The stages of counting."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder, self.settings = folder, settings
+        super().__init__(folder)
+        self.settings = settings
 
-    def __call__(self, task: Task) -> None:
-        """Make the file of a task, unless it is there."""
-        stage, number = task
-        stages.finish(place(self.folder, stage, number), partial(STAGES[stage], self, number))
+    def make(self, stage: str, number: int) -> Iterable[Part]:
+        return STAGES[stage](self, number)
 
     @cached_property
     def words(self) -> list[str]:
@@ -144,8 +137,8 @@ def count_text(
     made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}
     with stages.held(where, made_from):
         names = shards.cut(folder, (path,), words)
-        compute = Worker(folder, settings)
-        with executors.make(compute, partial(begin, str(folder), settings), executor) as running:
+        worker = Worker(folder, settings)
+        with executors.make(worker, partial(stages.begin, worker), executor) as running:
             list(stages.run(running, NUMBER, names))
             vocabulary = number_all(folder, len(names))
             list(stages.run(running, COUNT, names))

@@ -26,6 +26,7 @@ from nmt.models.registry import ALIGNED_MODELS, PRETRAINED, AnyModel, make
 from nmt.runs import directory as run_directory
 from nmt.runs import migrations
 from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
+from nmt.runs.saved import Saved
 from nmt.runs.sections import config_class
 from nmt.runs.weights import load_weights
 from nmt.text import spelling, subwords
@@ -42,7 +43,7 @@ Trained = TypeVar("Trained", AnyModel, AlignedModel, Discourse)
 
 
 @dataclass
-class SavedPair(Generic[Trained]):
+class SavedPair(Saved, Generic[Trained]):
     """A trained model of two languages with its text pipelines."""
 
     directory: Path
@@ -55,10 +56,13 @@ class SavedPair(Generic[Trained]):
     step: int  # the weights are those after this many updates
     kind: str = ModelConfig.type  # model.type
 
-    @property
-    def name(self) -> str:
-        """How results name the model that made them."""
-        return f"{self.directory.name}@{self.step}"
+    def source_ids(self, line: str, tokenized: bool = False) -> list[int]:
+        """The ids of a source line."""
+        return self.source_words.encode(self.source.units(line, tokenized))
+
+    def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
+        """The ids of a target line."""
+        return self.target_words.encode(self.target.units(line, tokenized))
 
     @cached_property
     def target_spelling(self) -> Spelling:
@@ -83,7 +87,7 @@ Parent = SavedRun | SavedPair[Discourse]
 
 
 @dataclass
-class SavedLM:
+class SavedLM(Saved):
     """A trained language model with its text pipeline."""
 
     directory: Path
@@ -93,11 +97,6 @@ class SavedLM:
     config: LMConfig
     step: int
     language: str = ""
-
-    @property
-    def name(self) -> str:
-        """How results name the model that made them."""
-        return f"{self.directory.name}@{self.step}"
 
     def encode(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
         """The ids of units of texts. Those outside the vocabulary are UNK, or have ids of their own where the

@@ -32,7 +32,6 @@ from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares
 from nmt.ngram.histories import Histories
 from nmt.runs import checkpoint, mixture, set_up
-from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.line_scores import LineScorer, LineScores
 from nmt.search.config import SamplingConfig
@@ -99,7 +98,7 @@ class NeuralLineScorer:
 
     def files(self) -> list[Path]:
         """See LineScorer."""
-        return run_directory.result_files(self.run.directory, self.run.step)
+        return self.run.files()
 
     def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
         """The units of each line."""

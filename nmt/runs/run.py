@@ -92,6 +92,10 @@ class Run:
         """How results name the models that made them."""
         return " + ".join(member.name for member in self.members)
 
+    def files(self) -> list[Path]:
+        """The files that results depend on."""
+        return [path for member in self.members for path in member.files()]
+
     @property
     def target(self) -> TextPipeline:
         """The text pipeline of the target side."""
@@ -130,14 +134,12 @@ class Run:
 
     def read(self, line: str, tokenized: bool = False) -> "Ids | Reading":
         """The ids of a line, or a Reading of each member's; empty for a line without words."""
-        ids = tuple(
-            member.source_words.encode(member.source.units(line, tokenized)) for member in self.members
-        )
+        ids = tuple(member.source_ids(line, tokenized) for member in self.members)
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
         """The ids of a target line."""
-        return self.members[0].target_words.encode(self.members[0].target.units(line, tokenized))
+        return self.members[0].target_ids(line, tokenized)
 
     def search(
         self,
@@ -315,10 +317,7 @@ class Run:
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
             lengths.refuse((pair[side] for pair in pairs), tokenized, limit, SCORED)
         targets = [self.target_ids(target, tokenized) for _, target in pairs]
-        sources = [
-            [member.source_words.encode(member.source.units(source, tokenized)) for source, _ in pairs]
-            for member in self.members
-        ]
+        sources = [[member.source_ids(source, tokenized) for source, _ in pairs] for member in self.members]
         scores = [
             word_scores(member.model, list(zip(ids, targets, strict=True)))
             for member, ids in zip(self.members, sources, strict=True)

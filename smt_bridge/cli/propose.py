@@ -16,7 +16,6 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.jobs import contents, executors
 from nmt.jobs.config import ExecutorConfig
-from nmt.runs import directory
 from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES
@@ -132,8 +131,7 @@ def load(args: argparse.Namespace) -> "Networks":
         spec = FeatureSpec(kind="inverse", name="Inverse", path=args.inverse)
         inverse = FEATURES["inverse"].load(spec, settings)
     run = Run.of(args.run, which=args.checkpoint, device=args.device)
-    (member,) = run.members
-    return Networks(run, inverse, args.beam_size, directory.result_files(member.directory, member.step))
+    return Networks(run, inverse, args.beam_size, run.files())
 
 
 def networks(args: argparse.Namespace) -> "NetworkExecutor":

@@ -60,9 +60,8 @@ def align(
         names = shards.cut(folder, (source, target), words)
         if not any(all(map(files.split_words, row)) for row in shards.read_all(folder)):
             raise nothing(source)
-        compute = align_tasks.Worker(folder, method, heuristic)
-        begin = partial(align_tasks.begin, str(folder), method, heuristic)
-        with executors.make(compute, begin, executor) as running:
+        worker = align_tasks.Worker(folder, method, heuristic)
+        with executors.make(worker, partial(stages.begin, worker), executor) as running:
             ways = [f"word alignment, {way}" for way in align_tasks.WAYS]
             for stage, what in ((align_tasks.TRAIN, ways), (align_tasks.ALIGN, names)):
                 list(stages.run(running, stage, what))

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.jobs import parts, shards, stages
 from nmt.jobs.parts import Part
-from nmt.jobs.stages import Task, place
+from nmt.jobs.stages import place
 from smt_bridge.extraction import train_aligner
 from smt_bridge.extraction.alignment import (
     ALIGNERS,
@@ -37,25 +36,18 @@ WAYS = "source to target", "target to source"
 MODEL = "model"  # beginning of the names of its files
 
 
-def begin(folder: str, method: str, heuristic: str) -> Callable[[Task], None]:
-    """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
-    stages.check_shared(Path(folder))
-    return Worker(Path(folder), method, heuristic)
-
-
-class Worker:
-    """A process that computes tasks; it keeps the models."""
+class Worker(stages.Worker):
+    """The stages of an alignment; it keeps the models."""
 
     def __init__(self, folder: Path, method: str, heuristic: str) -> None:
         """`method`, `heuristic`: names in ALIGNERS and HEURISTICS."""
-        self.folder, self.method, self.heuristic = folder, method, heuristic
+        super().__init__(folder)
+        self.method, self.heuristic = method, heuristic
         self.models: dict[int, Any] = {}
         self.found: dict[int, list[Links]] = {}  # of a direction without a model
 
-    def __call__(self, task: Task) -> None:
-        """Make the file of a task, unless it is there."""
-        stage, number = task
-        stages.finish(place(self.folder, stage, number), partial(STAGES[stage], self, number))
+    def make(self, stage: str, number: int) -> Iterable[Part]:
+        return STAGES[stage](self, number)
 
     def links(self, way: int, shard: shards.Shard, sources: Texts, targets: Texts) -> list[Links]:
         """The links of a shard in one direction, the source word first."""

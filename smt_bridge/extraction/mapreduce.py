@@ -59,8 +59,8 @@ def build(
     del made_from["memory"]  # affects no result: the number of buckets is in the plan
     made_from |= executor.recorded()
     with stages.held(where, made_from):
-        begin = partial(tasks.begin, str(folder), names, config)
-        with executors.make(tasks.Worker(folder, names, config), begin, executor) as running:
+        worker = tasks.Worker(folder, names, config)
+        with executors.make(worker, partial(stages.begin, worker), executor) as running:
             return Work(folder, names, config, running).run(outputs, progress)
 
 

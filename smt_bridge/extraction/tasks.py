@@ -11,7 +11,7 @@ to a file of its own.
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from nmt import files
 from nmt.jobs import arrays, begun, parts, shards, stages
 from nmt.jobs.parts import Part
-from nmt.jobs.stages import Task, place
+from nmt.jobs.stages import place
 from smt_bridge.extraction import corpus, counts, scores
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.counts import UINT, PhrasePairs, WordTable
@@ -32,23 +32,16 @@ SAMPLE = 200  # sentence pairs of a shard that say how many instances a word has
 LINES = 256  # of a table in a part of a file: what the merge holds of each bucket
 
 
-def begin(folder: str, names: tuple[str, str, str], config: ExtractConfig) -> Callable[[Task], None]:
-    """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
-    stages.check_shared(Path(folder))
-    return Worker(Path(folder), names, config)
-
-
-class Worker:
-    """A process that computes tasks; it keeps what all of them need."""
+class Worker(stages.Worker):
+    """The stages of an extraction."""
 
     def __init__(self, folder: Path, names: tuple[str, str, str], config: ExtractConfig) -> None:
         """`names`: the texts and their alignment, for messages."""
-        self.folder, self.names, self.config = folder, names, config
+        super().__init__(folder)
+        self.names, self.config = names, config
 
-    def __call__(self, task: Task) -> None:
-        """Make the file of a task, unless it is there."""
-        stage, number = task
-        stages.finish(place(self.folder, stage, number), partial(STAGES[stage], self, number))
+    def make(self, stage: str, number: int) -> Iterable[Part]:
+        return STAGES[stage](self, number)
 
     @cached_property
     def buckets(self) -> int:

@@ -9,7 +9,6 @@ from nmt.data.aligned import AlignedPair, Ints, mirrored, source_windows, target
 from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct
 from nmt.runs import aligned
-from nmt.runs import directory as run_directory
 from nmt.runs.aligned import SavedAligned
 from nmt.text.escapes import unescape
 from nmt.text.pipeline import TextPipeline
@@ -42,9 +41,7 @@ class Joint:
     def identity(self) -> str:
         """See Feature."""
         kind = "inverse-joint" if self.inverse_aligned else "joint"
-        return digest(
-            kind, run_directory.result_files(self.run.directory, self.run.step), self.settings.arithmetic()
-        )
+        return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def readers(self) -> dict[str, Reader]:
         """Both sides."""

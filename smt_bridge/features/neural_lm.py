@@ -6,7 +6,6 @@ from nmt.lm.protocols import scorer_of
 from nmt.ngram import arpa
 from nmt.ngram.backoff import UnknownShares
 from nmt.runs import checkpoint, mixture
-from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedLM
 from nmt.text.escapes import unescape
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
@@ -38,8 +37,7 @@ class NeuralLM:
         """See Feature."""
         settings = self.settings
         backoff = hash_of(Path(settings.backoff)) if settings.backoff else b""
-        paths = run_directory.result_files(self.run.directory, self.run.step)
-        return digest("neural-lm", paths, settings.arithmetic() + backoff)
+        return digest("neural-lm", self.run.files(), settings.arithmetic() + backoff)
 
     def readers(self) -> dict[str, Reader]:
         """The target side alone."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from nmt.compute.reduced import Reduced
 from nmt.runs import checkpoint
-from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedRun
 from nmt.scoring import pair_scores
 from nmt.text.escapes import unescape
@@ -42,9 +41,8 @@ class Translation:
 
     def identity(self) -> str:
         """See Feature."""
-        paths = run_directory.result_files(self.run.directory, self.run.step)
         kind = "inverse" if self.inverse else "translation"
-        return digest(kind, paths, self.settings.arithmetic())
+        return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def exact(self) -> "Translation":
         """The same feature in fp32."""

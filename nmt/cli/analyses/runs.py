@@ -122,7 +122,7 @@ class PhraseMap:
 
         chosen = choose_phrases(args)
         member = run.members[0]
-        ids = [member.source_words.encode(member.source.units(text, tokenized=True)) for text in chosen]
+        ids = [member.source_ids(text, tokenized=True) for text in chosen]
         if not isinstance(member.model, SourceVectors):
             raise ConfigError(f"{args.run}: a model of its type has no vectors of whole phrases")
         parts = [member.model.source_vectors(ids[start : start + 256]) for start in range(0, len(ids), 256)]

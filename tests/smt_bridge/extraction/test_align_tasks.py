@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, UserError
+from nmt.jobs import stages
 from smt_bridge.extraction import align_tasks
 
 
 def test_a_worker_without_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="all hosts have to share it"):
-        align_tasks.begin(str(tmp_path / "job"), "fast_align", "union")
+        stages.begin(align_tasks.Worker(tmp_path / "job", "fast_align", "union"))
 
 
 @pytest.mark.ci

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.jobs import parts
+from nmt.jobs import parts, stages
 from smt_bridge.extraction import tasks
 from smt_bridge.extraction.config import ExtractConfig
 from tests.smt_bridge.extraction.test_tables import instances, random_corpus
@@ -13,7 +13,7 @@ from tests.smt_bridge.extraction.test_tables import instances, random_corpus
 
 def test_a_worker_without_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="all hosts have to share it"):
-        tasks.begin(str(tmp_path / "job"), ("s", "t", "a"), ExtractConfig())
+        stages.begin(tasks.Worker(tmp_path / "job", ("s", "t", "a"), ExtractConfig()))
 
 
 def test_a_sample_counts_instances() -> None:
