@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from nmt import files, numbers
 from nmt.cli import options
@@ -15,9 +14,6 @@ from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.tables import add_table, add_unsorted
 from smt_bridge.features.registry import parse
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 

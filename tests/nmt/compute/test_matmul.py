@@ -1,5 +1,8 @@
 """The back end of matrix products: exact, chosen once, remembered."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,3 +60,29 @@ def test_a_damaged_memory_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "m").write_bytes(b"\xff\n")
     monkeypatch.setattr(matmul, "measure", lambda: (2.0, 2.0))
     assert matmul.choose("auto", tmp_path / "m").back_end == "onednn"
+
+
+PROGRAM = """
+import torch
+from nmt.compute import matmul
+
+matmul.use("onednn")
+columns = torch.ones(32, 32)
+for _ in range(2):
+    for rows in range(100, 200):
+        torch.ones(rows, 32) @ columns
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("capacity", "compiled"), [("", 200), ("150", 100)])
+def test_few_kernels_are_kept_unless_the_user_says_otherwise(capacity: str, compiled: int) -> None:
+    """100 shapes of matrices, in turn: all are compiled anew where 64 are kept."""
+    own = {name: capacity for name in matmul.CACHES if capacity}
+    theirs = {name: value for name, value in os.environ.items() if name not in matmul.CACHES}
+    environment = theirs | own | {"ONEDNN_VERBOSE": "profile_create"}
+    call = [sys.executable, "-c", PROGRAM]
+    said = subprocess.run(call, env=environment, check=True, capture_output=True, text=True).stdout
+    if "create:cache_" not in said:
+        pytest.skip("torch does not take oneDNN on this processor")
+    assert said.count("create:cache_miss") == compiled
