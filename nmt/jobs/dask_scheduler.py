@@ -56,10 +56,18 @@ class JobWatch(SchedulerPlugin):
         task: TaskState = self.scheduler.tasks[key]
         if start == "processing" and finish in ("released", "erred"):
             self.blame(task, finish, stimulus_id)
+        if finish == "memory":
+            self.shorten_span(task)
         if finish in ("memory", "erred", "forgotten"):
             self.deaths.pop(key, None)
         else:
             task.suspicious = self.suspicion(key)
+
+    def shorten_span(self, task: TaskState) -> None:
+        """Let Dask's description of the job forget what kind of thing each chunk was: 400 bytes a chunk."""
+        span = self.scheduler.extensions["spans"].spans.get(task.group.span_id)
+        if span and span.metadata:
+            span.metadata["collections"].clear()
 
     def blame(self, task: TaskState, finish: str, event: str) -> None:
         """Note a chunk that Dask suspects, for `remove_worker`: first one that has failed, then by priority,

@@ -3,9 +3,10 @@
 # stand together, and a translator of 5,000 pairs that starts from it, against one from scratch.
 # usage: discourse.sh [--quick] [section.key=value ...]      (the latter for all trainings)
 #   --quick   a dry run of minutes on generated text, 12 updates each
-# Pairs are the first 5,000 of $NMT_DATA/tatoeba-enfr. The plain text is $TEXT (one lower-cased, tokenized sentence a line,
-# an empty line between paragraphs; with OBJECTIVES="order next conj" if it has commas), else the Penn Treebank of
-# $NMT_DATA, whose lines are in order, a dozen as a paragraph. Without NMT_DATA generated text stands in.
+# Pairs are 5,000 of $NMT_DATA/tatoeba-enfr, every 32nd: the corpus is sorted by length. The plain text is $TEXT (one
+# lower-cased, tokenized sentence a line, an empty line between paragraphs; with OBJECTIVES="order next conj" if it has
+# commas), else the Penn Treebank of $NMT_DATA, whose lines are in order, a dozen as a paragraph. Without NMT_DATA
+# generated text stands in.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
@@ -26,7 +27,7 @@ if [ -d "${NMT_DATA:-}/tatoeba-enfr" ] && ! $quick; then
     out=runs/seeds/discourse
     mkdir -p $out
     for side in en fr; do
-        gzip -dc "$NMT_DATA/tatoeba-enfr/train.$side.gz" | awk -v n=$pairs 'NR <= n' | words $side > $out/train.$side
+        gzip -dc "$NMT_DATA/tatoeba-enfr/train.$side.gz" | awk -v n=$pairs 'NR % 32 == 1 && k++ < n' | words $side > $out/train.$side
         words $side < "$NMT_DATA/tatoeba-enfr/dev.$side" > $out/dev.$side
     done
     plain() { cat "$NMT_DATA/ptb/ptb.$1.txt"; }

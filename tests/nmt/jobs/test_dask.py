@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from distributed import Client
+from distributed import Client, Scheduler
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import cluster as connection
@@ -70,6 +70,12 @@ def until(happened: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def described(dask_scheduler: Scheduler) -> int:
+    """Entries about chunks that Dask's scheduler keeps."""
+    spans = dask_scheduler.extensions["spans"].spans.values()
+    return sum(len(span.metadata["collections"]) for span in spans if span.metadata)
+
+
 def test_results_are_in_order_and_of_both_workers(two: str) -> None:
     drawn: list[int] = []
 
@@ -85,6 +91,7 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
         found = [first, *results]
         stream = running.client.scheduler_comm
         assert stream and len(stream.recent_message_log) <= MESSAGES  # and not each chunk
+        assert running.client.run_on_scheduler(described) <= 1
     assert [square for square, _ in found] == [number * number for number in range(20, 80)]
     assert len({pid for _, pid in found} - {os.getpid()}) == 2
 
