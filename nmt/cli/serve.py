@@ -94,7 +94,7 @@ def add_compute(group: argparse._ArgumentGroup) -> None:
     """Options of how engines compute."""
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
-    # oneDNN keeps compiled code for each shape, and a server meets hundreds: no faster, twice the memory.
+    # oneDNN compiles code for each shape, and a server meets hundreds: no faster, a fifth more memory.
     options.add_processor(group, matmul="mkl")
     add_setting(group, EngineConfig, "workers")
     add_setting(group, EngineConfig, "cache", metavar="DIR")

@@ -112,6 +112,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(
     equal_runs(tmp_path / "whole" / "run", run)
 
 
+@pytest.mark.ci
 def test_a_truncated_training_state_is_one_line(
     tiny: Path,
     tmp_path: Path,

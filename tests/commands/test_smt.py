@@ -191,6 +191,7 @@ def test_signals_inside_compiled_code(
     assert not list(tmp_path.glob("out*part*")) and not (tmp_path / "out").exists()
 
 
+@pytest.mark.ci
 def test_without_numba(smt_model: Path, tmp_path: Path, command: Command) -> None:
     """The plain decoder takes over, says so, and translates alike."""
     (tmp_path / "numba").mkdir()

@@ -12,6 +12,7 @@ from nmt.metrics import corpus_bleu
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.ci
 def test_tokenize_there_and_back(command: Command) -> None:
     text = "L'homme n'a pas vu l'arbre.\n\n«\xa0Oui\xa0»\n"
     words = command("nmt-tokenize", "-l", "fr", input=text)

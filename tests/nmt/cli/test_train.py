@@ -64,6 +64,7 @@ def test_finished_run_is_left_as_it_is(
     equal_runs(tiny / "run", tmp_path / "run")
 
 
+@pytest.mark.ci
 def test_phrase_pairs_are_a_corpus(
     tmp_path: Path, tiny: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_file_size_limit_is_one_line(tiny: Path, tmp_path: Path, refused: Call
     assert not list((tmp_path / "run").glob("step-*")) and not (tmp_path / "run" / "training.pt").exists()
 
 
+@pytest.mark.ci
 def test_weights_that_are_no_numbers_end_the_training(
     tiny: Path,
     tmp_path: Path,
@@ -259,6 +261,7 @@ def test_average_of_checkpoints_is_a_run(
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("preset", ["small", "large"])
 def test_presets(
     preset: str,

@@ -119,6 +119,7 @@ def test_normalize_none_ranks_by_log_prob(tiny: Path, command: Command) -> None:
         assert entry.total == entry.features["NMT0"][0]
 
 
+@pytest.mark.ci
 def test_output_file_equals_stdout_and_gzip_goes_in(tiny: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(gzip.compress("".join(line + "\n" for line in LINES).encode()))
     assert (
@@ -146,6 +147,7 @@ def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
     process.stdout.close()
 
 
+@pytest.mark.ci
 def test_underscores_in_flags(tiny: Path, command: Command) -> None:
     assert translate(command, tiny, LINES[0] + "\n", "--beam_size", "3") == translate(
         command, tiny, LINES[0] + "\n", "-b", 3

@@ -29,6 +29,7 @@ def pages(undo: str, setting: str) -> int:
     return int(found.stdout)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
 @pytest.mark.parametrize(("setting", "kept"), [("65536", True), ("65537", False)])
 def test_memory_is_kept_where_dask_would_not(setting: str, kept: bool) -> None:

@@ -43,6 +43,7 @@ def test_a_damaged_binary_file(tmp_path: Path) -> None:
         count.load_count_model(tmp_path / "lm")
 
 
+@pytest.mark.ci
 def test_equal_to_kenlm(nmt_data: Path) -> None:
     """Every word of the test set by KenLM itself, which computes in float32."""
     kenlm = pytest.importorskip("kenlm")

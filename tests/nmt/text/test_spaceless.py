@@ -87,6 +87,7 @@ def test_blanks_that_say_nothing_and_zero_width_spaces_are_dropped() -> None:
             assert "\n" not in Tokenizer(language).text(words)
 
 
+@pytest.mark.ci
 def test_other_languages_are_as_they_were() -> None:
     for language in ("en", "ko", "de"):
         line = "私は Sony, 한국어."

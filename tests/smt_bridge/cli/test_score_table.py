@@ -60,6 +60,7 @@ def test_unsorted_is_told_once(tiny: Path, command: Command, tmp_path: Path) -> 
         assert [line.rpartition(" ")[0].encode() for line in done.stdout.split("\n")[:-1]] == lines
 
 
+@pytest.mark.ci
 def test_stream_and_two_features(tiny: Path, command: Command) -> None:
     feature = ["--feature", f"translation={tiny / 'run'}"]
     one = command("smt-score-table", "-", "-q", *feature, input=TABLE).stdout
@@ -99,6 +100,7 @@ def test_kinds_of_features(tiny: Path, command: Command, tmp_path: Path) -> None
         )
 
 
+@pytest.mark.ci
 def test_estimate_and_precision(tiny: Path, command: Command, tmp_path: Path) -> None:
     write_table(tmp_path / "t")
     done = command(

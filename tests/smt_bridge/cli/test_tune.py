@@ -13,6 +13,7 @@ from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
 
 
+@pytest.mark.ci
 def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
     """smt-tune: scores that are not tuneable keep their weights, the others move, with both of a language
     model's."""

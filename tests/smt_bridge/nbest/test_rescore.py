@@ -63,6 +63,7 @@ def test_without_weights_only_features_are_added(lists: Path, tiny: Path, comman
     assert (lists / "b").read_text() == "un chien\n\nun chat\n"
 
 
+@pytest.mark.ci
 def test_by_phrase_is_the_sum_of_the_tables_column(lists: Path, tiny: Path, command: Command) -> None:
     (lists / "t").write_text("".join(f"{pair} ||| 1\n" for pair in sorted([
         "&apos; cat ||| chat", "cat ||| chat", "dog sees ||| chien", "sees ||| voit",
