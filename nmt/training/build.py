@@ -57,38 +57,43 @@ class Parts:
     validate: Callable[[], DevScore] | None
 
 
-def translator(
-    config: RunConfig,
-    directory: Path,
-    device: str,
-    fresh: bool,
-    show_bar: bool = False,
-    thorough: bool = True,
-) -> Parts:
-    """Model, batches and development set of an encoder-decoder. `thorough`, of all these: read the whole
-    corpus once to check it."""
+@dataclass(frozen=True)
+class RunSetup:
+    """What model and batches of a run are put together from."""
+
+    config: RunConfig
+    directory: Path
+    device: str
+    fresh: bool  # there are no weights yet
+    show_bar: bool = False
+    thorough: bool = True  # read the whole corpus once to check it
+
+
+def translator(run: RunSetup) -> Parts:
+    """Model, batches and development set of an encoder-decoder."""
+    config, directory = run.config, run.directory
     training = config.training
-    words = prepare.training_text(config.data, directory, show_bar)
-    if fresh and training.guided_alignment:
+    words = prepare.training_text(config.data, directory, run.show_bar)
+    if run.fresh and training.guided_alignment:
         aligned.check_links(config.data, words)
     pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
     cache = cache_of(config, directory)
-    corpus = prepare.make_corpus(config.data, cache, pipelines, vocabs, words, thorough)
+    corpus = prepare.make_corpus(config.data, cache, pipelines, vocabs, words, run.thorough)
     dev = prepare.make_dev(config.data, pipelines, vocabs, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
     model = make(
         cast(ModelConfig, config.model),
         len(vocabs[0]),
         len(vocabs[1]),
-        fill=fresh,
+        fill=run.fresh,
         spelling=vocabs[0].words,
-    ).to(device)
-    if fresh:
+    ).to(run.device)
+    if run.fresh:
         show_text(cast(nn.Module, model), corpus)
-    if fresh and config.init_from:
+    if run.fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
-    vectors.apply(config, model, sides(*vocabs), fresh)
+    vectors.apply(config, model, sides(*vocabs), run.fresh)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
     counts = prepare.epoch_counts(config.data, corpus)
     pairs = BatchStream(
@@ -97,68 +102,56 @@ def translator(
     stream: Stream = pairs
     if training.guided_alignment:
         weight = training.guided_alignment
-        stream = guided.guided(pairs, weight, config.data, cache, pipelines, vocabs, words, thorough)
+        stream = guided.guided(pairs, weight, config.data, cache, pipelines, vocabs, words, run.thorough)
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
     return Parts(model=model, stream=stream, validate=validate)
 
 
-def aligned_model(
-    config: RunConfig,
-    directory: Path,
-    device: str,
-    fresh: bool,
-    show_bar: bool = False,
-    thorough: bool = True,
-) -> Parts:
+def aligned_model(run: RunSetup) -> Parts:
     """Model, batches and development set of a model that is given the alignment."""
+    config, directory = run.config, run.directory
     training, sizes = config.training, cast(ModelConfig, config.model)
-    words = prepare.training_text(config.data, directory, show_bar)
-    if fresh:
+    words = prepare.training_text(config.data, directory, run.show_bar)
+    if run.fresh:
         aligned.check_links(config.data, words)
     pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
     torch.manual_seed(config.seed)
-    model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=fresh).to(device)
+    model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=run.fresh).to(run.device)
     cache = cache_of(config, directory)
-    corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within, thorough)
+    corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within, run.thorough)
     dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
-    if fresh:
+    if run.fresh:
         show_text(cast(nn.Module, model), corpus)
-    vectors.apply(config, model, sides(*vocabs), fresh)
+    vectors.apply(config, model, sides(*vocabs), run.fresh)
     stream = AlignedStream(
         corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
     )
     return Parts(model, stream, partial(validate_aligned, model, dev) if dev else None)
 
 
-def language_model(
-    config: RunConfig,
-    directory: Path,
-    device: str,
-    fresh: bool,
-    show_bar: bool = False,
-    thorough: bool = True,
-) -> Parts:
+def language_model(run: RunSetup) -> Parts:
     """Model, batches and development text of a language model."""
+    config, directory = run.config, run.directory
     training = config.training
     sizes = cast(LMConfig, config.lm)
     kind = language_model_class(sizes.type)
-    if kind.cpu_only and device != "cpu":
-        raise ConfigError(f"device: {device!r}: {sizes.type} models train on the CPU only")
-    words = prepare.training_text(config.data, directory, show_bar)
+    if kind.cpu_only and run.device != "cpu":
+        raise ConfigError(f"device: {run.device!r}: {sizes.type} models train on the CPU only")
+    words = prepare.training_text(config.data, directory, run.show_bar)
     pipeline, vocab = text_of_lm(config, directory, sizes, kind, words)
     remember_back_end(directory)
     cache = cache_of(config, directory)
-    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, thorough)
+    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, run.thorough)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     dictionary = checkpoint.load_dictionary(directory, sizes)
-    model = kind.build(sizes, vocab.words, dictionary, fresh).to(device)
-    if fresh:
+    model = kind.build(sizes, vocab.words, dictionary, run.fresh).to(run.device)
+    if run.fresh:
         show_text(cast(nn.Module, model), corpus)
-    vectors.apply(config, model, {"target": vocab}, fresh)
+    vectors.apply(config, model, {"target": vocab}, run.fresh)
     stream: Stream = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
     )

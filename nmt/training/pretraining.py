@@ -2,7 +2,6 @@
 
 import logging
 from functools import partial
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -16,7 +15,6 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.text.vocab import Vocab
 from nmt.training import build, inputs, prepare
-from nmt.training.run_config import RunConfig
 from nmt.training.validation import DevScore, evaluating
 
 log = logging.getLogger(__name__)
@@ -24,27 +22,21 @@ log = logging.getLogger(__name__)
 DEV_SEED = 0  # draws the examples of the development text, the same ones at each validation
 
 
-def pretrained(
-    config: RunConfig,
-    directory: Path,
-    device: str,
-    fresh: bool,
-    show_bar: bool = False,
-    thorough: bool = True,
-) -> build.Parts:
+def pretrained(run: build.RunSetup) -> build.Parts:
     """Model, batches and development text of an encoder."""
+    config, directory = run.config, run.directory
     training, sizes = config.training, cast(DiscourseConfig, config.model)
-    words = prepare.training_text(config.data, directory, show_bar)
+    words = prepare.training_text(config.data, directory, run.show_bar)
     if not run_directory.exists(directory):
         stamps = inputs.take(config.data)
         build.create(config, directory, {"target": prepare.make_text(config.data, words)}, stamps)
     pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     build.remember_back_end(directory)
     cache = build.cache_of(config, directory)
-    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, thorough)
+    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, run.thorough)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    model = PRETRAINED[sizes.type](sizes, vocab.words, fill=fresh).to(device)
+    model = PRETRAINED[sizes.type](sizes, vocab.words, fill=run.fresh).to(run.device)
     stream = stream_of(corpus, vocab, sizes, training.batch_size, config.seed)
     for name, places in stream.places.items():
         log.info("objective %s: %s examples", name, f"{len(places):,}")

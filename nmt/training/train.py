@@ -201,7 +201,9 @@ class Training:
             if fresh:
                 log.info("languages: %s", side_languages.shown(self.config))
             # of a corpus that the first process has checked the others read only their own batches
-            parts = self.build()(self.config, self.directory, self.device, fresh, show_bar, team.first)
+            parts = self.build()(
+                build.RunSetup(self.config, self.directory, self.device, fresh, show_bar, team.first)
+            )
             inputs.check(self.config.data, self.directory)  # they may have changed while they were read
         job = self.job(parts, stop, show_bar)
         if saved:
@@ -212,7 +214,7 @@ class Training:
         self.report(job, reason)
         return reason
 
-    def build(self) -> Callable[[RunConfig, Path, str, bool, bool, bool], Parts]:
+    def build(self) -> Callable[[build.RunSetup], Parts]:
         """What puts model, batches and development set together."""
         if self.config.lm:
             return build.language_model

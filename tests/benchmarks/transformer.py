@@ -44,7 +44,7 @@ class Contestant:
         }
         content = {"run": f"{folder}/{preset}", "data": sides, "training": training}
         config = configuration.from_mapping(content, preset)
-        parts = build.translator(config, Path(config.run), "cpu", True)
+        parts = build.translator(build.RunSetup(config, Path(config.run), "cpu", True))
         self.name, self.config, self.seconds, self.words = preset, config, 0.0, 0
         self.model = cast(AnyModel, parts.model)
         settings = config.training

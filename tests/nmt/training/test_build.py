@@ -51,8 +51,8 @@ def test_a_translator_is_made_once(folder: Path) -> None:
     """The same seed gives the same weights in another folder; vocabularies are read from the run, not counted
     again."""
     config = config_of(folder)
-    parts = build.translator(config, folder / "run", "cpu", fresh=True)
-    other = build.translator(config_of(folder, "other"), folder / "other", "cpu", fresh=True)
+    parts = build.translator(build.RunSetup(config, folder / "run", "cpu", fresh=True))
+    other = build.translator(build.RunSetup(config_of(folder, "other"), folder / "other", "cpu", fresh=True))
     assert all(torch.equal(value, weights(other)[name]) for name, value in weights(parts).items())
     assert isinstance(parts.stream, BatchStream) and parts.validate
     assert parts.validate().cost == pytest.approx(other.validate().cost if other.validate else 0)
@@ -68,7 +68,7 @@ def test_what_is_left_out(folder: Path) -> None:
     """No development set, no validation; another folder for the ids."""
     config = config_of(folder, dev=False)
     config.data.cache = str(folder / "cache")
-    parts = build.translator(config, folder / "run", "cpu", fresh=True)
+    parts = build.translator(build.RunSetup(config, folder / "run", "cpu", fresh=True))
     assert parts.validate is None
     assert build.cache_of(config, folder / "run") == folder / "cache"
     assert (folder / "cache").is_dir() and not (folder / "run" / run_directory.DATA).exists()
@@ -81,15 +81,15 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
     training = {"max_steps": 2, "batch_size": 4, "tensorboard": False, "dev_beam": 0, "metric": "cost"}
     parent = nmt.train(config_of(folder, "parent", training=training, matmul="mkl")).members[0]
     child = config_of(folder, "child", init_from=str(folder / "parent"))
-    found = weights(build.translator(child, folder / "child", "cpu", fresh=True))
+    found = weights(build.translator(build.RunSetup(child, folder / "child", "cpu", fresh=True)))
     assert all(torch.equal(value, found[name]) for name, value in parent.model.state_dict().items())
-    fresh = weights(build.translator(child, folder / "child", "cpu", fresh=False))
+    fresh = weights(build.translator(build.RunSetup(child, folder / "child", "cpu", fresh=False)))
     assert not all(torch.equal(value, found[name]) for name, value in fresh.items())  # a resumed run
     wider = config_of(folder, "wider", init_from=str(folder / "parent"))
     assert isinstance(wider.model, RNNConfig)
     wider.model.maxout = 6
     with caplog.at_level("WARNING", logger="nmt"):
-        build.translator(wider, folder / "wider", "cpu", fresh=True)
+        build.translator(build.RunSetup(wider, folder / "wider", "cpu", fresh=True))
     assert "parameters do not fit and start afresh: decoder.output." in caplog.text
 
 
@@ -104,7 +104,7 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
 )
 def test_a_language_model_and_its_batches(kind: dict[str, object], stream: type, folder: Path) -> None:
     config = lm_config(folder, embedding=4, **kind)
-    parts = build.language_model(config, folder / "lm", "cpu", fresh=True)
+    parts = build.language_model(build.RunSetup(config, folder / "lm", "cpu", fresh=True))
     assert isinstance(parts.stream, stream) and parts.stream.count(0) > 0 and parts.validate is None
     batch = next(parts.stream.batches(0))
     cost, _ = parts.model.cost(batch, 0.0, None)
@@ -116,7 +116,7 @@ def test_a_model_of_the_cpu(folder: Path) -> None:
     config = lm_config(folder, type="multiscale")
     config.device = "cuda"
     with pytest.raises(ConfigError, match="multiscale models train on the CPU only"):
-        build.language_model(config, folder / "lm", "cuda", fresh=True)
+        build.language_model(build.RunSetup(config, folder / "lm", "cuda", fresh=True))
     assert not (folder / "lm").exists()
 
 

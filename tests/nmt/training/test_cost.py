@@ -46,7 +46,7 @@ def test_the_work_that_is_planned(training: dict[str, object], tmp_path: Path) -
     report = inspect(config.data.train_source, config.data.train_target)
     (tmp_path / "sample").mkdir()
     found = measure(config, report.sides, tmp_path / "sample", seconds=0.05)
-    parts = build.translator(config, tmp_path / "run", "cpu", fresh=True)
+    parts = build.translator(build.RunSetup(config, tmp_path / "run", "cpu", fresh=True))
     assert isinstance(parts.stream, BatchStream)
     assert found.parameters == sum(one.numel() for one in parts.model.parameters())
     updates = parts.stream.count(0) / config.training.accumulate
