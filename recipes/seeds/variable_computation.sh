@@ -3,7 +3,7 @@
 # does, with 1.46 bits a character against 1.47): a model of 512 units that decides how many of them it computes,
 # then the plain cell with as many operations.
 # usage: variable_computation.sh [--quick] [elman] [gru] [section.key=value ...]      (elman unless some are named)
-#   elman     vcrnn and rnn, 12 epochs each: about an hour of 2 cores together
+#   elman     vcrnn and rnn, 12 epochs each: about 90 minutes of 2 cores together, 20 of them to measure them
 #   gru       vcgru and gru, the same: twice as long
 #   --quick   a dry run of a minute: generated text, small models, 3 short epochs
 # The Penn Treebank is read from $NMT_DATA/ptb; without it, generated text stands in, whose figures say nothing of the
