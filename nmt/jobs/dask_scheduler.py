@@ -65,7 +65,8 @@ class JobWatch(SchedulerPlugin):
 
     def shorten_span(self, task: TaskState) -> None:
         """Let Dask's description of the job forget what kind of thing each chunk was: 400 bytes a chunk."""
-        span = self.scheduler.extensions["spans"].spans.get(task.group.span_id)
+        extension = self.scheduler.extensions.get("spans")
+        span = extension.spans.get(task.group.span_id) if extension else None
         if span and span.metadata:
             span.metadata["collections"].clear()
 

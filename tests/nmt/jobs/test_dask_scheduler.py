@@ -31,6 +31,7 @@ class Scheduler:
     unregistered: list[str] = field(default_factory=list)
     event: int = 0
     stream_comms: dict[str, BatchedSend] = field(default_factory=dict)
+    extensions: dict[str, object] = field(default_factory=dict)
 
     def move(self, task: Task, state: str) -> None:
         before, task.state = task.state, state
