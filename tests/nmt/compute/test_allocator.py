@@ -12,15 +12,19 @@ import resource
 import torch
 from nmt.compute.allocator import keep_freed_memory
 
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
 {undo}
+before = faults()
 for _ in range(500):
     torch.ones(1 << 18)  # 256 pages
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+print(faults() - before)
 """
 
 
 def pages(undo: str, setting: str) -> int:
-    """Pages that a process asked the system for."""
+    """How often a process asked the system for pages, for tensors that come and go."""
     program = PROGRAM.format(undo=undo)
     environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": setting, "OMP_NUM_THREADS": "1"}
     found = subprocess.run(
@@ -34,5 +38,4 @@ def pages(undo: str, setting: str) -> int:
 @pytest.mark.parametrize(("setting", "kept"), [("65536", True), ("65537", False)])
 def test_memory_is_kept_where_dask_would_not(setting: str, kept: bool) -> None:
     """A setting of somebody else stays."""
-    saved = pages("", setting) - pages("keep_freed_memory()", setting)
-    assert (saved > 100_000) == kept
+    assert (10 * pages("keep_freed_memory()", setting) < pages("", setting)) == kept
