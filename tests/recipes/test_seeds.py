@@ -8,6 +8,7 @@ import pytest
 
 from nmt.models.transformer.config import TransformerConfig
 from nmt.training import config_file as configuration
+from tests.conftest import BIN
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +25,7 @@ def dry_run(folder: Path, name: str) -> Path:
         ["bash", str(folder / "run.sh"), "--quick"],
         capture_output=True,
         text=True,
-        env={**os.environ, "NMT_DATA": ""},
+        env={**os.environ, "NMT_DATA": "", "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
         check=False,
     )
     assert done.returncode == 0, done.stderr
