@@ -10,7 +10,7 @@ KEPT, LARGE = 64 << 20, 32 << 20  # bytes: what glibc comes to by itself where n
 
 def keep_freed_memory() -> None:
     """Undo a setting of Dask's workers, by which each tensor of 128 KiB and more is new pages of the system:
-    a model of 1,000 units computes a third more slowly. Nothing where the setting is not Dask's, or the C
+    a model of 1,000 units computes a quarter more slowly. Nothing where the setting is not Dask's, or the C
     library is not glibc."""
     if os.environ.get(VARIABLE) != DASKS:
         return

@@ -164,7 +164,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, args.output.open("w", newline="") as stream:
         folder = Path(name)
         model = args.model.absolute() if args.model else folder / "run"
-        train(folder, args.units)
+        if not (args.table and args.model):
+            train(folder, args.units)
         for count in args.chunks:
             if args.table:
                 files.write_text(
