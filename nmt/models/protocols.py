@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from nmt.data.aligned import AlignedBatch, Shape
 from nmt.data.batches import Batch, Ids
 from nmt.layers.batch_scores import Walk
+from nmt.layers.output import OutputLayer
 from nmt.models.config import ModelConfig
 
 State = TypeVar("State")
@@ -161,6 +162,19 @@ class Restrictable(Protocol[State]):
 
     def restrict(self, token_ids: Tensor) -> "Restricted":
         """The output layer over these words (T,) alone."""
+        ...
+
+
+@runtime_checkable
+class Layered(Protocol[State]):
+    """Can give its features to whoever asks its output layer itself: searches do, where the layer finds the
+    best words without the others."""
+
+    @property
+    def output_layer(self) -> OutputLayer: ...
+
+    def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
+        """As `step`, short of the output layer: (R, K)."""
         ...
 
 

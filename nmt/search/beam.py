@@ -22,9 +22,12 @@ from nmt.search import penalties
 from nmt.search.config import BeamConfig
 from nmt.search.constraints.protocol import AnyConstraint
 from nmt.search.constraints.rows import Constrained, Marks
-from nmt.search.expansion import expand
+from nmt.search.expansion import Expansion, choose, expand
+from nmt.search.finder import finder_of
 from nmt.search.history import History
 from nmt.text.vocab import BOS, EOS, UNK
+
+End = Callable[[int], float]  # log p of the end symbol after a row
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
@@ -72,6 +75,7 @@ class BeamSearch(Generic[State]):
         self.longest, self.shortest, self.widths = (self.lengths.clone() for _ in range(3))
         self.steps = self.lengths.clone()  # words of each sentence's hypotheses
         self.history = History()
+        self.finder = finder_of(model)
         self.rank: Callable[[float, int], float] = penalties.by_name(config.normalize)
 
     def add(
@@ -151,8 +155,37 @@ class BeamSearch(Generic[State]):
 
     def step(self, rows: Rows[State]) -> Rows[State]:
         """One more word for every hypothesis; those that end, and those of finished sentences, leave."""
-        log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
         sentence, step = rows.sentence, self.steps[rows.sentence]
+        of_all = self.finder is None or self.forced or self.constrained
+        best, end, state = self.best_of_all(rows, step) if of_all else self.best_found(rows, step)
+        looks = self.looks(self.model.attention(state), sentence)
+        ended = best.parent[best.ends]
+        for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
+            self.finished[int(sentence[row])].append(self.candidate(int(rows.nodes[row]), total))
+        self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
+        at_limit = self.longest[sentence] <= step
+        for index in sentence[at_limit].unique().tolist():
+            if not self.finished[index]:
+                self.finished[index] = self.fallback(rows, end, sentence == index)
+        live = ~best.ends & ~at_limit[best.parent] & (self.widths[sentence[best.parent]] > 0)
+        parent, words = best.parent[live], best.word[live]
+        self.steps[sentence.unique()] += 1
+        nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
+        places, marks = sentence.tolist() if self.constrained else [], rows.marks or [()] * len(sentence)
+        return Rows(
+            state=self.model.reorder(state, parent),
+            sentence=sentence[parent],
+            totals=best.total[live],
+            nodes=nodes,
+            words=words,
+            marks=self.constrained.follow(marks, places, parent.tolist(), words.tolist()) if places else [],
+        )
+
+    def best_of_all(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, End, State]:
+        """The continuations that are kept, log p of an end, and the state after the words of the rows, whose
+        steps are `step` (R,)."""
+        log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
+        sentence = rows.sentence
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
         log_probs = forbid(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
         places, marks = sentence.tolist() if self.constrained else [], rows.marks or [()] * len(sentence)
@@ -164,27 +197,18 @@ class BeamSearch(Generic[State]):
         best = expand(log_probs, rows.totals, sentence, self.widths)
         if self.constrained:
             best = self.constrained.choose(best, log_probs, rows.totals, marks, places, self.widths)
-        looks = self.looks(self.model.attention(state), sentence)
-        ended = best.parent[best.ends]
-        for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
-            self.finished[int(sentence[row])].append(self.candidate(int(rows.nodes[row]), total))
-        self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
-        at_limit = self.longest[sentence] <= step
-        for index in sentence[at_limit].unique().tolist():
-            if not self.finished[index]:
-                self.finished[index] = self.fallback(rows, log_probs, sentence == index)
-        live = ~best.ends & ~at_limit[best.parent] & (self.widths[sentence[best.parent]] > 0)
-        parent, words = best.parent[live], best.word[live]
-        self.steps[sentence.unique()] += 1
-        nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
-        return Rows(
-            state=self.model.reorder(state, parent),
-            sentence=sentence[parent],
-            totals=best.total[live],
-            nodes=nodes,
-            words=words,
-            marks=self.constrained.follow(marks, places, parent.tolist(), words.tolist()) if places else [],
-        )
+        return best, lambda row: float(log_probs[row, EOS]), state
+
+    def best_found(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, End, State]:
+        """As `best_of_all`, by an output layer that finds the best words without the others."""
+        finder, sentence = self.finder, rows.sentence
+        assert finder is not None
+        features, state = finder.features(rows.state, rows.words)
+        count = int(self.widths[sentence].max())
+        too_short = step < self.shortest[sentence]
+        values, words = finder.best(features, count, too_short, self.config.allow_unknown)
+        best = choose(values, words, rows.totals, sentence, self.widths)
+        return best, lambda row: -math.inf if too_short[row] else finder.end(features, row), state
 
     def forced_words(
         self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]
@@ -215,14 +239,12 @@ class BeamSearch(Generic[State]):
             looked_at=[] if -1 in looks else looks,
         )
 
-    def fallback(self, rows: Rows[State], log_probs: Tensor, mine: Tensor) -> list[Candidate]:
+    def fallback(self, rows: Rows[State], end: End, mine: Tensor) -> list[Candidate]:
         """All rows of one sentence, ended where they are, the probability of that end included; none that
         constraints forbid to end."""
         where = mine.nonzero()[:, 0].tolist()
         found = [
-            self.candidate(
-                int(rows.nodes[row]), float(rows.totals[row] + log_probs[row, EOS]), complete=False
-            )
+            self.candidate(int(rows.nodes[row]), float(rows.totals[row]) + end(row), complete=False)
             for row in where
         ]
         return [one for one in found if one.log_prob > -math.inf] if self.constrained else found

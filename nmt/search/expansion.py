@@ -44,13 +44,18 @@ class Expansion:
 
 def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
     """The widths[i] best continuations of each sentence i: (R, V), (R,), (R,), (S,)"""
-    R, V = log_probs.shape
+    each = min(int(widths[sentence].max()), log_probs.shape[1])  # no sentence can need more from one row
+    return choose(*topk(log_probs, each), totals, sentence, widths)
+
+
+def choose(values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
+    """As `expand`, given the best words of each row, the best first, and their log p: (R, k) twice, (R,),
+    (R,), (S,)"""
+    R, each = values.shape
     _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
     starts = sizes.cumsum(0) - sizes
     allowed = widths[sentence[starts]]
     width = int(allowed.max())
-    each = min(width, V)
-    values, words = topk(log_probs, each)  # (R, each): no sentence can need more from one row
     slot = torch.arange(R, device=sentence.device) - starts[group]
     rows = int(sizes.max())
     grid = totals.new_full((len(sizes), rows, each), -math.inf)

@@ -1,34 +1,51 @@
 #!/usr/bin/env bash
 # Output layers (000, table 3.3 and eq. 2.6): learned tree against Huffman tree, random tree and flat softmax; classes
 # and NCE beside them. One small language model, the same updates for all.
-# usage: output_layers.sh [--quick] [LAYER ...]      (all layers unless some are named)
+# usage: output_layers.sh [--quick] [--large] [LAYER ...]      (all layers unless some are named)
 #   LAYER     flat learned huffman random classes clusters nce
+#   --large   an LSTM over 30,000 words: the French sentences of Tatoeba and Multi30k
 #   --quick   a dry run of minutes: little generated text, 40 updates
-# The Penn Treebank is read from $NMT_DATA/ptb, in at most 90 minutes of 2 cores; without it, text of known entropy
-# is generated: its perplexity is what no model can beat.
+# The Penn Treebank is read from $NMT_DATA/ptb (--large: tatoeba-enfr, multi30k), in at most 90 minutes of 2 cores a
+# training; without it, text of known entropy is generated: its perplexity is what no model can beat.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
-quick=false chosen=()
+quick=false large=false chosen=()
 all=(flat learned huffman random classes clusters nce)
 for word in "$@"; do
-    case " ${all[*]} --quick " in
-    *" $word "*) if [ "$word" = --quick ]; then quick=true; else chosen+=("$word"); fi ;;
-    *) echo "expected --quick or one of ${all[*]}, found $word" >&2; exit 2 ;;
+    case $word in
+    --quick) quick=true ;;
+    --large) large=true ;;
+    flat | learned | huffman | random | classes | clusters | nce) chosen+=("$word") ;;
+    *) echo "expected --quick, --large or one of ${all[*]}, found $word" >&2; exit 2 ;;
     esac
 done
 [ ${#chosen[@]} -gt 0 ] || chosen=("${all[@]}")
 
-small=() updates=5260 rebuild=66 # 8 epochs of 42,068 lines, 64 a batch; the tree is built anew ten times an epoch
-if [ -d "${NMT_DATA:-}/ptb" ] && ! $quick; then
-    out=runs/seeds/output
+model=output_layers small=()
+updates=5260 rebuild=66 # 8 epochs of 42,068 lines, 64 a batch; the tree is built anew ten times an epoch
+if $large; then model=output_layers_large; fi
+if $large && [ -d "${NMT_DATA:-}/tatoeba-enfr" ] && ! $quick; then
+    out=runs/seeds/output_layers_large updates=9042 rebuild=300 # 3 epochs of 192,859 lines
+    mkdir -p $out
+    french() { nmt-tokenize -q -l fr -o "$out/$1.txt"; }
+    [ -s $out/test.txt ] || {
+        { gzip -dc "$NMT_DATA/tatoeba-enfr/train.fr.gz" && cat "$NMT_DATA/multi30k/train.fr"; } | french train
+        cat "$NMT_DATA/tatoeba-enfr/dev.fr" "$NMT_DATA/multi30k/val.fr" | french dev
+        cat "$NMT_DATA/tatoeba-enfr/test.fr" "$NMT_DATA/multi30k/test_2016_flickr.fr" | french test
+    }
+    train=$out/train.txt dev=$out/dev.txt test=$out/test.txt
+elif [ -d "${NMT_DATA:-}/ptb" ] && ! $large && ! $quick; then
+    out=runs/seeds/output_layers
     train=$NMT_DATA/ptb/ptb.train.txt dev=$NMT_DATA/ptb/ptb.valid.txt test=$NMT_DATA/ptb/ptb.test.txt
     mkdir -p $out
 else
-    out=runs/seeds/output_generated words=10000 lines=40000
+    out=runs/seeds/${model}_generated words=10000 lines=40000
+    if $large; then words=30000 lines=80000; fi
     if $quick; then
-        out=runs/seeds/output_quick words=300 lines=400 updates=40 rebuild=5
-        small=(lm.embedding=16 "lm.layers=[16]" threads=1 training.log_every=10)
+        out=runs/seeds/${model}_quick words=300 lines=400 updates=40 rebuild=5
+        small=(lm.embedding=16 threads=1 training.log_every=10)
+        if $large; then small+=(lm.hidden=16); else small+=("lm.layers=[16]"); fi
     fi
     mkdir -p $out
     [ -s $out/text/test.txt ] ||
@@ -51,7 +68,7 @@ layer() { # NAME: its settings
 
 for name in "${chosen[@]}"; do
     read -ra settings <<< "$(layer "$name")"
-    nmt-train recipes/seeds/output_layers.yaml run=$out/"$name" data.train_text="$train" data.dev_text="$dev" \
+    nmt-train recipes/seeds/$model.yaml run=$out/"$name" data.train_text="$train" data.dev_text="$dev" \
         training.max_steps=$updates "${settings[@]}" ${small[@]+"${small[@]}"}
 done
 

@@ -24,10 +24,12 @@ from nmt.data.running import Chunk
 from nmt.layers.output import Evolves, OutputSettings, make_output
 from nmt.layers.output.hierarchy import Hierarchical
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
+from nmt.search.expansion import topk
+from nmt.search.finder import NEVER
 from nmt.text.vocab import EOS, Vocab
 from nmt.training.optimizers import clip, make_optimizer
 
-PERPLEXITY = 150
+PERPLEXITY, BEAM = 150, 5
 SMALL, BATCH, RATE = 48, 512, 0.004  # of the networks whose perplexity is compared
 
 
@@ -84,6 +86,19 @@ def alone(words: int, inputs: int) -> None:
         3,
     )
     report(f"best word of 128 rows, perplexity {PERPLEXITY}", seconds, "at least 5x")
+    classes = layer_of(words, inputs, output="classes").eval()
+    of_classes = scaled(classes, torch.randn(128, inputs))
+    seconds = interleave(
+        {
+            "flat softmax": lambda: topk(flat.log_probs(features), BEAM),  # type: ignore[operator]
+            "learned tree, branch and bound": lambda: tree.best_words(features, BEAM + NEVER),
+            "learned tree, all words": lambda: topk(tree.log_probs(features), BEAM),
+            "classes, branch and bound": lambda: classes.best_words(of_classes, BEAM + NEVER),  # type: ignore[operator]
+            "classes, all words": lambda: topk(classes.log_probs(of_classes), BEAM),  # type: ignore[operator]
+        },
+        3,
+    )
+    report(f"the {BEAM} best words of 128 rows that may follow, perplexity {PERPLEXITY}", seconds, "")
     for count in (128, 1024):
         training(words, inputs, count)
 

@@ -13,7 +13,7 @@ from tests.conftest import BIN
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def dry_run(folder: Path, name: str) -> Path:
+def dry_run(folder: Path, name: str, *options: str) -> Path:
     """Runs a script on generated text; where its output is."""
     for part in ("nmt", "recipes"):
         (folder / part).symlink_to(ROOT / part)
@@ -22,7 +22,7 @@ def dry_run(folder: Path, name: str) -> Path:
         script.replace('cd "$(dirname "$0")/../.."', f"cd {folder}"), encoding="utf-8"
     )
     done = subprocess.run(
-        ["bash", str(folder / "run.sh"), "--quick"],
+        ["bash", str(folder / "run.sh"), "--quick", *options],
         capture_output=True,
         text=True,
         env={**os.environ, "NMT_DATA": "", "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
@@ -85,3 +85,19 @@ def test_discourse_of_the_dry_run(tmp_path: Path) -> None:
     assert header == ["model", "update", "dev cost"] and [row[0] for row in rows] == ["scratch", "started"]
     assert rows[0][2] != rows[1][2] and all(0 < float(row[2]) < 12 for row in rows)
     assert "accuracy order 0." in (out / "pretrained" / "dev.tsv").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["output_layers", "output_layers_large"])
+def test_output_layers_of_the_dry_run(model: str, tmp_path: Path) -> None:
+    """Perplexities of all layers, and of those that are named."""
+    options, layers = [], ["flat", "learned", "huffman", "random", "classes", "clusters", "nce"]
+    if model == "output_layers_large":
+        layers = ["flat", "clusters"]
+        options = ["--large", *layers]
+    out = dry_run(tmp_path, "output_layers.sh", *options) / f"{model}_quick"
+    header, *rows = (line.split("\t") for line in (out / "perplexities.tsv").read_text().splitlines())
+    assert header == ["layer", "dev", "test", "words/s in training"] and [row[0] for row in rows] == layers
+    assert all(1 < float(value) < 400 for row in rows for value in row[1:3])
+    uses = {"output_layers": "type: cslm", "output_layers_large": "type: recurrent"}[model]
+    assert uses in (out / "flat" / "config.yaml").read_text()

@@ -29,6 +29,7 @@ from nmt.layers.output.nodes import CLOSED, Nodes, Seen, path_log_probs
 
 Ints = NDArray[np.int64]
 PLAIN = 64  # rows of all words at a time
+LARGE, SHALLOW = 20_000, 4  # words and levels from and up to which branch and bound is faster
 NO_TYING = "its matrix has rows of nodes, not one for each word"
 NO_SMOOTHING = "spreading probability over all words computes all of them, which it is there to avoid"
 
@@ -190,6 +191,12 @@ class Hierarchical(nn.Module):
         if len(set(sizes)) == 1:
             return torch.log_softmax(scores.view(len(scores), len(sizes), sizes[0]), 2).flatten(1)
         return torch.cat([part.log_softmax(1) for part in scores.split(sizes, 1)], 1)
+
+    @property
+    def finds_best_sooner(self) -> bool:
+        """See BestWords. Measured: three levels of 30,000 words take a third of the time, binary trees of
+        100,000 as long as all words."""
+        return self.vocab_size >= LARGE and self.paths.shape[1] <= SHALLOW
 
     @torch.no_grad()
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:

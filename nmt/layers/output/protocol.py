@@ -103,8 +103,13 @@ class WordByWord(Protocol):
 
 
 @runtime_checkable
-class BestWords(Protocol):
+class BestWords(WordByWord, Protocol):
     """A layer that finds the most likely words without log p of all."""
+
+    @property
+    def finds_best_sooner(self) -> bool:
+        """Is `best_words` of a beam search's few words faster than log p of all?"""
+        ...
 
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
         """Natural log p and words of the `count` most likely ones, the best first, without gradient: (R, K)

@@ -102,6 +102,10 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return self.decoder.layer.log_probs(features), state
 
     @property
+    def output_layer(self) -> OutputLayer:
+        return self.decoder.layer
+
+    @property
     def vocab_size(self) -> int:
         return self.decoder.layer.vocab_size
 

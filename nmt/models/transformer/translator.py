@@ -170,6 +170,10 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
     # ---- capabilities --------------------------------------------------------------------------------------
 
     @property
+    def output_layer(self) -> OutputLayer:
+        return self.output
+
+    @property
     def vocab_size(self) -> int:
         return self.output.vocab_size
 
