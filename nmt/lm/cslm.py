@@ -20,10 +20,11 @@ from nmt.data.batches import Batch, Ids, Packed
 from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct, scores_of_windows
 from nmt.layers.initialize import initialize
+from nmt.layers.output import check_output
 from nmt.lm.base import FeatureLM, output_layer
 from nmt.lm.config import LMConfig
 from nmt.lm.protocols import Floats, Ints
-from nmt.settings import MOST_UNITS, choice, number
+from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
 NORMALIZER_ROWS = 200  # contexts at a time for log Z
@@ -41,6 +42,12 @@ class NgramConfig(LMConfig):
         least=0,
         help="weight of (log Z)²; 0.1 makes scores log p themselves, which --assume-normalized needs",
     )
+
+    tied: bool = setting(False, help="the same vectors for the words before and for the predicted word")
+
+    def check(self) -> None:
+        super().check()
+        check_output(self, "lm", self.tied)
 
     @property
     def vector_sides(self) -> tuple[str, ...]:
@@ -74,6 +81,11 @@ class CSLMConfig(NgramConfig):
         super().check()
         if not self.layers:
             raise ConfigError("lm.layers: expected one size or more, each 1 or more, e.g. [1536, 1024]")
+        if self.tied and self.layers[-1] != self.embedding:
+            raise ConfigError(
+                f"lm.tied: the last of lm.layers is {self.layers[-1]}, expected the size of a word vector, "
+                f"lm.embedding: {self.embedding}; make them equal, or set tied: false"
+            )
 
     @property
     def sizes(self) -> list[int]:
@@ -100,6 +112,8 @@ class CSLM(FeatureLM):
         self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes[1:]))
         self.activate = config.function
         self.output = output_layer(config, sizes[-1], vocab_size)
+        if config.tied:
+            self.output.tie(self.embedding)
         if fill:
             initialize(self, config.init, config.init_scale)
 

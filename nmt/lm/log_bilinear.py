@@ -11,7 +11,6 @@ from typing import ClassVar
 from torch import Tensor
 
 from nmt.layers.initialize import initialize
-from nmt.layers.output import check_output
 from nmt.lm.config import LMConfig
 from nmt.lm.cslm import CSLM, Activation, NgramConfig
 from nmt.settings import MOST_UNITS, number, setting
@@ -25,10 +24,6 @@ class LogBilinearConfig(NgramConfig):
     embedding: int = number(200, least=1, most=MOST_UNITS, help="size of a word vector, and of r")
     order: int = number(5, least=2, most=1000, help="words of an n-gram, the predicted one included")
     tied: bool = setting(True, help="the same vectors for the words before and for the predicted word")
-
-    def check(self) -> None:
-        super().check()
-        check_output(self, "lm", self.tied)
 
     @property
     def sizes(self) -> list[int]:
@@ -52,7 +47,5 @@ class LogBilinear(CSLM):
     def __init__(self, config: LogBilinearConfig, vocab_size: int, fill: bool = True) -> None:
         super().__init__(config, vocab_size, fill=False)
         self.first.register_parameter("bias", None)
-        if config.tied:
-            self.output.tie(self.embedding)
         if fill:
             initialize(self, config.init, config.init_scale)

@@ -1,7 +1,7 @@
 """Models with attention: training in the sizes of other toolkits' figures, bf16 against fp32, and sentences a
 CPU second.
 
-python tests/benchmarks/attention.py
+python tests/benchmarks/attention.py [--shares]      where the time of a step goes, instead of its speed
 python tests/benchmarks/attention.py --translate RUN_DIR --input test.en     tokenized text
 """
 
@@ -10,7 +10,7 @@ from timing import interleave, report  # first: it sets the thread policy
 import argparse
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from nmt.training.optimizers import clip, make_optimizer
 
 # name, model, words, words a sentence, rounds. OpenNMT-py trains 1,190 and Joey 830 target words a CPU second
 # of the first kind.
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::mkldnn_linear")
 SIZES: list[tuple[str, dict[str, str | int], int, int, int]] = [
     (
         "attention, 2 x 256 / 512 units, 6,478 words",
@@ -57,7 +58,7 @@ def batch_of(rng: random.Random, words: int, length: int) -> Batch:
     return make_batch(*sides)
 
 
-def training() -> None:
+def training(look_inside: bool = False) -> None:
     rng = random.Random(1)
     for name, options, words, length, rounds in SIZES:
         torch.manual_seed(0)
@@ -88,6 +89,10 @@ def training() -> None:
         }
         if not flags() & {"avx512_bf16", "amx_bf16"}:
             del variants["bf16"]
+        if look_inside:
+            print(f"\n{name}")
+            shares(variants, rounds)
+            continue
         seconds = interleave(variants, rounds)
         report(
             f"{name}, Adam and clipping included",
@@ -96,6 +101,24 @@ def training() -> None:
         )
         for variant, spent in seconds.items():
             print(f"  {variant:<52} {batch.target_tokens / spent:,.0f} target words a CPU second")
+
+
+def shares(variants: Mapping[str, Callable[[], object]], rounds: int) -> None:
+    """CPU time of a step in matrix products and in all else. An instruction of bf16 multiplies twice as many
+    numbers as one of fp32, so that products take half their time at best."""
+    for name, step in variants.items():
+        step()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as found:
+            for _ in range(rounds):
+                step()
+        spent = {one.key: one.self_cpu_time_total / rounds / 1000 for one in found.key_averages()}
+        total, products = sum(spent.values()), sum(spent.get(one, 0.0) for one in PRODUCTS)
+        others = sorted(spent.keys() - set(PRODUCTS), key=spent.__getitem__, reverse=True)[:6]
+        print(f"  {name}: {total:.0f} ms, {products:.0f} ({products / total:.0%}) in matrix products; else")
+        print("    " + ", ".join(f"{one} {spent[one]:.0f}" for one in others))
+        if name.startswith("fp32"):
+            most = total / (total - products / 2)
+            print(f"    at most {most:.2f}x as fast with products at twice the speed and no rounding")
 
 
 def translating(directory: str, path: str) -> None:
@@ -112,6 +135,7 @@ def translating(directory: str, path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shares", action="store_true")
     parser.add_argument("--translate", default="", metavar="RUN_DIR")
     parser.add_argument("--input", default="", metavar="FILE")
     parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
@@ -121,7 +145,7 @@ def main() -> None:
     if args.translate:
         translating(args.translate, args.input)
     else:
-        training()
+        training(args.shares)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from nmt.data.batches import make_batch
+from nmt.errors import ConfigError
 from nmt.layers.batch_scores import word_scores
-from nmt.lm.cslm import CSLM, FirstLayer, ngrams
+from nmt.lm.cslm import CSLM, CSLMConfig, FirstLayer, ngrams
 from nmt.text.vocab import BOS, EOS
 from tests.nmt.gradients import check_gradients
 from tests.nmt.lm.models import TEXTS, V, model_of
@@ -107,3 +108,21 @@ def test_training_with_the_penalty_brings_log_z_to_zero() -> None:
             features = model.features(model.contexts(batch.target))
             means.append(float(model.output.log_z(features).abs().mean()))
     assert means[1] < 0.1 < 0.5 < means[0], means
+
+
+def test_tied_vectors_answer_too() -> None:
+    """p(w | h) = softmax(E h2 + b), E being what h is read from; its gradient is that of both uses."""
+    model = model_of("cslm", tied=True, embedding=5, layers=[6, 5])
+    assert isinstance(model, CSLM)
+    assert "output.words" not in dict(model.named_parameters())
+    contexts = torch.tensor([[BOS, 3, 4], [3, 4, 5]])
+    features = model.features(contexts)
+    scores = features @ model.embedding.weight.T + model.output.words_bias  # type: ignore[operator]
+    assert torch.allclose(model.output.log_probs(features), torch.log_softmax(scores, 1), atol=1e-12)
+    batch = make_batch([()] * len(TEXTS), TEXTS)
+    check_gradients(model, lambda: model.loss(batch))
+
+
+def test_tied_vectors_are_as_wide_as_the_last_layer() -> None:
+    with pytest.raises(ConfigError, match=r"lm\.tied: the last of lm\.layers is 7, .* lm\.embedding: 5"):
+        CSLMConfig(tied=True, embedding=5, layers=[6, 7]).check()
