@@ -5,6 +5,7 @@
 #   LAYER     flat learned huffman random classes clusters nce
 #   --large   an LSTM over 30,000 words: the French sentences of Tatoeba and Multi30k
 #   --quick   a dry run of minutes: little generated text, 40 updates
+# UPDATES=N trains less, or more.
 # The Penn Treebank is read from $NMT_DATA/ptb (--large: tatoeba-enfr, multi30k), in at most 90 minutes of 2 cores a
 # training; without it, text of known entropy is generated: its perplexity is what no model can beat.
 set -euo pipefail
@@ -53,6 +54,7 @@ else
     cat $out/entropy
     train=$out/text/train.txt dev=$out/text/dev.txt test=$out/text/test.txt
 fi
+updates=${UPDATES:-$updates}
 
 layer() { # NAME: its settings
     case $1 in
