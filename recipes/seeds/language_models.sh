@@ -82,8 +82,10 @@ for part in "${parts[@]}"; do
         ;;
     list)
         [ -s $out/kn5.arpa.gz ] || nmt-ngram -q --order 5 --discount-fallback -i "$train" -o $out/kn5.arpa.gz
-        learn ngrams 12 lm.type=cslm lm.order=6 lm.embedding=150 "lm.layers=[400]" lm.activation=tanh lm.dropout=0.25 \
-            lm.init=glorot training.optimizer=adam training.learning_rate=0.001 training.cost=word training.batch_size=32
+        # untied with one layer of 400, dropout 0.25: 157 on the development text after 7 epochs, where this has 151
+        learn ngrams 12 lm.type=cslm lm.order=6 lm.tied=true lm.embedding=300 "lm.layers=[500,300]" lm.activation=tanh \
+            lm.dropout=0.3 lm.init=glorot training.optimizer=adam training.learning_rate=0.001 training.cost=word \
+            training.batch_size=32 $($quick && echo "lm.layers=[32,24]")
         learn rnn 10 "${adam[@]}" lm.cell=elman lm.embedding=300 lm.hidden=300 lm.tied=true lm.dropout=0.3 $(
             $quick && echo lm.hidden=24)
         learn lstm 10 "${adam[@]}" lm.embedding=300 lm.hidden=300 lm.tied=true lm.dropout=0.4 $(
