@@ -114,10 +114,11 @@ def test_tied_vectors_answer_too() -> None:
     """p(w | h) = softmax(E h2 + b), E being what h is read from; its gradient is that of both uses."""
     model = model_of("cslm", tied=True, embedding=5, layers=[6, 5])
     assert isinstance(model, CSLM)
-    assert "output.words" not in dict(model.named_parameters())
+    weights = dict(model.named_parameters())
+    assert "output.words" not in weights
     contexts = torch.tensor([[BOS, 3, 4], [3, 4, 5]])
     features = model.features(contexts)
-    scores = features @ model.embedding.weight.T + model.output.words_bias  # type: ignore[operator]
+    scores = features @ weights["embedding.weight"].T + weights["output.words_bias"]
     assert torch.allclose(model.output.log_probs(features), torch.log_softmax(scores, 1), atol=1e-12)
     batch = make_batch([()] * len(TEXTS), TEXTS)
     check_gradients(model, lambda: model.loss(batch))
