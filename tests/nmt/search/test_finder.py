@@ -1,9 +1,11 @@
 """A search that asks an output layer for its best words against one that asks for all."""
 
+import numpy as np
 import pytest
 
-from nmt.layers.output import hierarchy
+from nmt.layers.output import LearnsText, hierarchy
 from nmt.models.registry import AnyModel
+from nmt.models.rnn.translator import Translator
 from nmt.search.beam import BeamSearch, Candidate, search
 from nmt.search.config import BeamConfig
 from nmt.search.continuous import ContinuousSearch
@@ -52,6 +54,7 @@ def test_the_same_translations(kind: str, layer: str, config: str, monkeypatch: 
     of_all = search(model, SOURCES, CONFIGS[config])
     monkeypatch.setattr(hierarchy, "LARGE", 0)
     monkeypatch.setattr(hierarchy, "SHALLOW", 99)
+    monkeypatch.setattr(hierarchy, "UNEVEN", 99)
     assert finder_of(model) is not None
     monkeypatch.setattr(type(model), "step", None)  # log p of all words is not asked for
     same(search(model, SOURCES, CONFIGS[config]), of_all)
@@ -61,13 +64,19 @@ def test_the_same_translations(kind: str, layer: str, config: str, monkeypatch: 
 
 def test_what_needs_all_words_asks_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prefixes, ensembles, layers for which that is faster."""
-    model = model_of("rnn", "classes")
+    model = model_of("rnn", "tree")
     of_all = search(model, SOURCES, CONFIGS["beam"], [[5, 6]] * len(SOURCES))
     monkeypatch.setattr(hierarchy, "LARGE", 0)
     same(search(model, SOURCES, CONFIGS["beam"], [[5, 6]] * len(SOURCES)), of_all)
     assert finder_of(Ensemble([model, model])) is None
     assert finder_of(make(WORDS, 0)) is None
+    assert finder_of(model_of("rnn", "tree")) is not None
     assert finder_of(model_of("rnn", "huffman")) is None  # binary trees are deep
+    classes = model_of("rnn", "classes")
+    assert isinstance(classes, Translator) and isinstance(classes.output_layer, LearnsText)
+    assert finder_of(classes) is not None
+    classes.output_layer.learn(np.array([5] * 1000 + list(range(3 + WORDS))))  # most words are in one class
+    assert finder_of(classes) is None
 
 
 def test_a_prefix_comes_into_a_search_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
