@@ -42,7 +42,6 @@ class NgramConfig(LMConfig):
         least=0,
         help="weight of (log Z)²; 0.1 makes scores log p themselves, which --assume-normalized needs",
     )
-
     tied: bool = setting(False, help="the same vectors for the words before and for the predicted word")
 
     def check(self) -> None:

@@ -171,14 +171,16 @@ class BeamSearch(Generic[State]):
         parent, words = best.parent[live], best.word[live]
         self.steps[sentence.unique()] += 1
         nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
-        places, marks = sentence.tolist() if self.constrained else [], rows.marks or [()] * len(sentence)
+        places = sentence.tolist() if self.constrained else []
         return Rows(
             state=self.model.reorder(state, parent),
             sentence=sentence[parent],
             totals=best.total[live],
             nodes=nodes,
             words=words,
-            marks=self.constrained.follow(marks, places, parent.tolist(), words.tolist()) if places else [],
+            marks=self.constrained.follow(marks_of(rows), places, parent.tolist(), words.tolist())
+            if places
+            else [],
         )
 
     def best_of_all(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, End, State]:
@@ -188,7 +190,7 @@ class BeamSearch(Generic[State]):
         sentence = rows.sentence
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
         log_probs = forbid(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
-        places, marks = sentence.tolist() if self.constrained else [], rows.marks or [()] * len(sentence)
+        places, marks = sentence.tolist() if self.constrained else [], marks_of(rows)
         if self.constrained:
             self.constrained.forbid(log_probs, marks, places, (self.longest[sentence] - step).tolist())
         for row, word, value in forced:
@@ -303,6 +305,11 @@ def search(
         assert rows is not None
         rows = work.step(rows)
     return [ranked(candidates) for candidates in work.finished]
+
+
+def marks_of(rows: Rows[State]) -> list[Marks]:
+    """The marks of rows, empty ones where the rows began before any sentence had constraints."""
+    return rows.marks or [()] * len(rows.sentence)
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -17,8 +17,10 @@ for word in "$@"; do
     case $word in
     --quick) quick=true ;;
     --large) large=true ;;
-    flat | learned | huffman | random | classes | clusters | nce) chosen+=("$word") ;;
-    *) echo "expected --quick, --large or one of ${all[*]}, found $word" >&2; exit 2 ;;
+    *)
+        [[ " ${all[*]} " == *" $word "* ]] || { echo "expected --quick, --large or one of ${all[*]}, found $word" >&2; exit 2; }
+        chosen+=("$word")
+        ;;
     esac
 done
 [ ${#chosen[@]} -gt 0 ] || chosen=("${all[@]}")
@@ -26,8 +28,9 @@ done
 model=output_layers small=()
 updates=5260 rebuild=66 # 8 epochs of 42,068 lines, 64 a batch; the tree is built anew ten times an epoch
 if $large; then model=output_layers_large; fi
+out=runs/seeds/$model
 if $large && [ -d "${NMT_DATA:-}/tatoeba-enfr" ] && ! $quick; then
-    out=runs/seeds/output_layers_large updates=9042 rebuild=300 # 3 epochs of 192,859 lines
+    updates=9042 rebuild=300 # 3 epochs of 192,859 lines
     mkdir -p $out
     french() { nmt-tokenize -q -l fr -o "$out/$1.txt"; }
     [ -s $out/test.txt ] || {
@@ -37,11 +40,10 @@ if $large && [ -d "${NMT_DATA:-}/tatoeba-enfr" ] && ! $quick; then
     }
     train=$out/train.txt dev=$out/dev.txt test=$out/test.txt
 elif [ -d "${NMT_DATA:-}/ptb" ] && ! $large && ! $quick; then
-    out=runs/seeds/output_layers
-    train=$NMT_DATA/ptb/ptb.train.txt dev=$NMT_DATA/ptb/ptb.valid.txt test=$NMT_DATA/ptb/ptb.test.txt
     mkdir -p $out
+    train=$NMT_DATA/ptb/ptb.train.txt dev=$NMT_DATA/ptb/ptb.valid.txt test=$NMT_DATA/ptb/ptb.test.txt
 else
-    out=runs/seeds/${model}_generated words=10000 lines=40000
+    out+=_generated words=10000 lines=40000
     if $large; then words=30000 lines=80000; fi
     if $quick; then
         out=runs/seeds/${model}_quick words=300 lines=400 updates=40 rebuild=5

@@ -29,9 +29,10 @@ from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.training.optimizers import clip, make_optimizer
 
+# What the profiler calls matrix products.
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::mkldnn_linear")
 # name, model, words, words a sentence, rounds. OpenNMT-py trains 1,190 and Joey 830 target words a CPU second
 # of the first kind.
-PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::mkldnn_linear")
 SIZES: list[tuple[str, dict[str, str | int], int, int, int]] = [
     (
         "attention, 2 x 256 / 512 units, 6,478 words",
