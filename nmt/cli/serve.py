@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 LIBRARIES = ("starlette", "uvicorn", "prometheus_client")  # of the extra `serve`
 LIMITS = (
-    "queue", "gather", "timeout", "read_timeout", "max_request", "max_lines", "max_line", "max_n_best",
-    "max_beam_size",
+    "queue", "gather", "timeout", "read_timeout", "max_request", "max_lines", "max_line", "max_terms",
+    "max_n_best", "max_beam_size",
 )  # fmt: skip
 
 

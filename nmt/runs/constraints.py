@@ -24,6 +24,17 @@ log = logging.getLogger(__name__)
 Phrases = Sequence[str]
 
 
+UNMET = "no translation has all that is required and nothing that is forbidden"
+
+
+class Unmet(DataError):
+    """A constraint that cannot be met, and has to be."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}, or set unmet to warn (--unmet warn)")
+        self.problem, self.remedy = problem, remedy
+
+
 @dataclass
 class Constraints(ConstraintConfig):
     """What translations must contain, and what they must not: text as the user writes it, or tokenized text
@@ -55,7 +66,7 @@ class LineConstraints:
 
 class ConstraintMaker:
     """Makes the constraints of lines. ConfigError for a setting out of range, DataError for a term that
-    cannot be required."""
+    has no words, Unmet for one that cannot be required."""
 
     def __init__(
         self,
@@ -80,7 +91,7 @@ class ConstraintMaker:
         self.known = {where: self.ids(term.words, term.raw, where) for where, term in rendered.items()}
 
     def of(self, line: str, where: str, required: Phrases = (), avoided: Phrases = ()) -> LineConstraints:
-        """The constraints of a line, with those of this line alone. DataError for one that cannot be met."""
+        """The constraints of a line, with those of this line alone. Unmet for one that cannot be met."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, where)
         words = self.source_words(self.member.source.tagged(line)[1])
@@ -99,8 +110,8 @@ class ConstraintMaker:
         return LineConstraints(tuple(found), where, self.strict)
 
     def required(self, phrases: Phrases, where: str) -> list[list[int]]:
-        """The units of phrases that are required; none of one that is left out. DataError for one that cannot
-        be required."""
+        """The units of phrases that are required; none of one that is left out. Unmet for one that cannot be
+        required."""
         check_lines(phrases, "phrases")
         return [self.ids(self.units(phrase), phrase, where) for phrase in phrases if phrase.strip()]
 
@@ -170,7 +181,7 @@ class ConstraintMaker:
         return Avoided(phrases, self.member.target_spelling)
 
     def complain(self, problem: str, remedy: str) -> None:
-        """DataError where constraints have to be met, else a warning."""
+        """Unmet where constraints have to be met, else a warning."""
         complain(problem, remedy, self.strict)
 
 
@@ -182,9 +193,9 @@ def rows_of(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
 
 
 def complain(problem: str, remedy: str, strict: bool) -> None:
-    """DataError where constraints have to be met, else a warning."""
+    """Unmet where constraints have to be met, else a warning."""
     if strict:
-        raise DataError(f"{problem}; {remedy}, or set unmet to warn (--unmet warn)")
+        raise Unmet(problem, remedy)
     log.warning("%s; it is translated without", problem)
 
 
@@ -195,20 +206,14 @@ def search_lines(
     prefixes: Sequence[Sequence[int]] | None,
     given: Sequence[LineConstraints] | None,
 ) -> list[list[Candidate]]:
-    """As `search`. Where the constraints of a line cannot be met: DataError, or a warning and the
+    """As `search`. Where the constraints of a line cannot be met: Unmet, or a warning and the
     translations of a search without them."""
     if not given:
         return search(model, readings, config, prefixes)
     found = search(model, readings, config, prefixes, [one.constraints for one in given])
-    unmet = [
-        place for place, one in enumerate(given) if one.constraints and found[place][0].log_prob == -math.inf
-    ]
+    unmet = [place for place, one in enumerate(given) if one.constraints and failed(found[place])]
     for place in unmet:
-        complain(
-            f"{given[place].where}: no translation has all that is required and nothing that is forbidden",
-            "ask for less",
-            given[place].strict,
-        )
+        complain(f"{given[place].where}: {UNMET}", "ask for less", given[place].strict)
     again = search(
         model,
         [readings[place] for place in unmet],
@@ -218,3 +223,8 @@ def search_lines(
     for place, candidates in zip(unmet, again, strict=True):
         found[place] = candidates
     return found
+
+
+def failed(found: Sequence[Candidate]) -> bool:
+    """Has a search with constraints found no translation that meets them?"""
+    return found[0].log_prob == -math.inf

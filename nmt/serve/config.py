@@ -36,6 +36,9 @@ class ServeConfig:
     )
     max_lines: int = number(500, least=1, most=100_000, help="lines of a request")
     max_line: int = number(5000, least=1, most=1_000_000, help="characters of a line")
+    max_terms: int = number(
+        10_000, least=1, most=10_000_000, help="characters of the terms and phrases of a request"
+    )
     max_n_best: int = number(100, least=1, most=10_000, help="hypotheses that a request may ask for")
     max_beam_size: int = number(50, least=1, most=1000, help="beam size that a request may ask for")
     queue: int = number(

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from nmt.errors import UserError
 from nmt.serve.config import EngineConfig
 
 # What an engine may be able to do; a request that asks for anything else gets the answer without it.
@@ -23,6 +24,10 @@ FEATURES = "features"  # the features of a total
 PARSE = "parse"  # the soft parse of a gated recursive convolution
 SCORE = "score"  # log p of given translations
 
+# What an engine has to be able to do for a request that asks for it.
+TERMS = "terms"  # terms and the translations that they must have
+AVOID = "avoid"  # phrases that a translation may not contain
+
 
 @dataclass(frozen=True)
 class Options:
@@ -34,6 +39,8 @@ class Options:
     distinct: bool = False  # hypotheses of different texts only
     attention: bool = False
     parse: bool = False
+    terms: tuple[tuple[str, str], ...] = ()  # source terms, and the translations that they must have
+    avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
 
 
 @dataclass
@@ -140,8 +147,9 @@ class Session(Protocol):
         """One more line. UserError for one that cannot be translated."""
         ...
 
-    def step(self) -> list[tuple[Hashable, Translated]]:
-        """Work for a moment; the lines that are finished."""
+    def step(self) -> Sequence[tuple[Hashable, Translated | UserError]]:
+        """Work for a moment; the lines that are finished, each with its translation, or with the reason why
+        it has none."""
         ...
 
     def cancel(self, key: Hashable) -> None:

@@ -44,6 +44,15 @@ class Fields:
             raise BadRequest(f"{name}: expected a list of strings")
         return [encodable(one, name) for one in value]
 
+    def pairs(self, name: str) -> list[tuple[str, str]]:
+        """The names and texts of an object; none where it is not there."""
+        value = self.values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+            raise BadRequest(f"{name}: expected an object of strings")
+        return [(encodable(one, name), encodable(other, name)) for one, other in value.items()]
+
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A whole number within bounds; in a form it is a text."""
         value = self.values.get(name)

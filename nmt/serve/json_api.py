@@ -13,11 +13,14 @@ from nmt import __version__
 from nmt.serve import fields, openapi
 from nmt.serve.answers import Waiting
 from nmt.serve.config import ServeConfig
-from nmt.serve.engine import SCORE, Hypothesis, Options, Translated
+from nmt.serve.engine import AVOID, SCORE, TERMS, Hypothesis, Options, Translated
 from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.served import ServedEngine, ServedEngines
 
-TRANSLATE = ("engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse")
+TRANSLATE = (
+    "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
+    "terms", "avoid",
+)  # fmt: skip
 SCORED = ("engine", "source", "target", "tokenized", "word_scores")
 
 
@@ -41,7 +44,11 @@ class JsonApi:
         given.only(TRANSLATE)
         served = self.engine(given)
         lines = lines_of(given)
-        found = await self.waiting.translate(request, served, lines, self.options(given))
+        options = self.options(given)
+        for name in (TERMS, AVOID):
+            if getattr(options, name) and name not in served.info.capabilities:
+                raise BadRequest(f"engine {served.name} takes no {name}; see capabilities in /api/engines")
+        found = await self.waiting.translate(request, served, lines, options)
         return JSONResponse(
             {
                 "engine": served.name,
@@ -74,6 +81,7 @@ class JsonApi:
             "max_request": config.max_request,
             "max_lines": config.max_lines,
             "max_line": config.max_line,
+            "max_terms": config.max_terms,
             "max_n_best": config.max_n_best,
             "max_beam_size": config.max_beam_size,
         }
@@ -96,6 +104,12 @@ class JsonApi:
         return self.engines[name] if name else self.engines.first
 
     def options(self, given: Fields) -> Options:
+        """What is asked for each line. BadRequest for terms and phrases that are too long together."""
+        terms = given.pairs("terms")
+        avoid = given.texts("avoid") if "avoid" in given else []
+        size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))
+        if size > self.config.max_terms:
+            raise BadRequest(f"terms, avoid: {size} characters, expected at most {self.config.max_terms}")
         return Options(
             n_best=given.number("n_best", 1, 1, self.config.max_n_best),
             beam_size=given.number("beam_size", 0, 1, self.config.max_beam_size),
@@ -103,6 +117,8 @@ class JsonApi:
             distinct=given.flag("distinct"),
             attention=given.flag("attention"),
             parse=given.flag("parse"),
+            terms=tuple(terms),
+            avoid=tuple(avoid),
         )
 
 

@@ -86,6 +86,13 @@ def translate_request(config: ServeConfig, engine: Schema, lines: Schema) -> Sch
         distinct={**FLAG, "description": "hypotheses of different texts only"},
         attention={**FLAG, "description": "add attention weights"},
         parse={**FLAG, "description": "add the soft parse"},
+        terms={
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "source terms and the translations that they must have; with avoid at most "
+            f"{config.max_terms} characters",
+        },
+        avoid={**WORDS, "description": "phrases that no translation may contain"},
     )
     return {
         **found,

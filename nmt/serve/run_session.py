@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from nmt.analysis import grconv_parse
+from nmt.errors import DataError, UserError
 from nmt.models.protocols import MergeGates
-from nmt.runs import translation
+from nmt.runs import constraints, translation
+from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.run import Run
 from nmt.runs.translation import BeamTranslation
 from nmt.search.beam import Candidate
 from nmt.search.config import BeamConfig
+from nmt.search.constraints.protocol import AnyConstraint
 from nmt.search.continuous import ContinuousSearch
 from nmt.search.steps import Reading
 from nmt.serve.engine import Hypothesis, Options, Parse, ParseNode, Translated, nothing
@@ -36,6 +39,14 @@ class Task:
     options: Options
     parts: list[Part] = field(default_factory=list)
 
+    @property
+    def unmet(self) -> bool:
+        """Has the search of a part found nothing that meets what is asked for?"""
+        asked = self.options.terms or self.options.avoid
+        return bool(asked) and any(
+            part.candidates and constraints.failed(part.candidates) for part in self.parts
+        )
+
 
 class RunSession:
     """See `Session` in nmt/serve/engine.py."""
@@ -45,6 +56,7 @@ class RunSession:
         self.tasks: dict[Hashable, Task] = {}
         self.owner: dict[int, Hashable] = {}  # sentence of the search -> key of its line
         self.empty: list[Hashable] = []  # lines without words
+        self.constrained: tuple[Options, ConstraintMaker] | None = None  # for the last line that had any
 
     @property
     def busy(self) -> bool:
@@ -57,11 +69,12 @@ class RunSession:
         run, tokenized = self.run, options.tokenized
         lengths = run.source_lengths
         task = Task(options)
-        readings = [
-            (part, run.read(part, tokenized)) for part in lengths.parts(line, tokenized, lengths.limit())
+        parts = [
+            (part, run.read(part, tokenized), self.constraints_of(part, options))
+            for part in lengths.parts(line, tokenized, lengths.limit())
         ]
-        for part, reading in readings:
-            sentence = self.search.add(reading, options.beam_size) if len(reading) else None
+        for part, reading, asked in parts:
+            sentence = self.search.add(reading, options.beam_size, asked) if len(reading) else None
             task.parts.append(Part(part, sentence))
             if sentence is not None:
                 self.owner[sentence] = key
@@ -69,7 +82,19 @@ class RunSession:
         if all(part.sentence is None for part in task.parts):
             self.empty.append(key)
 
-    def step(self) -> list[tuple[Hashable, Translated]]:
+    def constraints_of(self, line: str, options: Options) -> Sequence[AnyConstraint]:
+        """What the translation of a line has to meet. DataError for what it cannot."""
+        if not (options.terms or options.avoid):
+            return ()
+        try:
+            if self.constrained is None or self.constrained[0] != options:  # the lines of a request share it
+                asked = Constraints(terms=dict(options.terms), avoid=options.avoid)
+                self.constrained = options, self.run.maker(asked, options.tokenized)
+            return self.constrained[1].of(line, "a line").constraints
+        except Unmet as error:
+            raise DataError(f"{error.problem}; {error.remedy}") from error
+
+    def step(self) -> list[tuple[Hashable, Translated | UserError]]:
         done, self.empty = self.empty, []
         if self.search.busy:
             for sentence, candidates in self.search.step():
@@ -78,7 +103,13 @@ class RunSession:
                 next(part for part in parts if part.sentence == sentence).candidates = candidates
                 if all(part.sentence is None or part.candidates is not None for part in parts):
                     done.append(key)
-        return [(key, told(self.run, self.tasks.pop(key))) for key in done]
+        return [(key, self.answer(self.tasks.pop(key))) for key in done]
+
+    def answer(self, task: Task) -> Translated | UserError:
+        """The translation of a line whose parts have all been searched, or why it has none."""
+        if task.unmet:
+            return DataError(f"a line: {constraints.UNMET}; ask for less")
+        return told(self.run, task)
 
     def cancel(self, key: Hashable) -> None:
         for part in self.tasks.pop(key).parts:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.errors import UserError
 from nmt.runs import directory
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
@@ -22,7 +23,7 @@ class RunEngine:
     def __init__(self, run: Run, config: BeamConfig) -> None:
         self.run, self.config = run, run.fitted(config)
         member = run.members[0]
-        can = [engine.N_BEST, engine.BEAM_SIZE, engine.TOKENIZED, engine.SCORE]
+        can = [engine.N_BEST, engine.BEAM_SIZE, engine.TOKENIZED, engine.SCORE, engine.TERMS, engine.AVOID]
         if member.model.attends:
             can += [engine.ALIGNMENT, engine.ATTENTION]
         if run_session.parses(run):
@@ -44,6 +45,8 @@ class RunEngine:
         session.add(None, line, options)
         while not stop.is_set():
             for _, found in session.step():
+                if isinstance(found, UserError):
+                    raise found
                 return found
         raise InterruptedError
 

@@ -88,7 +88,10 @@ class Together:
                 for job, found in self.session.step():
                     assert isinstance(job, Job)
                     self.leave(job)
-                    job.answer.set_result(found)
+                    if isinstance(found, UserError):
+                        job.answer.set_exception(found)
+                    else:
+                        job.answer.set_result(found)
             except Exception as error:
                 self.fail(error)
             for job in [job for job in self.live if job.stop.is_set()]:

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from nmt.errors import DataError
+from nmt.errors import DataError, UserError
 from nmt.serve.app import application
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import (
@@ -79,7 +79,7 @@ class Upper:
 
 class Batch(Upper):
     """The same, many lines at a time: a line takes as many steps as it has words. `most` counts the lines
-    that were in search together."""
+    that were in search together. That the line `late` cannot be translated is found by the search."""
 
     def __init__(self, room: int = 4) -> None:
         super().__init__()
@@ -107,8 +107,8 @@ class BatchSession:
         self.lines[key] = line, options, len(line.split())
         self.engine.most = max(self.engine.most, len(self.lines))
 
-    def step(self) -> list[tuple[Hashable, Translated]]:
-        done = []
+    def step(self) -> list[tuple[Hashable, Translated | UserError]]:
+        done = list[tuple[Hashable, Translated | UserError]]()
         for key, (line, options, left) in list(self.lines.items()):
             if line == "crash":
                 raise RuntimeError("secret")
@@ -116,7 +116,10 @@ class BatchSession:
             self.lines[key] = line, options, left if waits else left - 1
             if left <= 1 and not waits:
                 del self.lines[key]
-                done.append((key, self.engine.translate(line, options, threading.Event())))
+                if line == "late":
+                    done.append((key, DataError("found late")))
+                else:
+                    done.append((key, self.engine.translate(line, options, threading.Event())))
         return done
 
     def cancel(self, key: Hashable) -> None:

@@ -7,10 +7,13 @@ from nmt.serve.fields import BadRequest, Fields
 
 
 def test_values_of_the_right_type_are_read() -> None:
-    given = fields.of_json('{"a": "é", "b": ["x", "y"], "c": 3, "d": true, "e": null}'.encode())
+    given = fields.of_json(
+        '{"a": "é", "b": ["x", "y"], "c": 3, "d": true, "e": null, "g": {"x": "y"}}'.encode()
+    )
     assert given.text("a") == "é" and given.texts("b") == ["x", "y"]
     assert given.number("c", 1, 1, 5) == 3 and given.flag("d")
     assert given.text("e", "default") == "default" and given.number("e", 7, 1, 9) == 7 and not given.flag("e")
+    assert given.pairs("g") == [("x", "y")] and given.pairs("e") == given.pairs("f") == []
     assert "a" in given and "e" not in given and "f" not in given
 
 
@@ -34,13 +37,16 @@ def test_numbers_that_are_none(value: object) -> None:
 
 
 def test_other_types_are_refused() -> None:
-    given = Fields({"a": 1, "b": ["x", 2], "c": "true"})
+    given = Fields({"a": 1, "b": ["x", 2], "c": "true", "d": {"x": 1}})
     with pytest.raises(BadRequest, match="a: expected a string"):
         given.text("a")
     with pytest.raises(BadRequest, match="b: expected a list of strings"):
         given.texts("b")
     with pytest.raises(BadRequest, match="c: expected true or false"):
         given.flag("c")
+    for name in "abcd":
+        with pytest.raises(BadRequest, match=f"{name}: expected an object of strings"):
+            given.pairs(name)
     with pytest.raises(BadRequest, match="missing field z"):
         given.text("z")
     with pytest.raises(BadRequest, match="unknown field 'c', expected a, b"):

@@ -66,11 +66,16 @@ def test_a_list_of_lines_and_another_engine() -> None:
         ({"text": "a b c d e f"}, "line 1: 11 characters, expected at most 10; split it"),
         ({"text": "a\n" * 4}, "4 lines, expected at most 3"),
         ({"text": "fail"}, "line 1: cannot be translated"),
+        ({"text": "a", "terms": ["a", "b"]}, "terms: expected an object of strings"),
+        ({"text": "a", "avoid": "b"}, "avoid: expected a list of strings"),
+        ({"text": "a", "terms": {"a": "b"}}, "engine upper takes no terms; see capabilities"),
+        ({"text": "a", "avoid": ["b"]}, "engine upper takes no avoid; see capabilities"),
+        ({"text": "a", "terms": {"abc": "d"}, "avoid": ["ef"]}, "terms, avoid: 6 characters, expected at"),
     ],
     ids=str,
 )
 def test_what_is_wrong_with_a_request(given: Json, message: str) -> None:
-    with client(Upper(), max_line=10, max_lines=3) as api:
+    with client(Upper(), max_line=10, max_lines=3, max_terms=5) as api:
         answer = api.post("/api/translate", json=given)
     assert answer.status_code == 400 and answer.json()["error"].startswith(message)
 

@@ -1,11 +1,15 @@
 """Lines that a run searches together."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.analysis import attention_map
+from nmt.errors import UserError
+from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.serve import run_session
@@ -24,9 +28,13 @@ def run() -> Run:
 
 
 def finish(session: RunSession) -> dict[object, Translated]:
+    """The lines that are translated; UserError for one that cannot be."""
     found: dict[object, Translated] = {}
     while session.busy:
-        found |= dict(session.step())
+        for key, one in session.step():
+            if isinstance(one, UserError):
+                raise one
+            found[key] = one
     return found
 
 
@@ -34,7 +42,7 @@ def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) ->
     session, found = RunSession(run, CONFIG), dict[object, Translated]()
     for number, line in enumerate(LINES):
         session.add(number, line, Options())
-        found |= dict(session.step())
+        found |= {key: one for key, one in session.step() if isinstance(one, Translated)}
     found |= finish(session)
     expected = run.translate(LINES, CONFIG)
     assert [found[number].hypotheses[0].text for number in range(len(LINES))] == expected
@@ -68,6 +76,78 @@ def test_tokenized_lines(run: Run) -> None:
     session.add(0, "the man .", Options(tokenized=True))
     (one,) = finish(session)[0].hypotheses
     assert one.text == " ".join(one.words) == run.translate(["the man ."], CONFIG, tokenized=True)[0]
+
+
+ASKED = [
+    Constraints(terms={"rich island": "garçon garçon", "run": "fille"}),
+    Constraints(),
+    Constraints(avoid=["un", "les", "l'"]),
+    Constraints(terms={"girl": "homme"}, avoid=["ne"]),
+]
+
+
+def options_of(asked: Constraints, tokenized: bool = False) -> Options:
+    """The same, as a request has it."""
+    assert not isinstance(asked.terms, str)
+    return Options(terms=tuple(asked.terms.items()), avoid=tuple(asked.avoid), tokenized=tokenized)
+
+
+@pytest.mark.parametrize("tokenized", [False, True])
+def test_each_request_has_its_own_terms(run: Run, tokenized: bool) -> None:
+    """Lines that are searched together, one a request in turn, are translated as the run does alone."""
+    lines = [" ".join(run.members[0].source.words(line)) if tokenized else line for line in LINES]
+    session = RunSession(run, CONFIG)
+    for number, line in enumerate(lines):
+        session.add(number, line, options_of(ASKED[number % 4], tokenized))
+    found = finish(session)
+    changed = []
+    for turn, asked in enumerate(ASKED):
+        some = lines[turn::4]
+        expected = run.translate(some, CONFIG, tokenized, constraints=asked)
+        assert [found[number].hypotheses[0].text for number in range(turn, len(lines), 4)] == expected
+        changed.append(expected != run.translate(some, CONFIG, tokenized))
+    assert changed == [True, False, True, True]
+
+
+def test_terms_hold_in_each_part_of_a_long_line(run: Run) -> None:
+    line, asked = " ".join([LINES[1]] * 40), Constraints(avoid=["un"])
+    session = RunSession(run, CONFIG)
+    session.add(0, line, options_of(asked))
+    found = finish(session)[0]
+    assert found.parts > 1
+    assert found.hypotheses[0].text == run.translate([line], CONFIG, constraints=asked)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Constraints(terms={"man": "你"}), "terms, 'man': '你' cannot be required.*leave it out$"),
+        (Constraints(terms={"man": ""}), "terms, 'man': .*one side has no words"),
+        (
+            Constraints(terms={"man": "fille"}, avoid=["fille"]),
+            "a line: .* is required, and has what is to be",
+        ),
+        (
+            Constraints(terms={"man": "fille"}),
+            "a line: no translation has all that is required.*; ask for less$",
+        ),
+    ],
+)
+def test_what_cannot_be_met(run: Run, asked: Constraints, message: str) -> None:
+    """Said of the line, and other lines go on."""
+    session = RunSession(run, replace(CONFIG, no_repeat_ngram=1))
+    session.add("other", LINES[1], Options())
+    with pytest.raises(UserError, match=message):
+        session.add("line", "The man follows the man.", options_of(asked))
+        raise next(one for key, one in iter_steps(session) if key == "line" and isinstance(one, UserError))
+    while session.busy:
+        session.step()
+    assert not session.tasks and not session.owner
+
+
+def iter_steps(session: RunSession) -> Iterator[tuple[object, Translated | UserError]]:
+    while session.busy:
+        yield from session.step()
 
 
 def test_unknown_words_are_counted_in_words(run: Run) -> None:

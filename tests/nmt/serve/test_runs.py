@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import UserError
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
-from nmt.serve.engine import ATTENTION, Options
+from nmt.serve.engine import ATTENTION, AVOID, TERMS, Options
 from nmt.serve.runs import RunEngine, Runs, members
 from tests.nmt.serve.engines import TRANSLATOR, golden
 
@@ -41,6 +42,18 @@ def test_scores_are_those_of_the_search(engine: RunEngine) -> None:
     best = engine.translate(LINE, Options(), GO).hypotheses[0]
     (words,) = engine.score([(LINE, best.text)], False)
     assert sum(words) == pytest.approx(best.log_prob, abs=1e-4)
+
+
+def test_terms_and_what_is_to_be_avoided(engine: RunEngine) -> None:
+    assert {TERMS, AVOID} <= set(engine.info.capabilities)
+    asked = Options(n_best=3, terms=(("man", "fille"),), avoid=("garçon",))
+    found = engine.translate(LINE, asked, GO).hypotheses
+    assert len(found) == 3
+    for one in found:
+        assert "fille" in one.words and "garçon" not in one.text.lower()
+    strict = RunEngine(engine.run, BeamConfig(beam_size=3, no_repeat_ngram=1))
+    with pytest.raises(UserError, match="a line: no translation has all that is required"):
+        strict.translate("The man sees the man.", Options(terms=(("man", "fille"),)), GO)
 
 
 def test_a_stopped_translation_raises(engine: RunEngine) -> None:

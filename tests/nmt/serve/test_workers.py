@@ -49,6 +49,17 @@ def test_lines_that_come_later_join_those_in_search() -> None:
     workers.jobs.close()
 
 
+def test_a_line_that_the_search_cannot_translate_fails_alone() -> None:
+    workers = at_work(Batch())
+    late, other = submit(workers, "late", "b c d")
+    with pytest.raises(DataError, match="found late"):
+        late.answer.result(WAIT)
+    assert other.answer.result(WAIT).words == ["b", "c", "d"]
+    workers.jobs.close()
+    workers.join()
+    assert workers.live == 0
+
+
 def test_an_idle_engine_gathers_lines() -> None:
     engine = Batch()
     workers = at_work(engine, gather=0.5)
