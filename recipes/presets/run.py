@@ -2,7 +2,7 @@
 changes, and prints development BLEU of the last checkpoint, of the best one and of the mean of the last five.
 
     python recipes/presets/run.py                 # --preset small, all directions and variants
-    python recipes/presets/run.py --directions multi30k:en-fr --variants base linear --workers 2
+    python recipes/presets/run.py --directions multi30k:en-fr --variants base constant --workers 2
     python recipes/presets/run.py --dry-run       # only what would be done
 
 Each training takes one core; started again it goes on, and what is finished is not done again. A direction is
