@@ -13,6 +13,7 @@ import numpy as np
 
 from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning.line_search import LineSearch
 
 
 def load(folder: Path, runs: int) -> tuple[pools.Pool, np.ndarray]:
@@ -36,10 +37,12 @@ def main() -> None:
             f"{time.monotonic() - clock:.1f} s wall"
         )
     pool, start = load(folder, 8)
-    values = pool.features @ start
+    search = LineSearch(pool)
+    values = search.values(start)
+    search.best(values, start)  # compiled now, if it was not yet
     clock = time.process_time()
     for axis in range(len(start)):
-        mert.line_search(pool, values, np.eye(len(start))[axis])
+        search.best(values, np.eye(len(start))[axis])
     exact = (time.process_time() - clock) / len(start)
     clock = time.process_time()
     for step in np.linspace(-1, 1, 50):

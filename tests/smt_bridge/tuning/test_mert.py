@@ -1,4 +1,4 @@
-"""Line search = trying every step; MERT on real pools = what Moses' mert found."""
+"""MERT on real pools = what Moses' mert found."""
 
 import re
 import time
@@ -12,6 +12,7 @@ from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.kbmira import Kbmira
+from smt_bridge.tuning.line_search import LineSearch
 from smt_bridge.tuning.pool import Pool
 from smt_bridge.tuning.pro import Pro, logistic
 
@@ -36,45 +37,6 @@ def random_pool(sentences: int = 12, features: int = 3, seed: int = 1, tied: boo
     return pools.make([f"F{number}" for number in range(features)], rows)
 
 
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("seed", range(8))
-def test_line_search_is_exact(seed: int, tied: bool) -> None:
-    """No step of a fine grid has a higher BLEU, and the step found has the BLEU that was promised."""
-    pool = random_pool(seed=seed, tied=tied)
-    rng = np.random.default_rng(seed)
-    weights, direction = rng.normal(size=3), rng.normal(size=3)
-    step, score = mert.line_search(pool, pool.features @ weights, direction)
-    assert pool.bleu(weights + step * direction) == pytest.approx(score, abs=1e-12)
-    grid = [pool.bleu(weights + at * direction) for at in np.linspace(-20, 20, 4001)]
-    assert score >= max(grid) - 1e-12
-
-
-def test_line_search_along_an_axis_and_where_nothing_changes() -> None:
-    pool = random_pool(seed=3)
-    values = pool.features @ np.ones(3)
-    assert mert.line_search(pool, values, np.array([0, 2.0, 0])) == pytest.approx(
-        mert.line_search(pool, values, np.array([0, 2.0, 1e-300]))
-    )
-    assert mert.line_search(pool, values, np.zeros(3)) == pytest.approx((0.0, pool.bleu(np.ones(3))))
-
-
-def test_envelope_of_one_sentence() -> None:
-    """Lines -x, 0 and x: bends at 0, where all meet, only if the flat one is higher."""
-    first, before, after, steps = mert.envelope(
-        np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3])
-    )
-    assert (first.tolist(), before.tolist(), after.tolist(), steps.tolist()) == (
-        [0],
-        [0, 1],
-        [1, 2],
-        [-1.0, 1.0],
-    )
-    first, before, after, steps = mert.envelope(
-        np.array([0.0, 0.0, 0.0]), np.array([-1.0, 0.0, 1.0]), np.array([0, 3])
-    )
-    assert (before.tolist(), after.tolist(), steps.tolist()) == ([0], [2], [0.0])
-
-
 def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
     pool = random_pool(sentences=40, features=2, seed=5)
     grid = max(
@@ -92,7 +54,7 @@ def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
 def test_a_new_feature_at_weight_0_is_tried() -> None:
     """Only the second feature tells good from bad; the start does not know it."""
     pool = random_pool(sentences=60, features=3, seed=6)
-    blind = mert.climb(pool, np.array([1.0, 0.0, 0.0]), np.array([True, False, False]), [1]).bleu
+    blind = mert.climb(LineSearch(pool), np.array([1.0, 0.0, 0.0]), np.array([True, False, False]), [1]).bleu
     assert mert.Mert(restarts=2).tune(pool, np.array([1.0, 0.0, 0.0]), 1).bleu > blind + 0.01
 
 
