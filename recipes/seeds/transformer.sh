@@ -58,7 +58,7 @@ for part in "${parts[@]}"; do
         nmt-translate "$out/$seed" --tokenized --beam-size 5 < "$data/$part.$ending.en" > "$out/$part.$seed.best.fr"
         nmt-translate "$out/$seed-mean" --tokenized --beam-size 5 < "$data/$part.$ending.en" > "$out/$part.$seed.mean.fr"
     done
-    baseline=runs/multi30k-attention-report/$part.mean.fr
+    baseline=runs/multi30k-attention-report/$part.4530.fr
     [ -f "$baseline" ] && [ $ending = lc.norm.tok ] || baseline=$(ls "$out/$part".*.best.fr | head -1)
     nmt-analyze compare -r "$data/$part.$ending.fr" --baseline "$baseline" --hypothesis "$out/$part".*.mean.fr \
         --bleu-tokenize none --output "$out/$part"
