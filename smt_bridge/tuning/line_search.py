@@ -43,9 +43,8 @@ class LineSearch:
         first, before, after, steps = find(values, self.slopes(direction), pool.starts)
         order = np.argsort(steps, kind="stable")
         steps = steps[order]
-        scores = bleu(
-            add(pool.stats, first, before[order], after[order])
-        )  # before the first bend, after it, ...
+        sums = add(pool.stats, first, before[order], after[order])
+        scores = bleu(sums)  # before the first bend, after it, ...
         scores[1:-1][steps[1:] - steps[:-1] < NARROW] = -1
         best = int(np.argmax(scores))
         if not len(steps):
