@@ -112,7 +112,7 @@ def run(line: str, folder: Path, command: Command) -> None:
 
 def prepare(line: str, folder: Path, command: Command) -> None:
     """What a command reads, and none of the commands above it made: n-best lists and alignments of other
-    tools, another run."""
+    tools."""
     name, first, *others = line.split()
     if name == "smt-rescore" and not (folder / first).exists():
         text = others[others.index("--source" if "--source" in others else "-s") + 1]
@@ -124,8 +124,6 @@ def prepare(line: str, folder: Path, command: Command) -> None:
         run(f"smt-align -s train.en -t train.fr {made}", folder, command)
     if first == "compare":  # weights of so few sentences may pick the same translations
         shutil.copy(folder / "moses.fr", folder / "control.fr")
-    if first.startswith("runs/mine-mean"):
-        shutil.copytree(folder / "runs" / "mine", folder / "runs" / "other")
     if name == "nmt-interpolate":
         for other in (word for word in line.split() if word.startswith("runs/lstm")):
             if not (folder / other).exists():
