@@ -135,7 +135,7 @@ def write_texts(corpus: str, folder: Path, size: int) -> None:
     if not (folder / f"train-{size}.en").exists():
         folder.mkdir(parents=True, exist_ok=True)
         script = ROOT / "recipes" / "low_resource" / "corpora.py"
-        subprocess.run([sys.executable, script, corpus, folder, str(size)], check=True)
+        subprocess.run([sys.executable, script, corpus, folder, str(size)], check=True, stdout=sys.stderr)
 
 
 def measured(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
