@@ -22,8 +22,6 @@ from nmt.text.vocab import UNK
 log = logging.getLogger(__name__)
 
 Phrases = Sequence[str]
-
-
 UNMET = "no translation has all that is required and nothing that is forbidden"
 
 

@@ -47,7 +47,9 @@ class JsonApi:
         options = self.options(given)
         for name in (TERMS, AVOID):
             if getattr(options, name) and name not in served.info.capabilities:
-                raise BadRequest(f"engine {served.name} takes no {name}; see capabilities in /api/engines")
+                raise BadRequest(
+                    f"engine {served.name} does not take the field {name}; see capabilities in /api/engines"
+                )
         found = await self.waiting.translate(request, served, lines, options)
         return JSONResponse(
             {

@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from nmt import signals
 
@@ -107,18 +107,16 @@ except ImportError:
     HAVE_NUMBA = False
 
 
-def njit(function: Callable[P, R]) -> Callable[P, R]:
+def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
     """The function compiled, once per machine and version, to run without the interpreter's lock. Without
     numba the function itself."""
     if not HAVE_NUMBA:
         return function
-    return cast(Callable[P, R], Compiled(numba.njit(nogil=True, cache=True)(function)))
+    made = numba.njit(nogil=True, cache=True, error_model=error_model)(function)
+    return cast(Callable[P, R], Compiled(made))
 
 
 def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
     """As `njit`, but a division by 0 gives what it gives in NumPy, and no ZeroDivisionError; so loops with
     divisions become vector instructions."""
-    if not HAVE_NUMBA:
-        return function
-    made = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    return cast(Callable[P, R], Compiled(made))
+    return njit(function, error_model="numpy")

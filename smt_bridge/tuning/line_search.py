@@ -13,7 +13,7 @@ from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool
 
 NARROW = 1e-9  # steps between two bends: what is less, rounding would decide
-LANES = 4  # smallest steps that are kept side by side, so that none waits for the one before
+LANES = 4  # smallest steps kept side by side in `trace`, a to d, so that none waits for the one before
 Bends = tuple[Ints, Ints, Ints, Floats]
 
 
