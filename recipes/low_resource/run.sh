@@ -46,7 +46,7 @@ neural() { nmt-translate "$2" --escaped --beam-size 5 --threads "$workers" -i "$
 alone() { # SYSTEM SIZE SEED: an attention model, where the system has none
     corpus=$1/build/corpus run=$1.attention
     [ -f "$run-mean/version" ] || {
-        nmt-train $here/neural.yaml --preset small run="$run" seed="$3" threads=1 training.max_steps=$((40 * ($2 / 64 + 1))) training.validate_every=$((2 * ($2 / 64 + 1))) \
+        nmt-train $here/neural.yaml --preset small run="$run" seed="$3" threads=1 training.max_steps=$((60 * ($2 / 64 + 1))) training.validate_every=$((3 * ($2 / 64 + 1))) \
             data.train_source="$corpus/train.source" data.train_target="$corpus/train.target" data.dev_source="$corpus/dev.source" data.dev_target="$corpus/dev.target"
         nmt-average -q "$run" --output "$run-mean"
     }

@@ -7,6 +7,7 @@ built depends on no clock. All sizes are in updates, iterations and lines, none 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ SIDE_BY_SIDE = 2  # trainings that a plan counts with, whatever --workers is: it
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of the most updates
 ITERATIONS = ((10, 6), (6, 5), (4, 4))  # of the tuning: phrase-based, hybrid
 LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
+# Of both the first few: a tuning that is a little shorter loses less than a network with half the updates.
+# With the others as well, it loses less than a system without the network.
+LONGER = (ITERATIONS[:2], LINES[:3])
 EVALUATED = 2  # times the lines that are tuned on; the others say how well it does elsewhere
 SENSIBLE = 4  # times the target words: of more monolingual text the CSLM reads nothing
 
@@ -118,18 +122,14 @@ def decide(sizes: Sizes, budget: float, speed: float, matmul: str) -> Plan:
 
 
 def trials(sizes: Sizes) -> Iterator[Trial]:
-    """From the most to the least: shorter tunings and fewer lines first, then fewer updates; then networks
-    are left out, the one that costs most first."""
+    """From the most to the least: tunings that are a little shorter first, then fewer updates, then tunings
+    as short as they may be; then networks are left out, the one that costs most first."""
     known = tuple(name for name in ORDER if recipe(name, sizes.pairs))
-    for first in range(len(known)):
-        for share in SHARES:
-            # a tuning that was cut short loses less than a network with half the updates
-            for iterations in ITERATIONS[: 2 if share > 0.3 else 3]:
-                for lines in LINES[: 3 if share > 0.3 else 5]:
-                    yield Trial(known[first:], share, iterations, lines)
-    for iterations in ITERATIONS:
-        for lines in LINES:
-            yield Trial((), 0, iterations, lines)
+    for first, tunings in product(range(len(known)), (LONGER, (ITERATIONS, LINES))):
+        for share, iterations, lines in product(SHARES, *tunings):
+            yield Trial(known[first:], share, iterations, lines)
+    for iterations, lines in product(ITERATIONS, LINES):
+        yield Trial((), 0, iterations, lines)
 
 
 def planned(sizes: Sizes, trial: Trial, speed: float, matmul: str) -> Plan | None:
