@@ -109,12 +109,12 @@ RECIPES: tuple[Recipe, ...] = (
     replace(ATTENTION, pairs=15_000, most=15),
     replace(ATTENTION, pairs=8000, most=20),
     replace(ATTENTION, pairs=4000, most=30, least=500),
-    replace(ATTENTION, pairs=2000, most=60, least=500),
+    replace(ATTENTION, pairs=1500, most=60, least=500),
     JOINT,
-    replace(JOINT, pairs=2000, batch=32, most=15, least=400),
+    replace(JOINT, pairs=1500, batch=32, most=15, least=400),
     replace(JOINT, pairs=500, batch=16, most=20, least=250, rate=3500),
     CSLM,
-    replace(CSLM, pairs=2000, most=15, least=400),
+    replace(CSLM, pairs=1500, most=15, least=400),
     replace(CSLM, pairs=500, batch=16, most=15, least=250, rate=6000),
 )
 
