@@ -4,8 +4,8 @@ On AMD processors stock torch takes MKL's slow path and loses a factor of two. o
 torch switch that on processors with AMX really computes in bf16, so it is chosen only after its error against
 fp64 has been measured. The choice is made once for each run and processor and stored in the run directory:
 two back ends differ in the last bits, so every start, worker and resume has to use the same one. Measuring
-takes half a second to three seconds, and on a busy machine two measurements may disagree; that is why the
-choice is stored.
+takes half a second to three seconds of processor time, and two measurements may still disagree; that is why
+the choice is stored.
 """
 
 import math
@@ -42,7 +42,7 @@ class Choice:
 
     back_end: str  # mkl | onednn
     error: float = math.nan  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
-    speed: float = math.nan  # time of MKL over time of oneDNN
+    speed: float = math.nan  # processor time of MKL over that of oneDNN
 
     def __str__(self) -> str:
         if math.isnan(self.error):
@@ -80,9 +80,9 @@ def measure() -> tuple[float, float]:
                 use(name)
                 best = float("inf")
                 for _ in range(4):
-                    clock = time.perf_counter()
+                    clock = time.process_time()  # others that use the processor do not count
                     torch.addmm(torch.zeros(exact.shape[1]), left, right, out=out)
-                    best = min(best, time.perf_counter() - clock)
+                    best = min(best, time.process_time() - clock)
                 seconds[name] += best
                 errors[name] = max(errors[name], float((out - exact).abs().max() / exact.abs().max()))
     use("mkl")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,20 @@ def test_the_choice_is_exact_and_made() -> None:
 def test_rule(monkeypatch: pytest.MonkeyPatch, error: float, speed: float, expected: str) -> None:
     monkeypatch.setattr(matmul, "measure", lambda: (error, speed))
     assert matmul.choose("auto").back_end == expected
+
+
+@pytest.mark.parametrize("waiting", matmul.BACK_ENDS)
+def test_what_else_the_machine_does_does_not_count(monkeypatch: pytest.MonkeyPatch, waiting: str) -> None:
+    """A back end that waits for the processor is as fast as it is: a product takes 2 ms at most."""
+    product, quiet = torch.addmm, matmul.measure()[1]
+
+    def disturbed(*given: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        if matmul.in_use() == waiting:
+            time.sleep(0.02)
+        return product(*given, out=out)
+
+    monkeypatch.setattr(torch, "addmm", disturbed)
+    assert quiet / 3 < matmul.measure()[1] < quiet * 3
 
 
 def test_an_inexact_back_end_is_refused_even_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def config_of(folder: Path, run: str, *more: str) -> list[str]:
     )
     return [
         str(folder / "c.yaml"), *files, *plain, f"data.alignment={folder}/train.align", f"run={folder}/{run}",
-        "data.bpe_merges=5", *more,
+        "data.bpe_merges=5", "matmul=mkl", *more,
     ]  # fmt: skip
 
 
