@@ -61,7 +61,7 @@ def attention(dropout: float) -> dict[str, Section]:
 
 
 # Smaller corpora want as many updates, so more epochs, and no smaller networks. On the development set of
-# Multi30k half the sizes cost, after as many updates or more: attention model, 10,000 pairs, 2 to 3 BLEU;
+# Multi30k half the sizes cost, after about as many sentences: attention model, 10,000 pairs, 2 to 3 BLEU;
 # joint model, a perplexity of 4.9 instead of 3.2 for 5,000 pairs, 9.8 instead of 4.6 for 1,000; CSLM, 21.4
 # instead of 19.8 for 10,000.
 ATTENTION = Recipe(

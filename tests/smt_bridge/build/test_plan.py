@@ -74,7 +74,7 @@ def of(pairs: int) -> Sizes:
 
 
 def test_a_small_corpus_has_the_same_networks_and_more_epochs() -> None:
-    """Half the sizes lose 3 BLEU at 10,000 pairs; what is too small for networks is in the next test."""
+    """Half the sizes lose 2 to 3 BLEU at 10,000 pairs; see docs/results.md."""
     found = [
         {one.name: one for one in made(of(pairs), 1000).networks} for pairs in (2000, 5000, 10_000, 29_000)
     ]
