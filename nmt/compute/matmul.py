@@ -80,7 +80,7 @@ def measure() -> tuple[float, float]:
                 use(name)
                 best = float("inf")
                 for _ in range(4):
-                    clock = time.process_time()  # others that use the processor do not count
+                    clock = time.process_time()  # other programs do not count
                     torch.addmm(torch.zeros(exact.shape[1]), left, right, out=out)
                     best = min(best, time.process_time() - clock)
                 seconds[name] += best

@@ -23,8 +23,8 @@ SIDE_BY_SIDE = 2  # trainings that a plan counts with, whatever --workers is: it
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of the most updates
 ITERATIONS = ((10, 6), (6, 5), (4, 4))  # of the tuning: phrase-based, hybrid
 LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
-# Of both the first few: a tuning that is a little shorter loses less than a network with half the updates.
-# With the others as well, it loses less than a system without the network.
+# Tried first: a tuning that is a little shorter costs less BLEU than a network with half the updates.
+# The shortest tunings are tried before a network is left out.
 LONGER = (ITERATIONS[:2], LINES[:3])
 EVALUATED = 2  # times the lines that are tuned on; the others say how well it does elsewhere
 SENSIBLE = 4  # times the target words: of more monolingual text the CSLM reads nothing
