@@ -98,6 +98,22 @@ def test_a_small_budget_is_tuned_on_fewer_lines_rather_than_without_networks(pai
     assert found.tuning.lines < made(of(pairs), 90).tuning.lines
 
 
+@pytest.mark.parametrize("pairs", [2000, 5000, 10_000, 29_000])
+def test_the_shortest_tunings_are_the_last_resort(pairs: int) -> None:
+    """Where one is chosen, no longer one fits beside the same networks, however few their updates."""
+    shortest = 0
+    for minutes in range(4, 60, 2):
+        found = made(of(pairs), minutes)
+        if found.networks and found.tuning.lines < 500:
+            shortest += 1
+            longer = [
+                one for one in trials(of(pairs)) if list(one.names) == names(found) and one.lines >= 500
+            ]
+            plans = [plan.planned(of(pairs), one, 1.0, "mkl") for one in longer if one.iterations != (4, 4)]
+            assert longer and all(one is None or one.total() > 60 * minutes for one in plans)
+    assert shortest
+
+
 def test_a_tiny_corpus_has_no_attention_model() -> None:
     assert names(made(dataclasses.replace(GRAMMAR, pairs=1499), 90)) == ["joint", "cslm"]
     assert names(made(dataclasses.replace(GRAMMAR, pairs=499), 90)) == []
