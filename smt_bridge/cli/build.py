@@ -55,7 +55,7 @@ def parser() -> options.Parser:
     made.add_argument(
         "--budget",
         type=seconds,
-        default=BuildConfig.budget,
+        default=f"{BuildConfig.budget // 60}m",  # as a user writes it; the help shows it
         metavar="TIME",
         help="about how long it may take, 90m or 1h30m; the networks and their training are chosen by it",
     )
