@@ -10,6 +10,7 @@ be: its own process, arguments, environment, folder and streams.
 """
 
 import contextlib
+import gc
 import importlib
 import importlib.metadata
 import json
@@ -26,7 +27,7 @@ Entry = Callable[[], int]
 
 
 def import_everything() -> None:
-    """Heavy libraries, and every module of ours."""
+    """Heavy libraries, and every module of ours; none of their objects is garbage."""
     for name in HEAVY:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -34,6 +35,9 @@ def import_everything() -> None:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
+    # A command's exit would search and so copy all of this: a second of the processor instead of a quarter.
+    gc.collect()
+    gc.freeze()
 
 
 def serve(path: str, life: int) -> Entry:

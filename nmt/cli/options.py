@@ -2,6 +2,7 @@
 torch loads."""
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -186,6 +187,8 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
         return 2
     finally:
         messages.stop()
+        if argv is None:
+            gc.freeze()  # the process ends: searching its libraries for garbage would take half a second
 
 
 def message_of(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:

@@ -88,3 +88,12 @@ def test_int8_off_the_processor_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
             options.reduced("int8", [], device)
         assert str(error.value) == "--precision int8: computes on the CPU only; use bf16, or --device cpu"
     assert options.reduced("int8", [], "cpu") == []
+
+
+@pytest.mark.parametrize(("argv", "frozen"), [("None", True), ("[]", False)])
+def test_nothing_is_searched_for_garbage_when_a_process_ends(argv: str, frozen: bool) -> None:
+    """A command called from Python leaves the collector alone."""
+    script = f"import gc; from nmt.cli import options; options.run(lambda argv: None, {argv}); "
+    script += "print(gc.get_freeze_count() > 0)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{frozen}\n"
