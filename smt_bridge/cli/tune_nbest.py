@@ -163,7 +163,7 @@ def read(args: argparse.Namespace) -> "Lists":
 
 
 def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
-    """The best point of all runs."""
+    """The best point of all runs and of their start."""
     from smt_bridge.cli.tuners import tuner_of
     from smt_bridge.tuning import runs
 
@@ -174,15 +174,15 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
         len(pool.names),
     )
     start = runs.read_start(args.init, pool.names) if args.init else None
-    before = runs.bleu_before(pool, start)
-    log.info("BLEU %.6f with %s", before, f"the weights of {args.init}" if args.init else "equal weights")
+    before = runs.start_of(pool, start)
+    log.info("BLEU %.6f with %s", before.bleu, f"the weights of {args.init}" if args.init else "equal weights")
     seeds = range(args.seed, args.seed + args.runs)
     threads = args.threads or min(4, os.cpu_count() or 1)
     with options.progress(args, "steps", 0) as progress:
         points = runs.run_all(pool, tuner_of(args), start, seeds, threads, progress.reach)
     if args.runs > 1:
         print("\n".join(runs.spread(pool.names, points)))
-    return runs.best_of(points)
+    return runs.better(before, points)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ def read_start(path: str, names: Sequence[str]) -> Floats:
     return np.array(values)
 
 
-def bleu_before(pool: Pool, start: Floats | None) -> float:
-    """BLEU with the given weights, or with equal ones."""
-    return pool.bleu(normalize(np.ones(len(pool.names)) if start is None else start))
+def start_of(pool: Pool, start: Floats | None) -> Point:
+    """The given weights, or equal ones, and the BLEU that they reach."""
+    weights = normalize(np.where(pool.constant(), 0.0, 1.0 if start is None else start))
+    return Point(weights, pool.bleu(weights))
 
 
 def run_all(
@@ -66,6 +67,20 @@ def run_all(
 def best_of(points: Sequence[Point]) -> Point:
     """The point with the highest BLEU, the first of equals."""
     return max(points, key=lambda point: point.bleu)
+
+
+def better(start: Point, points: Sequence[Point]) -> Point:
+    """The best of the points, or the start, with a warning, where they all score below it: not every tuner
+    maximizes BLEU itself."""
+    best = best_of(points)
+    if start.bleu <= best.bleu or not np.any(start.weights):
+        return best
+    log.warning(
+        "the weights found have a BLEU of %.6f, those it started from %.6f; keeping the latter",
+        best.bleu,
+        start.bleu,
+    )
+    return start
 
 
 def spread(names: Sequence[str], points: Sequence[Point]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """smt-tune-nbest: weights and their spread, pools that are exported, mistakes."""
 
+import random
 import re
 import subprocess
 from collections.abc import Callable
@@ -84,6 +85,25 @@ def test_runs_and_their_spread(dev: Path, command: Command) -> None:
     rows = [row.split("\t") for row in done.stdout.split("\n")]
     assert [row[0] for row in rows[:5]] == ["value", "BLEU", "A_0", "A_1", "B_0"] and rows[1][1] == "1"
     assert done.stdout == command(*line, "--runs", 3).stdout  # same seeds, same bytes
+
+
+def test_the_weights_written_are_never_below_their_start(tmp_path: Path, command: Command) -> None:
+    """Batch MIRA on lists whose features say nothing of BLEU: it leaves the best weights that MERT found."""
+    chance = random.Random(2)
+    texts = ["a b c d e", "a b c d x", "a b y d e", "z b c d e"]
+    rows = [
+        f"{n} ||| {text} ||| A= {chance.random():.3f} B= {chance.random():.3f} C= {chance.random():.3f} ||| 0"
+        for n in range(30)
+        for text in texts
+    ]
+    (tmp_path / "n").write_text("".join(f"{row}\n" for row in rows))
+    (tmp_path / "r").write_text("a b c d e\n" * 30)
+    line = ["smt-tune-nbest", "-q", "--n-best", tmp_path / "n", "-r", tmp_path / "r"]
+    start = command(*line, "-o", tmp_path / "start")
+    done = command(*line, "--method", "kbmira", "--init", tmp_path / "start", "-o", tmp_path / "end")
+    assert done.returncode == start.returncode == 0 and "keeping the latter" in done.stderr
+    assert done.stdout == start.stdout
+    assert weights.read(tmp_path / "end") == weights.read(tmp_path / "start")
 
 
 def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:

@@ -53,6 +53,20 @@ def test_each_seed_is_a_run_and_progress_is_that_of_all(pool: Pool) -> None:
         runs.run_all(pool, Recorder(0.0), None, [1], 1, silent)
 
 
+def test_the_start_is_kept_where_it_is_better(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
+    start, weaker = runs.start_of(pool, np.array([3.0, 1.0])), Point(np.ones(2), -1.0)
+    assert start.weights.tolist() == [0.75, 0.25] and start.bleu == pool.bleu(start.weights)
+    assert runs.better(start, [weaker, Point(np.ones(2), start.bleu)]).weights.tolist() == [1, 1]
+    assert not caplog.messages
+    assert runs.better(start, [weaker]) is start and "keeping the latter" in caplog.text
+    assert runs.better(Point(np.zeros(2), 1.0), [weaker]) is weaker
+
+
+def test_equal_weights_are_the_start_of_none() -> None:
+    rows = {0: ([np.array([[1.0, 5], [3, 5]])], [np.ones((2, COLUMNS))])}
+    assert runs.start_of(pools.make(["A_0", "B_0"], rows), None).weights.tolist() == [1, 0]  # B is constant
+
+
 def test_the_spread_of_points() -> None:
     points = [Point(np.array([1.0, 2.0]), 0.25), Point(np.array([3.0, 2.0]), 0.75)]
     assert list(runs.spread(["A_0", "B_0"], points)) == [
