@@ -175,7 +175,8 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
     )
     start = runs.read_start(args.init, pool.names) if args.init else None
     before = runs.start_of(pool, start)
-    log.info("BLEU %.6f with %s", before.bleu, f"the weights of {args.init}" if args.init else "equal weights")
+    whose = f"the weights of {args.init}" if args.init else "equal weights"
+    log.info("BLEU %.6f with %s", before.bleu, whose)
     seeds = range(args.seed, args.seed + args.runs)
     threads = args.threads or min(4, os.cpu_count() or 1)
     with options.progress(args, "steps", 0) as progress:
