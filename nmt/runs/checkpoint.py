@@ -67,8 +67,8 @@ class SavedPair(Saved, Generic[Trained]):
     @cached_property
     def target_spelling(self) -> Spelling:
         """What each target unit adds to a text."""
-        raw = self.target.subwords is not None and self.target.subwords.raw
-        return spelling.of_units([self.target.spell(unit) for unit in self.target_words.words], raw)
+        units = [self.target.spell(unit) for unit in self.target_words.words]
+        return spelling.of_units(units, self.target.raw)
 
     @property
     def description(self) -> str:

@@ -136,8 +136,7 @@ class ConstraintMaker:
         """The words among which terms are looked for."""
         source = self.member.source
         words = source.phrase(text, self.tokenized)
-        raw = source.subwords is not None and source.subwords.raw
-        return spelling.words(" ".join(words)) if raw else words
+        return spelling.words(" ".join(words)) if source.raw else words
 
     def units(self, phrase: str) -> list[str]:
         """The units of a phrase inside of a translation."""

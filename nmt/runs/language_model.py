@@ -45,7 +45,7 @@ STEPS = 200  # of running text at a time
 class CountLineScorer:
     """A count-based n-gram model: words are what stands between blanks."""
 
-    carries = False
+    carries = raw = False
 
     def __init__(self, path: str) -> None:
         self.model, self.path = count.load_count_model(path), Path(path)
@@ -95,6 +95,11 @@ class NeuralLineScorer:
     def carries(self) -> bool:
         """See LineScorer: with lm.carry."""
         return self.run.model.carries
+
+    @property
+    def raw(self) -> bool:
+        """See LineScorer."""
+        return self.run.text.raw
 
     def files(self) -> list[Path]:
         """See LineScorer."""

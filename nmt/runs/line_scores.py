@@ -26,6 +26,11 @@ class LineScorer(Protocol):
         """Does a line continue from the state after the line before?"""
         ...
 
+    @property
+    def raw(self) -> bool:
+        """Does it read raw text, so that `tokenized` lines are another text to it?"""
+        ...
+
     def files(self) -> list[Path]:
         """The files that scores depend on, besides the text."""
         ...

@@ -174,6 +174,11 @@ class MixtureScorer:
         """See LineScorer."""
         return any(member.carries for member in self.members)
 
+    @property
+    def raw(self) -> bool:
+        """See LineScorer."""
+        return any(member.raw for member in self.members)
+
     def files(self) -> list[Path]:
         """Those of the models; weights and contexts are in the file of the mixture."""
         return [path for member in self.members for path in member.files()]

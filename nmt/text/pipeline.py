@@ -171,6 +171,11 @@ class TextPipeline:
         spaceless = raw and units.is_spaceless(config.language)
         return TextPipeline(tokenizer, given, config.escaped, config.characters, spaceless)
 
+    @property
+    def raw(self) -> bool:
+        """Does the model read raw text, in which blanks do not separate words?"""
+        return self.subwords is not None and self.subwords.raw
+
     def words(self, line: str, tokenized: bool = False) -> list[str]:
         """The words of a line: normalized, tokenized, cased, without escapes. A tag at its beginning is a
         word, but no line is a tag alone."""

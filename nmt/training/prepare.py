@@ -137,7 +137,7 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
     """The vocabulary of a side: that of its file, or the most frequent units; of SentencePiece all."""
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
-    if pipeline.subwords and pipeline.subwords.raw:
+    if pipeline.raw:
         return Vocab(units, len(units))
     vocab = Vocab(units, side.vocabulary, side.min_count)
     poor = 1 - vocab.coverage() > UNKNOWN

@@ -20,6 +20,7 @@ from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.moses.words import check_reads_words
 from smt_bridge.tables.filter import Occurring, read_texts
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def load(args: argparse.Namespace) -> "Networks":
         spec = FeatureSpec(kind="inverse", name="Inverse", path=args.inverse)
         inverse = FEATURES["inverse"].load(spec, settings)
     run = Run.of(args.run, which=args.checkpoint, device=args.device)
+    for member in run.members:
+        check_reads_words(member.directory, source=member.source.raw, target=member.target.raw)
     return Networks(run, inverse, args.beam_size, run.files())
 
 

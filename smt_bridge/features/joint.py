@@ -10,11 +10,11 @@ from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct
 from nmt.runs import aligned
 from nmt.runs.aligned import SavedAligned
-from nmt.text.escapes import unescape
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import EOS, Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.moses.words import check_reads_words, units
 
 
 class Joint:
@@ -26,7 +26,9 @@ class Joint:
     word_aligned = True
 
     def __init__(self, run: SavedAligned, settings: FeatureSettings, inverse: bool = False) -> None:
-        """ConfigError where log Z is taken as 0, but the model was not trained for that."""
+        """ConfigError for a run of raw text, and where log Z is taken as 0, but the model was not trained for
+        that."""
+        check_reads_words(run.directory, source=run.source.raw, target=run.target.raw)
         self.run, self.settings, self.inverse_aligned = run, settings, inverse
         if settings.assume_normalized and not run.model.self_normalized:
             raise ConfigError(f"--assume-normalized: {run.directory} was not trained with model.normalizer")
@@ -86,7 +88,7 @@ class Joint:
 
 def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
     """Words of Moses as ids."""
-    return vocab.encode(pipeline.cut(list(map(unescape, words))))
+    return vocab.encode(units(words, pipeline))
 
 
 def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:

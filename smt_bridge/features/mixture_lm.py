@@ -9,6 +9,7 @@ from nmt.runs.language_model import mixture_scorer
 from nmt.text.escapes import unescape
 from smt_bridge.features.base import Values, WordPairs, digest
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.moses.words import check_reads_words
 
 
 class MixtureLM:
@@ -21,6 +22,7 @@ class MixtureLM:
             raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
         self.path, self.settings = path, settings
         self.model = mixture_scorer(path, settings.device)
+        check_reads_words(path, target=self.model.raw)
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MixtureLM":

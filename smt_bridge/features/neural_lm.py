@@ -7,21 +7,22 @@ from nmt.ngram import arpa
 from nmt.ngram.backoff import UnknownShares
 from nmt.runs import checkpoint, mixture
 from nmt.runs.checkpoint import SavedLM
-from nmt.text.escapes import unescape
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.mixture_lm import MixtureLM
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.moses.words import check_reads_words, units
 
 
 class NeuralLM:
     """A run as a feature. Moses' escapes are undone, as for translation models.
 
     A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence,
-    without end symbol. settings.assume_normalized takes log Z as 0; settings.backoff names an ARPA file, of
-    text without escapes, that shares p(UNK) among unknown words.
+    without end symbol. ConfigError for a run of raw text. settings.assume_normalized takes log Z as 0;
+    settings.backoff names an ARPA file, of text without escapes, that shares p(UNK) among unknown words.
     """
 
     def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
+        check_reads_words(run.directory, target=run.text.raw)
         self.run, self.settings = run, settings
         self.scorer = scorer_of(run.model, settings.assume_normalized, run.directory)
         self.shares = UnknownShares(arpa.read(settings.backoff), run.words.ids) if settings.backoff else None
@@ -45,7 +46,6 @@ class NeuralLM:
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""
-        cut = self.run.text.cut
-        texts = [cut(list(map(unescape, words))) for words in pairs.targets]
+        texts = [units(words, self.run.text) for words in pairs.targets]
         values = self.scorer.score_sentences(self.run.encode(texts), ends=pairs.whole)
         return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values

@@ -11,10 +11,10 @@ from nmt.compute.reduced import Reduced
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.scoring import pair_scores
-from nmt.text.escapes import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.moses.words import check_reads_words, units
 
 
 class Translation:
@@ -26,6 +26,8 @@ class Translation:
     by_phrase = True
 
     def __init__(self, run: SavedRun, inverse: bool = False, settings: FeatureSettings | None = None) -> None:
+        """ConfigError for a run of raw text."""
+        check_reads_words(run.directory, source=run.source.raw, target=run.target.raw)
         self.run, self.inverse, self.settings = run, inverse, settings or FeatureSettings()
         precision = self.settings.precision
         self.products: AbstractContextManager[object] = (
@@ -63,14 +65,14 @@ class Translation:
             source_of = [distinct.setdefault(tuple(target), len(distinct)) for target in targets]
             targets = [pairs.sources[row] for row in pairs.source_of]
             sources = list(map(list, distinct))
-        read = [run.source_words.encode(run.source.cut(list(map(unescape, words)))) for words in sources]
-        units = [run.target.cut(list(map(unescape, words))) for words in targets]
+        read = [run.source_words.encode(units(words, run.source)) for words in sources]
+        written = [units(words, run.target) for words in targets]
         with self.products:
             values = pair_scores(
-                run.model, read, [run.target_words.encode(words) for words in units], source_of
+                run.model, read, [run.target_words.encode(text) for text in written], source_of
             )
         if self.shares:
-            values += [self.shares.log(words) for words in units]
+            values += [self.shares.log(text) for text in written]
         return values
 
 

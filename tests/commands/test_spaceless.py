@@ -10,6 +10,7 @@ from nmt.errors import CheckpointError
 from nmt.runs.run import Run
 from nmt.training import config_file as config
 from nmt.training.train import run_training
+from smt_bridge.cli import rescore, score_table
 from tests.commands.runs import equal_runs
 from tests.spaceless import japanese
 
@@ -112,3 +113,20 @@ def test_segmented_words_are_joined_again(folder: Path, tmp_path: Path) -> None:
     for text in (folder / "dev.ja").read_text(encoding="utf-8").splitlines():
         assert {"は", "。"} & set(units := run.target.units(text)) and run.target.text(units) == text
     assert not any(" " in line for line in run.translate(["The red dog sees the cat ."]))
+
+
+def test_words_of_moses_are_not_its_text(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Scores of a table or a list would be those of another text: refused in one line, nothing is left."""
+    (tmp_path / "table").write_text("the dog ||| 犬 ||| 1 1 1 1\n", encoding="utf-8")
+    (tmp_path / "list").write_text("0 ||| 犬 。 ||| LM0= -1 ||| -1\n", encoding="utf-8")
+    (tmp_path / "text").write_text("the dog .\n", encoding="utf-8")
+    feature = ["--feature", f"translation={folder}/run", "-q", "-o", str(tmp_path / "out")]
+    table = [str(tmp_path / "table"), *feature]
+    nbest = [str(tmp_path / "list"), "--source", str(tmp_path / "text"), *feature]
+    for main, argv in ((score_table.main, table), (rescore.main, nbest)):
+        assert main(argv) == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert f"{folder}/run: reads raw text" in line and "target" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "table", "text"]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from nmt.errors import ConfigError
-from nmt.text.escapes import unescape
+from smt_bridge.moses.words import check_reads_words, units
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.features import neural_translation
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def load_network(name: str, path: str, normalized: bool) -> "Network":
     """The n-gram network of a run directory with its text pipeline. torch is loaded here and not before, so
-    that systems without a network start at once. ConfigError for a run that is not a CSLM."""
+    that systems without a network start at once. ConfigError for a run that is not a CSLM of words."""
     from nmt.lm.protocols import NgramNetwork, NormalizedScores
     from nmt.runs import checkpoint
     from smt_bridge.decoder.features.cslm import Network
@@ -25,6 +25,7 @@ def load_network(name: str, path: str, normalized: bool) -> "Network":
             f"{path}: {name} has to be a CSLM; use other language models to rescore n-best lists "
             "(smt-rescore)"
         )
+    check_reads_words(path, target=run.text.raw)
     if normalized and not (isinstance(model, NormalizedScores) and model.self_normalized):
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with lm.normalizer")
     scores = model.ngram_scores(normalized, keep_tables=True)
@@ -41,27 +42,25 @@ def load_translator(name: str, path: str, restricted: bool) -> "neural_translati
     from smt_bridge.decoder.features.neural_translation import Network
 
     run = checkpoint.load(path, "best", "cpu")
-    if run.target.spaceless:
-        raise ConfigError(
-            f"{path}: its units do not begin where words begin, and {name} reads phrase by phrase; use a run "
-            "of words or BPE, or rescore n-best lists (smt-rescore)"
-        )
+    check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if restricted and not isinstance(run.model, Restrictable):
         raise ConfigError(f"{path}: restricted=true, but a model of its type has no short-lists")
     return Network(
-        source=lambda words: run.source_words.encode(run.source.cut(list(map(unescape, words)))),
-        target=lambda words: run.target_words.encode(run.target.cut(list(map(unescape, words)))),
-        prefixes=lambda source, units, restricted: PrefixStates(run.model, source, units, restricted),
+        source=lambda words: run.source_words.encode(units(words, run.source)),
+        target=lambda words: run.target_words.encode(units(words, run.target)),
+        prefixes=lambda source, following, restricted: PrefixStates(run.model, source, following, restricted),
     )
 
 
 def load_joint(path: str, normalized: bool) -> "JointNetwork":
     """The joint model of a run directory with its text pipelines. CheckpointError for a run of another kind,
-    ConfigError for one from right to left, and for `normalized` where it was not trained for that."""
+    ConfigError for one of raw text, one from right to left, and for `normalized` where it was not trained for
+    that."""
     from nmt.runs import aligned
     from smt_bridge.decoder.features.nnjm import JointNetwork
 
     run = aligned.load(path, "best", "cpu")
+    check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if normalized and not run.model.self_normalized:
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with model.normalizer")
     if run.model.shape.backward:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.errors import ConfigError
-from nmt.text.escapes import unescape
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import BOS, EOS, Vocab
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
@@ -19,6 +18,7 @@ from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.moses.words import units
 
 END = -1  # in NGrams.place: the end symbol, which is no word of an option
 
@@ -37,12 +37,12 @@ class WordNumbers:
         with self.lock:
             found = self.ids.get(word)
             if found is None:
-                units = self.text.cut([unescape(word)])
-                if len(units) != 1:
+                of_word = units([word], self.text)
+                if len(of_word) != 1:
                     raise ConfigError(
                         f"{self.path}: splits words into subwords; searching needs a model of whole words"
                     )
-                found = self.ids[word] = int(self.vocab.encode(units)[0])
+                found = self.ids[word] = int(self.vocab.encode(of_word)[0])
         return found
 
 

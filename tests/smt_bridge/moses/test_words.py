@@ -1,0 +1,91 @@
+"""Networks read Moses' words, or are refused: a run of SentencePiece, on either side, in every feature."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError
+from nmt.runs import aligned, checkpoint, mixture
+from nmt.runs.mixture import MixtureFile, MixtureModel, fingerprint
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.subwords.bpe import BPE
+from smt_bridge.cli import propose
+from smt_bridge.decoder.features import load_joint, load_network, load_translator
+from smt_bridge.features.registry import FEATURES
+from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.moses.words import check_reads_words, units
+from tests.conftest import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+
+
+def test_words_are_unescaped_and_cut() -> None:
+    text = TextPipeline.of(SideConfig(tokenize=False, normalize=False))
+    assert units(["l&apos;", "a&amp;b"], text) == ["l'", "a&b"]
+
+
+def test_the_message_names_the_run_and_its_sides() -> None:
+    """It recommends no command that would score such a run by words."""
+    check_reads_words("run", source=False, target=False)
+    with pytest.raises(ConfigError, match=r"^runs/ja: reads raw text .*; source and target") as error:
+        check_reads_words("runs/ja", source=True, target=True)
+    assert "smt-" not in str(error.value)
+
+
+def feature(kind: str, path: Path) -> Callable[[], object]:
+    return lambda: FEATURES[kind].load(FeatureSpec(kind=kind, name="X", path=str(path)), FeatureSettings())
+
+
+def mixed(folder: Path) -> Path:
+    """A mixture of one language model."""
+    step = checkpoint.load_lm(GOLDEN / "lm").step
+    part = MixtureModel(str(GOLDEN / "lm"), step, fingerprint(GOLDEN / "lm", step))
+    mixture.write(folder / "mixture", MixtureFile([part], [[1.0]]))
+    return folder / "mixture"
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tables, lists, proposals and the search."""
+    run, path = checkpoint.load(GOLDEN / "translator"), str(GOLDEN / "translator")
+    args = propose.parser().parse_args(
+        ["table", path, "--lexical", "lex", "-i", "text", "-o", "out", "--threads", "1"]
+    )
+    users: list[Callable[[], object]] = [
+        feature("translation", GOLDEN / "translator"),
+        feature("inverse", GOLDEN / "translator"),
+        lambda: load_translator("NMT0", path, False),
+        lambda: propose.load(args),
+    ]
+    for use in users:
+        use()
+    getattr(run, side).subwords = Raw([])
+    monkeypatch.setattr(checkpoint, "load", lambda *given, **more: run)
+    monkeypatch.setattr(aligned, "load", lambda *given: run)
+    for use in [*users, feature("joint", Path(path)), lambda: load_joint(path, False)]:
+        with pytest.raises(ConfigError, match=rf"translator: reads raw text \(SentencePiece; {side}\)"):
+            use()
+
+
+def test_every_feature_of_one_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By itself, in a mixture, and in the search."""
+    run, path = checkpoint.load_lm(GOLDEN / "lm"), str(GOLDEN / "lm")
+    users: list[Callable[[], object]] = [
+        feature("neural-lm", GOLDEN / "lm"),
+        feature("neural-lm", mixed(tmp_path)),
+        lambda: load_network("CSLM0", path, False),
+    ]
+    for use in users:
+        use()
+    run.text.subwords = Raw([])
+    monkeypatch.setattr(checkpoint, "load_lm", lambda *given, **more: run)
+    for use in users:
+        with pytest.raises(ConfigError, match=r"reads raw text \(SentencePiece; target\)"):
+            use()
+
+
+class Raw(BPE):
+    """Subwords that read raw text."""
+
+    raw = True
