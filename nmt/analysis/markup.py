@@ -1,6 +1,7 @@
 """The HTML of the report's tables and charts: all that the page shows without its script, but the sentences.
 Whatever comes from texts or names is escaped."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,6 +11,7 @@ from nmt.analysis.ngrams import NgramDifference
 from nmt.analysis.resampling import Interval
 
 NONE = "\u2013"  # where there is no value
+SECTION = re.compile(r'<section id="([a-z-]+)"\s*>\s*<h2>(.*?)</h2>')  # one that is shown
 
 Row = Mapping[str, object]
 
@@ -72,13 +74,31 @@ def is_best(column: Column, row: Row, rows: Sequence[Row]) -> bool:
     return len(values) > 1 and row.get(column.key) == max(values)
 
 
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """What stands under the title: names and what they are; a row without content is left out."""
+    entries = "".join(
+        f"<div><dt>{escape(name)}</dt><dd dir=auto>{escape(value)}</dd></div>"
+        for name, value in rows
+        if value
+    )
+    return f'<dl id="facts">{entries}</dl>'
+
+
+def contents(sections: str) -> str:
+    """A table of contents of sections, made by us: those with an id that are shown."""
+    entries = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in SECTION.findall(sections))
+    return f'<nav id="contents" aria-label="Contents"><ul>{entries}</ul></nav>'
+
+
 def signature_list(signatures: Sequence[str]) -> str:
     """What the scores above it are, by sacreBLEU."""
     return f'<ul class="note signatures">{"".join(f"<li>{escape(one)}</li>" for one in signatures)}</ul>'
 
 
-def systems_table(systems: Sequence[Row], name: str = "systems") -> str:
-    """The scores of each system. `name` is the table's own on the page."""
+def systems_table(
+    systems: Sequence[Row], name: str = "systems", caption: str = "Scores of the systems"
+) -> str:
+    """The scores of each system. `name` and `caption` are the table's own on the page."""
     columns = [
         Column("system", "name"),
         Column("BLEU", "bleu", 2, best=True),
@@ -87,7 +107,7 @@ def systems_table(systems: Sequence[Row], name: str = "systems") -> str:
         Column("chrF", "chrf", 2, best=True),
         Column("length ratio", "ratio", 3),
     ]
-    return table(name, "Scores of the systems", columns, systems)
+    return table(name, caption, columns, systems)
 
 
 def subsets_table(subsets: Sequence[Row]) -> str:

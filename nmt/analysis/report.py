@@ -3,10 +3,12 @@ and needs no network."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from html import escape
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +49,6 @@ class ReportConfig:
 class Lead:
     """What another report of ours shows before the comparison of systems."""
 
-    facts: str = ""  # under the title
     sections: str = ""  # HTML: whoever makes it escapes
     charts: Sequence[Chart] = ()  # of `sections`, numbered from 0
     heading: str = "Summary"  # of the comparison
@@ -69,7 +70,7 @@ class ReportData:
     ngrams: list[NgramDifference] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)  # of hard words
     rows: list[Json] = field(default_factory=list)  # one per sentence
-    version: str = __version__
+    about: Sequence[tuple[str, str]] = ()  # under the title: name and content of each line
 
 
 def gather(
@@ -161,41 +162,60 @@ def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
 
 
 def html(data: ReportData, lead: Lead | None = None) -> str:
-    """The page, with its data inside as JSON. `<` is escaped, so that no text can end the script. `lead`
-    comes first."""
+    """The page, with its data inside as JSON. `lead` comes first."""
     lead = lead or Lead()
-    charts = [*lead.charts, *data.charts]
-    embedded = (
-        json.dumps(page_data(data, charts), ensure_ascii=False, separators=(",", ":"))
+    sections = filled(
+        "sections.html",
+        {
+            "lead": lead.sections,
+            "heading": escape(lead.heading),
+            "note": escape(lead.note),
+            "no-note": "" if lead.note else "hidden",
+            "systems": markup.systems_table(data.systems),
+            "signatures": markup.signature_list(data.signatures),
+            "subsets": markup.subsets_table(data.subsets),
+            "charts": markup.figures(data.charts, len(lead.charts)),
+            "ngrams": markup.ngram_tables(data.ngrams),
+            "no-subsets": "" if data.subsets else "hidden",
+            "no-ngrams": "" if data.ngrams else "hidden",
+        },
+    )
+    return filled(
+        "report.html",
+        {
+            "title": escape(data.title),
+            "about": markup.facts([*data.about, ("made with", f"nmt-smt {__version__}")]),
+            "contents": markup.contents(sections),
+            "sections": sections,
+            "license": part("vendor/LICENSE"),
+            "style": "".join(map(part, STYLES)),
+            "library": part("vendor/uPlot.iife.min.js"),
+            "script": "".join(map(part, SCRIPTS)),
+            "data": embedded(page_data(data, [*lead.charts, *data.charts])),
+        },
+    )
+
+
+def day(paths: Iterable[str | Path]) -> str:
+    """The day (UTC) on which the newest of some files was written: a report of the same files has the same
+    date, whenever it is made. Files that are streams are left out."""
+    times = [Path(path).stat().st_mtime for path in paths if Path(path).is_file()]
+    return datetime.fromtimestamp(max(times), UTC).date().isoformat() if times else ""
+
+
+def filled(name: str, parts: Mapping[str, str]) -> str:
+    """A template with its marks replaced, in one pass: what is put in may itself contain such a mark."""
+    return re.sub(r"\{\{([a-z-]+)\}\}", lambda mark: parts[mark[1]], part(name))
+
+
+def embedded(data: Json) -> str:
+    """JSON that no text in it can end, as the content of a script element."""
+    return (
+        json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         .replace("<", "\\u003c")
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
     )
-    parts = {
-        "title": escape(data.title),
-        "facts": escape(
-            lead.facts
-            or f"{data.sentences:,} sentences, {len(data.systems)} systems; nmt-analyze {data.version}"
-        ),
-        "lead": lead.sections,
-        "heading": escape(lead.heading),
-        "note": escape(lead.note),
-        "no-note": "" if lead.note else "hidden",
-        "license": part("vendor/LICENSE"),
-        "style": "".join(map(part, STYLES)),
-        "library": part("vendor/uPlot.iife.min.js"),
-        "script": "".join(map(part, SCRIPTS)),
-        "systems": markup.systems_table(data.systems),
-        "signatures": markup.signature_list(data.signatures),
-        "subsets": markup.subsets_table(data.subsets),
-        "charts": markup.figures(data.charts, len(lead.charts)),
-        "ngrams": markup.ngram_tables(data.ngrams),
-        "no-subsets": "" if data.subsets else "hidden",
-        "no-ngrams": "" if data.ngrams else "hidden",
-        "data": embedded,
-    }
-    # In one pass: what is put in may itself contain such a mark.
-    return re.sub(r"\{\{([a-z-]+)\}\}", lambda place: parts[place[1]], part("report.html"))
 
 
 def part(name: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from nmt import files
 from nmt.analysis.curves import read_curves
+from nmt.analysis.report import day
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.weights import load_tensors
@@ -58,11 +59,28 @@ def gather(build: Build) -> Facts:
         networks=[network(build, one) for one in build.plan.networks],
         features=features(build, found.chosen),
         command=build.config.command(),
+        about=about(build),
         notes=[
             "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
             "without it; a search without it would find other translations."
         ],
     )
+
+
+def about(build: Build) -> dict[str, str]:
+    """What else the head of the page says."""
+    source, target = sides(build.config)
+    search = tuning.search(build.plan.tuning)
+    beam = (
+        f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
+        if build.plan.has("attention")
+        else ""
+    )
+    return {
+        "languages": f"{source.language} to {target.language}",
+        "search": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in search.items()) + beam,
+        "date": day([build.work / evaluation.FILE]),
+    }
 
 
 def reason(build: Build, found: Evaluation) -> str:

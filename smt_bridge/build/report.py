@@ -2,12 +2,12 @@
 and its translations of the development set beside those of its parts. One HTML file, made by nmt.analysis."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import isfinite
 from pathlib import Path
 
-from nmt import __version__, files
+from nmt import files
 from nmt.analysis import markup, report
 from nmt.analysis.charts import Chart, Point, length_charts
 from nmt.analysis.curves import LearningCurve
@@ -106,6 +106,7 @@ class Facts:
     features: Sequence[Feature] = ()
     notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
     command: str = ""  # the command line
+    about: Mapping[str, str] = field(default_factory=dict)  # under the title, beside what this page knows
     test: Texts | None = None  # a test set that nothing was tuned on, translated by the same systems
 
 
@@ -128,22 +129,35 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
         test = scores(report.gather(found, {}, None, {}, config), lengths)
     learned = list(learning_charts(facts.networks))
     sections = [
-        section("The system", "", chosen(facts)),
-        section("What each part adds", "", ablations(facts)),
-        section("Test set", TEST, test),
-        section("Sizes", "", sizes(facts.sizes)),
-        section("Steps", "", steps(facts.steps)),
-        section("Networks", "", networks(facts.networks, learned, len(lengths))),
-        section("Weights of the tuned system", "", weights(facts.features)),
+        section("system", "The system", "", chosen(facts)),
+        section("parts", "What each part adds", "", ablations(facts)),
+        section("test-set", "Test set", TEST, test),
+        section("sizes-section", "Sizes", "", sizes(facts.sizes)),
+        section("steps-section", "Steps", "", steps(facts.steps)),
+        section("networks-section", "Networks", "", networks(facts.networks, learned, len(lengths))),
+        section("weights-section", "Weights of the tuned system", "", weights(facts.features)),
     ]
     lead = Lead(
-        facts=f"{len(facts.dev.sources):,} sentences of the development set; nmt-smt {__version__}",
         sections="".join(sections),
         charts=[*lengths, *learned],
         heading="Development set",
         note=DEV,
     )
-    return report.html(report.gather(systems_of(facts.dev), {}, None, {}, config), lead)
+    data = report.gather(systems_of(facts.dev), {}, None, {}, config)
+    return report.html(replace(data, about=list(about(facts))), lead)
+
+
+def about(facts: Facts) -> Iterator[tuple[str, str]]:
+    """What stands under the title."""
+    parts = list(dict.fromkeys(one.what for one in facts.features if one.what))
+    name = next((one.name for one in facts.candidates if one.chosen), "")
+    yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
+    yield "networks", "; ".join(f"{one.what}, {one.parameters:,} parameters" for one in facts.networks)
+    yield "training text", ", ".join(f"{count:,} {what}" for what, count in facts.sizes.items())
+    yield "development set", f"{len(facts.dev.sources):,} sentences"
+    if facts.test:
+        yield "test set", f"{len(facts.test.sources):,} sentences"
+    yield from facts.about.items()
 
 
 def systems_of(texts: Texts) -> list[System]:
@@ -153,12 +167,12 @@ def systems_of(texts: Texts) -> list[System]:
     return [System(name, list(lines), test) for name, lines in texts.outputs.items()]
 
 
-def section(title: str, note: str, content: str) -> str:
-    """A section of the page; nothing where it has no content."""
+def section(name: str, title: str, note: str, content: str) -> str:
+    """A section of the page with its id; nothing where it has no content."""
     if not content:
         return ""
     said = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{said}{content}</section>"
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{said}{content}</section>'
 
 
 def table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
@@ -217,7 +231,7 @@ def found_again(ablation: Ablation) -> str:
 
 def scores(data: ReportData, charts: Sequence[Chart]) -> str:
     """The scores of the test set, and its charts, which are the first of the page."""
-    shown = markup.systems_table(data.systems, "test")
+    shown = markup.systems_table(data.systems, "test", "Scores of the systems on the test set")
     return (
         f'{shown}{markup.signature_list(data.signatures)}<div class="charts">{markup.figures(charts)}</div>'
     )

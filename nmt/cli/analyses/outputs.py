@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 class Subsets:
     """The rows of Table 6.1."""
 
-    help = "BLEU and chrF without unknown words, of medium length, of both (the rows of Table 6.1)."
+    help = "BLEU and chrF without unknown words, of medium length, of both."
 
     def add_options(self, parser: Parser) -> None:
         inputs.add_systems(parser)

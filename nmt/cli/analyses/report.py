@@ -2,9 +2,10 @@
 
 import argparse
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.analysis import curves, report, segmented
@@ -15,7 +16,11 @@ from nmt.cli.analyses import inputs
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
+from nmt.runs import directory as run_directory
 from nmt.search.config import BeamConfig
+
+if TYPE_CHECKING:
+    from nmt.runs.checkpoint import SavedRun
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +96,25 @@ class Report:
         learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
         test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
         hard, counts = inputs.hard_words(args, vocabs, test)
-        systems = [outputs.get(name) or translated(args, name, path, test) for name, path in paths.items()]
+        systems, about, newest = list[System](), list[tuple[str, str]](), list[str | Path]()
+        for name, path in paths.items():
+            if name in outputs:
+                systems.append(outputs[name])
+                about.append((name, f"the translations in {Path(path).name}"))
+                newest.append(path)
+            else:
+                system, member = translated(args, name, path, test)
+                systems.append(system)
+                about.append((name, f"{member.description}, update {member.step:,}; beam {args.beam_size}"))
+                newest.append(run_directory.weights_path(member.directory, member.step))
         for run in runs.values():  # the first that cuts words; torch is set up by now
             if units := inputs.read_units(str(run), test, args.tokenized):
                 hard["segmented"] = segmented.segmented_sides(*units)
                 break
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
-        return Page(report.gather(systems, hard, counts, learned, settings_of(ReportConfig, args)))
+        data = report.gather(systems, hard, counts, learned, settings_of(ReportConfig, args))
+        about += [*test_facts(args, test), ("date", report.day(newest))]
+        return Page(replace(data, about=about))
 
 
 def read_outputs(args: argparse.Namespace, outputs: Mapping[str, str]) -> tuple[TestSet, dict[str, System]]:
@@ -110,8 +127,16 @@ def read_outputs(args: argparse.Namespace, outputs: Mapping[str, str]) -> tuple[
     return read[0].test, {system.name: system for system in read if outputs}
 
 
-def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> System:
-    """A run as a system: its translations of the source."""
+def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, str]]:
+    """The texts of the report, by their files."""
+    words = sum(map(len, test.source_words))
+    names = f"{Path(args.source).name} to {', '.join(Path(one).name for one in args.reference)}"
+    yield "test set", f"{names}; {len(test.sources):,} sentences, {words:,} source words"
+    yield "training text", " and ".join(Path(one).name for one in args.train or ())
+
+
+def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> "tuple[System, SavedRun]":
+    """A run as a system: its translations of the source; and the run."""
     run = inputs.load_run(args, path)
     hypotheses: list[str] = []
     with options.progress(args, "sentences", len(test.sources), title=name) as progress:
@@ -119,4 +144,4 @@ def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) ->
             block = test.sources[at : at + BLOCK]
             hypotheses += run.translate(block, BeamConfig(args.beam_size), args.tokenized)
             progress.add(len(block))
-    return System(name=name, hypotheses=hypotheses, test=test)
+    return System(name=name, hypotheses=hypotheses, test=test), run.members[0]

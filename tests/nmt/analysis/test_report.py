@@ -1,6 +1,8 @@
 """The page of nmt-analyze report."""
 
 import json
+import os
+from pathlib import Path
 
 from nmt.analysis import report
 from nmt.analysis.systems import System, TestSet
@@ -32,6 +34,20 @@ def test_what_the_script_reads() -> None:
     titles = [chart["title"] for chart in read["charts"]]
     assert "BLEU by unseen words of the source" in titles
     assert read["charts"][0]["series"][0]["points"][0][2:] == [2, 0, 0, "0 to 5"]
+
+
+def test_the_date_is_that_of_the_newest_file(tmp_path: Path) -> None:
+    """So the same files give the same report on any day."""
+    for name, seconds in (("old", 86400), ("new", 3 * 86400 + 5)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (seconds, seconds))
+    assert report.day([tmp_path / "new", tmp_path / "old", "-"]) == "1970-01-04" and report.day(["-"]) == ""
+
+
+def test_the_head_leaves_out_what_is_not_known() -> None:
+    about = [("beam", "<5>"), ("date", "")]
+    page = report.html(report.ReportData("it", [], [], 1, about=about))
+    assert "<dt>beam</dt>" in page and "&lt;5&gt;" in page and "<dt>date</dt>" not in page
 
 
 def test_one_system_has_an_interval_and_no_ngrams() -> None:

@@ -97,6 +97,16 @@ def test_the_page_says_all_facts(page: str) -> None:
     assert "LM0 0.5000" in weights
 
 
+def test_the_head_says_what_was_built() -> None:
+    page = html(replace(FACTS, about={"search": "stack 100", "date": "2024-02-03"}), samples=2)
+    said = dict(re.findall("<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", page))
+    assert said["system"] == "hybrid: phrase table" and "12,345,678 parameters" in said["networks"]
+    assert (said["search"], said["date"]) == ("stack 100", "2024-02-03")
+    assert said["training text"] == "29,000 pairs read, 28,990 pairs kept"
+    contents = re.findall('<li><a href="#([a-z-]+)">(.*?)</a>', page)
+    assert ("parts", "What each part adds") in contents and len(contents) == len(set(contents)) > 8
+
+
 def test_dev_is_said_to_be_tuned_on(page: str) -> None:
     dev = text_of(page, "Development set")
     score = corpus_bleu(DEV.outputs["hybrid"], DEV.references)

@@ -60,6 +60,14 @@ def test_it_is_one_file_without_network(page: Path) -> None:
     assert text.count("</script>") == 2  # the one in a source sentence is written otherwise
 
 
+def test_it_says_what_was_translated_by_what(page: Path) -> None:
+    facts = re.findall("<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", page.read_text(encoding="utf-8"))
+    said = dict(facts)
+    assert "first" in said["one"] and "60 sentences" in said["test set"]
+    assert "parameters" in said["&lt;run&gt;"] and said["&lt;run&gt;"].endswith("; beam 2")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", said["date"])
+
+
 @pytest.fixture(scope="module")
 def browser(page: Path) -> "Iterator[Chrome]":
     with opened(page) as found:
@@ -242,6 +250,15 @@ def test_words_are_compared(browser: "Chrome") -> None:
     assert kinds("a a", "a") == [["", "wrong"], [0]] and kinds("", "a") == [[], []]
 
 
+def test_the_contents_lead_to_each_section(browser: "Chrome") -> None:
+    links = browser.find_elements("css selector", "#contents a")
+    shown = [one for one in browser.find_elements("css selector", "main > section") if one.is_displayed()]
+    assert [one.text for one in links] == [one.find_element("tag name", "h2").text for one in shown]
+    for link, section in zip(links, shown, strict=True):
+        link.click()
+        assert browser.execute_script("return document.querySelector(':target')") == section
+
+
 def test_nothing_is_cut_off_on_a_phone(browser: "Chrome") -> None:
     metrics = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -255,6 +272,9 @@ def test_nothing_is_cut_off_on_a_phone(browser: "Chrome") -> None:
             const over = (one) => outer(one) && one.getBoundingClientRect().right > 391;
             return [...document.querySelectorAll("main *")].filter(over).map((one) => one.outerHTML);"""
         assert browser.execute_script(outside) == []
+        tables = "[...document.querySelectorAll('#systems, #subsets')]"
+        hidden = f"return {tables}.filter((one) => one.scrollWidth > one.parentNode.clientWidth).length"
+        assert browser.execute_script(hidden) == 0, "their last column is seen without scrolling"
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
