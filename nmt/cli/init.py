@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,7 @@ from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError, DataError
 from nmt.progress import duration
 from nmt.text import languages
-from nmt.text.inspection import findings
-from nmt.text.inspection.findings import Finding
+from nmt.text.inspection import survey
 from nmt.text.inspection.held_out import held_out, split
 from nmt.text.inspection.pairs import PairReport, inspect
 
@@ -81,8 +80,11 @@ def command(argv: Sequence[str] | None) -> None:
     check(args)
     train = inspected(args, args.source, args.target, "training text")
     dev = inspected(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
-    found = [*report(train), *(report(dev) if dev else ()), *(overlap(dev, train) if dev else ())]
-    if mistakes := sum(finding.stops for finding in found):
+    report = list(survey.sections(train, dev))
+    for section in report:
+        for line in section.lines():
+            print(line)
+    if mistakes := survey.mistakes(report):
         raise DataError(
             f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; mend "
             "the files first. Nothing was written"
@@ -130,30 +132,6 @@ def inspected(args: argparse.Namespace, source: str, target: str, title: str) ->
     """What is in two files."""
     with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
         return inspect(source, target, progress.add)
-
-
-def report(pairs: PairReport) -> list[Finding]:
-    """Print what was found in a parallel text."""
-    found: list[Finding] = []
-    for side in pairs.sides:
-        print(findings.title(side))
-        found += shown(findings.of_side(side, languages.of_file(side.path)))
-    print(findings.ratio(pairs))
-    return found + shown(findings.of_pairs(pairs))
-
-
-def overlap(dev: PairReport, train: PairReport) -> list[Finding]:
-    """Print which development pairs are in the training text."""
-    return shown(findings.of_dev(dev, train))
-
-
-def shown(found: Iterable[Finding]) -> list[Finding]:
-    """Print findings."""
-    kept = list(found)
-    for finding in kept:
-        for line in finding.lines():
-            print(line)
-    return kept
 
 
 # ---- writing -----------------------------------------------------------------------------------------------

@@ -236,9 +236,9 @@ def progress(
     return Progress(total, unit, shows_bar(args), title, opening)
 
 
-def line_progress(args: argparse.Namespace, *paths: str, unit: str = "lines") -> Progress:
+def line_progress(args: argparse.Namespace, *paths: str, unit: str = "lines", title: str = "") -> Progress:
     """The progress through the lines of some texts, one after the other."""
-    return progress(args, unit, partial(files.number_of_lines, *paths))
+    return progress(args, unit, partial(files.number_of_lines, *paths), title=title)
 
 
 def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None = None) -> str:

@@ -13,6 +13,7 @@ from nmt.errors import ConfigError
 from nmt.jobs.lines import convert
 from nmt.text import languages
 from nmt.text.escapes import escape, unescape
+from nmt.text.inspection.tokenized import watched
 from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import Tokenizer
 
@@ -73,7 +74,10 @@ def command(argv: Sequence[str] | None) -> None:
         escape=args.escape,
     )
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
-        lines = convert(conversion.begin, files.read_lines(args.input), args.workers)
+        text = files.read_lines(args.input)
+        lines = convert(
+            conversion.begin, text if args.detokenize else watched(text, args.input), args.workers
+        )
         out.write_lines(progress.over(lines))
 
 

@@ -54,6 +54,11 @@ def kept_plan(config: BuildConfig) -> Path:
     return Path(config.output) / WORK / plan.FILE
 
 
+def is_begun(config: BuildConfig) -> bool:
+    """Was a build begun in the folder of the output?"""
+    return (Path(config.output) / WORK / SETTINGS).exists()
+
+
 def plan_of(config: BuildConfig) -> Plan:
     """The plan of a build that was begun; of a new one that of another build, or one that suits the texts and
     this machine."""

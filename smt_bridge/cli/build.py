@@ -12,6 +12,8 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
+from nmt.text.inspection.pairs import inspect
+from nmt.text.inspection.survey import sections
 from smt_bridge.extraction.alignment import ALIGNERS
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ def command(argv: Sequence[str] | None) -> None:
     corpus.sides(config)
     corpus.check_glossary(config)
     pipeline.check_place(Path(config.output))
+    if not pipeline.is_begun(config):
+        survey(args, config)
     if args.dry_run:
         made = pipeline.plan_of(config)
         shown = plan.shown(made, plan.with_workers(made, config.workers), config.budget)
@@ -100,6 +104,24 @@ def command(argv: Sequence[str] | None) -> None:
         "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
         config.output, found.chosen, 100 * found.whole[found.chosen], config.output,
     )  # fmt: skip
+
+
+def survey(args: argparse.Namespace, config: "BuildConfig") -> None:
+    """Print what is to be said about the texts, as nmt-init does."""
+    from smt_bridge.build import corpus
+
+    reports = []
+    for title, *texts in (
+        ("training text", config.source, config.target),
+        ("development set", config.dev_source, config.dev_target),
+    ):
+        with options.line_progress(args, texts[0], unit="pairs", title=title) as progress:
+            reports.append(inspect(texts[0], texts[1], progress.add))
+    source, target = (side.language for side in corpus.sides(config))
+    for section in sections(*reports, (source, target), raw=True):
+        for line in section.lines():
+            print(line)
+    print()
 
 
 def check(config: "BuildConfig") -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import regex
 
 from nmt.text.escapes import ESCAPES
+from nmt.text.inspection.tokenized import CUT
 from nmt.text.long_lines import MAX_LINE_WORDS
 from nmt.text.units import line_length
 
@@ -25,8 +26,6 @@ TAG = re.compile(
 SUBWORDS = re.compile(r"@@(?: |$)|(?:^| )▁")
 LETTER = regex.compile(r"\p{L}")
 CAPITAL = regex.compile(r"\p{Lu}")
-APART = re.compile(r"\S [.,](?: |$)")  # not ? and !, which French writes after a blank
-END = re.compile(r"[.,](?: |$)")
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,11 @@ CHECKS = {
         "lines with HTML tags or entities",
         lambda line: max(place_of(TAG)(line) if "<" in line else NOWHERE, entity(line)),
         "remove the markup; a model would learn to write it",
+    ),
+    "cut": Check(
+        "lines with words that a tokenizer has cut (can 't, l' homme)",
+        place_of(CUT),
+        "a blank there is a mistake in raw text; nmt-tokenize --detokenize takes it out",
     ),
     "subwords": Check("lines cut into subwords (@@ or ▁)", place_of(SUBWORDS)),
     "long": Check(

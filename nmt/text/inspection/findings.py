@@ -10,6 +10,7 @@ from nmt.text.inspection.language import shown
 from nmt.text.inspection.pairs import SAME, PairReport
 from nmt.text.inspection.repeats import Digests64
 from nmt.text.inspection.side import BAD, BOM, RETURNS, SideReport
+from nmt.text.units import is_spaceless
 
 CLEAN = {  # reasons of nmt-clean, and SAME
     "empty": "pairs with an empty side",
@@ -19,6 +20,8 @@ CLEAN = {  # reasons of nmt-clean, and SAME
 }
 NMT_CLEAN = "nmt-clean drops them"
 OTHER_SCRIPTS = 3  # that are named
+UNLIKE = 0.2  # share of running words; any training text has more of a development set in its language
+ENOUGH = 20  # running words of a text, to say that they are of another language
 CASED = frozenset(("ARMENIAN", "CYRILLIC", "GREEK", "LATIN"))  # scripts that have capitals
 
 
@@ -50,8 +53,9 @@ def title(side: SideReport) -> str:
     )
 
 
-def of_side(side: SideReport, ending: str) -> Iterator[Finding]:
-    """What was found in a text. `ending`: the language that its name says, or nothing."""
+def of_side(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
+    """What was found in a text. `ending`: the language that its name says, or nothing. `raw`: whoever reads
+    it tokenizes it."""
     if count := side.counts[BAD]:
         yield Finding(counted("lines that cannot be read", count), side.examples[BAD], stops=True)
     if side.counts[BOM]:
@@ -61,13 +65,14 @@ def of_side(side: SideReport, ending: str) -> Iterator[Finding]:
         yield Finding(text, side.examples[RETURNS][:1])
     language = side.guess().language
     if ending and language and ending != language:
-        yield Finding(f"its name says {ending}, its words look like {language}: are the two sides exchanged?")
+        yield Finding(f"it should be {ending}, its words look like {language}: are the two sides exchanged?")
     for name, check in CHECKS.items():
         if count := side.counts[name]:
             yield Finding(counted(check.what, count, check.advice), side.examples[name])
     yield from other_scripts(side)
     if side.is_tokenized():
-        yield Finding("tokenized already: full stops and commas are words of their own")
+        undo = "; raw text is expected, so undo it first: nmt-tokenize --detokenize" if raw else ""
+        yield Finding(f"tokenized already: full stops and commas are words of their own{undo}")
     if side.guess().script in CASED and not side.has_case():
         yield Finding("lower-cased: hardly any line has a capital letter")
     yield from repeated(side.path, side.digests, "lines")
@@ -104,14 +109,16 @@ def of_pairs(report: PairReport) -> Iterator[Finding]:
         yield Finding("no pair has words on both sides", stops=True)
     for name, what in CLEAN.items():
         if count := report.reasons[name]:
-            share = f"{100 * count / report.pairs:.2g}% of the pairs"
+            percent = 100 * count / report.pairs
+            share = f"{percent:.0f}% of the pairs" if percent >= 1 else f"{percent:.2g}% of the pairs"
             advice = share if name == SAME else f"{share}; {NMT_CLEAN}"
             yield Finding(counted(what, count, advice), report.examples[name])
     yield from repeated(source.path, report.digests, "pairs", NMT_CLEAN)
 
 
 def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Development pairs that are in the training text, too."""
+    """Development pairs that are in the training text, too, and sides that are in another language than
+    there."""
     both = dev.digests.within(train.digests)
     sources = dev.source.digests.within(train.source.digests)
     for found, what in ((both, "pairs"), (sources, "source lines")):
@@ -125,6 +132,34 @@ def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:
                 ),
                 [f"{dev.source.path}:{here} is {train.source.path}:{there}"],
             )
+
+    yield from other_words(dev, train)
+
+
+def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
+    """Sides of a development set whose words are not those of the training text."""
+    own = [share(one, other) for one, other in zip(dev.sides, train.sides, strict=True)]
+    crossed = [share(one, other) for one, other in zip(dev.sides, reversed(train.sides), strict=True)]
+    if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
+        yield Finding(
+            f"the words of {dev.source.path} are those of {train.target.path}: are the two sides of the "
+            "development set exchanged?"
+        )
+        return
+    for side, there, part in zip(dev.sides, train.sides, own, strict=True):
+        enough = side.words.total() >= ENOUGH and not is_spaceless(there.guess().language)
+        if enough and part < UNLIKE:
+            yield Finding(
+                f"only {100 * part:.0f}% of the words of {side.path} are in {there.path}: are they in the "
+                "same language?"
+            )
+
+
+def share(side: SideReport, other: SideReport) -> float:
+    """The share of the running words of a text that another one has, too."""
+    return sum(count for word, count in side.words.items() if word in other.words) / max(
+        1, side.words.total()
+    )
 
 
 def ratio(report: PairReport) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from nmt import files
 from nmt.errors import DataError
-from nmt.text.inspection.checks import APART, CAPITAL, CHECKS, END, NOWHERE
+from nmt.text.inspection.checks import CAPITAL, CHECKS, NOWHERE
 from nmt.text.inspection.language import WORD, Guess, LanguageCounts, script_of_line
 from nmt.text.inspection.repeats import Digests64
+from nmt.text.inspection.tokenized import Punctuation
 from nmt.text.units import line_length
 
 EXAMPLES = 2  # of each kind
@@ -49,8 +50,7 @@ class SideReport:
     scripts: Counter[str] = field(default_factory=Counter)  # lines of each
     languages: LanguageCounts = field(default_factory=LanguageCounts)
     capitals: int = 0  # lines with a capital letter
-    ends: int = 0  # lines with a full stop or comma at the end of a word
-    apart: int = 0  # lines with one that is a word of its own
+    punctuation: Punctuation = field(default_factory=Punctuation)
     words: Counter[str] = field(default_factory=Counter)  # of the first lines, lower-cased, only of letters
     digests: Digests64 = field(default_factory=Digests64)
 
@@ -69,8 +69,7 @@ class SideReport:
         self.scripts[script] += 1
         self.keep_example(f"script {script}", number, line, 0)
         self.capitals += bool(CAPITAL.search(line))
-        self.ends += bool(END.search(line))
-        self.apart += bool(APART.search(line))
+        self.punctuation.add(line)
         if number <= COUNTED:
             self.words.update(WORD.findall(line.lower()))
 
@@ -95,7 +94,7 @@ class SideReport:
 
     def is_tokenized(self) -> bool:
         """Are full stops and commas words of their own nearly everywhere?"""
-        return self.ends > 0 and self.apart > 0.8 * self.ends
+        return self.punctuation.is_tokenized()
 
     def once(self) -> float:
         """The share of running words that occur once in the text: about as many are unknown in new text."""

@@ -5,10 +5,11 @@ from types import ModuleType
 
 import pytest
 
+from nmt import files
 from nmt.compute import matmul
 from smt_bridge.build import rates
 from smt_bridge.cli.build import main, parser, seconds
-from tests.smt_bridge.build.builds import config
+from tests.smt_bridge.build.builds import config, write_plan
 from tests.smt_bridge.cli.refusals import refusal
 
 
@@ -61,6 +62,46 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(
     shown = capsys.readouterr().out
     assert "30 pairs" in shown and "attention: left out, 30 pairs are too few" in shown
     assert "all steps" in shown and " of 1 h 30 min" in shown and not (tmp_path / "system").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (
+            ["--dev-source={dir}/train.en", "--dev-target={dir}/train.fr"],
+            "pairs that are in the training text, too: 30",
+        ),
+        (["--target={dir}/train.en"], "pairs whose sides are equal: 30"),
+        (["--dev-source={dir}/dev.fr", "--dev-target={dir}/dev.en"], "development set exchanged?"),
+    ],
+)
+def test_the_survey_of_the_texts_stands_above_the_plan(
+    change: list[str],
+    finding: str,
+    given: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As nmt-init prints it."""
+    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
+    assert main([*given, "--dry-run", "--quiet"]) == 0
+    assert finding not in capsys.readouterr().out
+    assert main([*given, *(word.format(dir=tmp_path) for word in change), "--dry-run", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert finding in shown.partition("this machine: ")[0]
+
+
+def test_a_build_that_goes_on_is_not_surveyed_again(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = ["--plan", write_plan(tmp_path / "plan.json")]
+    assert main([*given, *plan, "--dry-run", "--quiet"]) == 0
+    assert "train.en: 30 lines" in capsys.readouterr().out
+    files.write_text(tmp_path / "system" / "build" / "build.json", ["{}"])
+    assert main([*given, *plan, "--dry-run", "--quiet"]) == 0
+    assert "train.en" not in capsys.readouterr().out
 
 
 def test_the_defaults_are_those_of_the_settings(given: list[str]) -> None:

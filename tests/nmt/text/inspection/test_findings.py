@@ -49,7 +49,7 @@ def test_every_kind_is_counted_with_an_example(tmp_path: Path) -> None:
         "  lines that end with a carriage return: 1; it is ignored",
         f"      {tmp_path}/a.en:5: Это русская строка.",
     ]
-    assert text[3].startswith("  its name says fr, its words look like en: are the two sides exchanged?")
+    assert text[3].startswith("  it should be fr, its words look like en: are the two sides exchanged?")
     assert "  lines in Cyrillic script: 1; do they belong to this language?" in text
     assert text[-2:] == [
         "  lines that repeat an earlier one: 2",
