@@ -3,7 +3,6 @@ as it is finished. A server searches the sentences of all its clients together i
 sentence is that of `beam.search`.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic
@@ -22,11 +21,12 @@ class ContinuousSearch(Generic[State]):
     """A sentence is known by its number from `add` until `step` returns it, or `cancel` is called with it."""
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """About `config.rows` hypotheses are live at a time. ConfigError for a setting out of range."""
+        """There is room for about `config.rows` hypotheses at a time. ConfigError for a setting out of
+        range."""
         config.check()
         self.work = BeamSearch(model, config)
         self.rows: Rows[State] | None = None
-        self.waiting: deque[int] = deque()
+        self.added: list[int] = []  # since the last step
         self.capacity = config.rows or ROWS
         self.longest_history = FORGET
 
@@ -38,11 +38,11 @@ class ContinuousSearch(Generic[State]):
     @property
     def busy(self) -> bool:
         """Is any sentence not finished?"""
-        return bool(self.waiting) or self.live > 0
+        return bool(self.added) or self.live > 0
 
     def wants(self) -> bool:
-        """Would a sentence that is added now be started at the next step?"""
-        return sum(self.width(one) for one in self.waiting) < self.room()
+        """Is there room for one more sentence?"""
+        return sum(self.width(sentence) for sentence in self.added) < self.room()
 
     def room(self) -> int:
         """Rows that new sentences may take; none as long as most rows are in use."""
@@ -54,40 +54,33 @@ class ContinuousSearch(Generic[State]):
         return int(self.work.widths[sentence])
 
     def add(self, source: Source, beam_size: int = 0, constraints: Sequence[AnyConstraint] = ()) -> int:
-        """The number of a new sentence, which has at least one word. `beam_size`: 0: the configured one."""
+        """The number of a new sentence, which has at least one word; the next step begins with it, whether
+        there is room or not. `beam_size`: 0: the configured one."""
         width = beam_size or self.work.config.beam_size
         (place,) = self.work.add([source], widths=[width], constraints=[constraints])
-        self.waiting.append(place)
+        self.added.append(place)
         return place
 
     @torch.no_grad()
     def step(self) -> list[tuple[int, list[Candidate]]]:
-        """One more word for all sentences that are in search, after those that wait have been started as far
-        as there is room. Returns the finished ones with their hypotheses, best first."""
-        before = set(self.waiting) if self.rows is None else {*self.rows.sentence.tolist(), *self.waiting}
-        if begun := self.next():
-            started = self.work.step(self.work.begin(begun))
+        """One more word for all sentences. Returns the finished ones with their hypotheses, best first."""
+        before = {*self.added, *([] if self.rows is None else self.rows.sentence.tolist())}
+        if self.added:
+            started = self.work.step(self.work.begin(self.added))
+            self.added = []
             rest = self.rows if self.rows is None or not self.live else self.work.step(self.rows)
             self.rows = started if rest is None else self.work.join(rest, started)
         elif self.rows is not None and self.live:
             self.rows = self.work.step(self.rows)
-        after = {*self.waiting, *([] if self.rows is None else self.rows.sentence.tolist())}
+        after = set() if self.rows is None else set(self.rows.sentence.tolist())
         found = [(place, self.work.release(place)) for place in sorted(before - after)]
         self.forget()
         return found
 
-    def next(self) -> list[int]:
-        """The sentences that are started now, in the order in which they came; a lone one always has room."""
-        room, begun = self.room(), list[int]()
-        while self.waiting and (room >= self.width(self.waiting[0]) or not (begun or self.live)):
-            room -= self.width(self.waiting[0])
-            begun.append(self.waiting.popleft())
-        return begun
-
     def cancel(self, sentence: int) -> None:
         """Stop searching a sentence."""
-        if sentence in self.waiting:
-            self.waiting.remove(sentence)
+        if sentence in self.added:
+            self.added.remove(sentence)
         elif self.rows is not None:
             self.keep(torch.nonzero(self.rows.sentence != sentence)[:, 0])
         self.work.release(sentence)

@@ -64,6 +64,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def client_of(address: str) -> str:
+    """Whom an address stands for: a client of IPv6 has a whole network of 64 bits."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
+
+
 def check_address(host: str, address: str, token: Token | None) -> None:
     """ConfigError for a server that others can reach, and that asks for no token. `address`: what the name
     `host` stands for."""

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest
-from nmt.serve.jobs import Closed, QueueFull
 from nmt.serve.served import ServedEngine
+from nmt.serve.waiting import Closed, QueueFull
 
 Answer = TypeVar("Answer")
 
@@ -19,8 +19,8 @@ RETRY = {"Retry-After": "1"}  # seconds
 LEFT = 499  # the status that logs and metrics have for a client that did not wait
 
 
-class Waiting:
-    """What the interfaces share."""
+class EngineAccess:
+    """How the interfaces get from the lines of a request to what engines make of them."""
 
     def __init__(self, config: ServeConfig) -> None:
         self.config = config
@@ -34,7 +34,7 @@ class Waiting:
         self.check(lines)
         request.state.lines += len(lines)
         request.state.engine = served.name
-        return await self.answer(request, served.translate(lines, options))
+        return await self.answer(request, served.translate(request.state.sender, lines, options))
 
     async def score(
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
@@ -43,7 +43,7 @@ class Waiting:
         self.check([one for pair in pairs for one in pair], sides=2)
         request.state.lines = len(pairs)
         request.state.engine = served.name
-        return await self.answer(request, served.score(pairs, tokenized))
+        return await self.answer(request, served.score(request.state.sender, pairs, tokenized))
 
     def check(self, lines: Sequence[str], sides: int = 1) -> None:
         """BadRequest for lines that are too many or too long, or no lines."""

@@ -16,6 +16,7 @@ from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
 from nmt.serve.life import Life
 from nmt.serve.record import Record
+from nmt.serve.waiting import Sender
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class Passage:
         state = self.scope["state"]
         state["authorized"] = self.authorized()
         state["engine"], state["lines"] = "", 0
+        state["sender"] = Sender(access.client_of(self.record.client), self.record.id)
         try:
             if refused := self.refused():
                 await self.error(*refused)

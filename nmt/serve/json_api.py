@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from nmt import __version__
 from nmt.serve import fields, openapi
-from nmt.serve.answers import Waiting
+from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, Hypothesis, Options, Translated
 from nmt.serve.fields import BadRequest, Fields
@@ -28,7 +28,7 @@ class JsonApi:
     """The handlers of our own interface."""
 
     def __init__(self, engines: ServedEngines, config: ServeConfig) -> None:
-        self.engines, self.config, self.waiting = engines, config, Waiting(config)
+        self.engines, self.config, self.access = engines, config, EngineAccess(config)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -50,7 +50,7 @@ class JsonApi:
                 raise BadRequest(
                     f"engine {served.name} does not take the field {name}; see capabilities in /api/engines"
                 )
-        found = await self.waiting.translate(request, served, lines, options)
+        found = await self.access.translate(request, served, lines, options)
         return JSONResponse(
             {
                 "engine": served.name,
@@ -70,7 +70,7 @@ class JsonApi:
             raise BadRequest(f"engine {served.name} gives no scores; see capabilities in /api/engines")
         words = given.flag("word_scores")
         pairs = list(zip(sources, targets, strict=True))
-        found = await self.waiting.score(request, served, pairs, given.flag("tokenized"))
+        found = await self.access.score(request, served, pairs, given.flag("tokenized"))
         rows: list[dict[str, object]] = [{"log_prob": finite(math.fsum(one))} for one in found]
         if words:
             for row, one in zip(rows, found, strict=True):

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from nmt.serve import fields, html_text
 from nmt.serve.access import Token
-from nmt.serve.answers import Waiting
+from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest, Fields
@@ -48,7 +48,7 @@ class LibreTranslate:
 
     def __init__(self, engines: ServedEngines, config: ServeConfig, token: Token | None, life: Life) -> None:
         self.engines, self.config, self.token, self.life = engines, config, token, life
-        self.waiting = Waiting(config)
+        self.access = EngineAccess(config)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -196,7 +196,7 @@ class LibreTranslate:
         found: dict[int, list[list[str]]] = {}
         for name, numbers in groups.items():
             lines = [line for number in numbers for line in texts[number].lines]
-            answers = iter(await self.waiting.translate(request, self.engines[name], lines, options))
+            answers = iter(await self.access.translate(request, self.engines[name], lines, options))
             for number in numbers:
                 found[number] = versions([next(answers) for _ in texts[number].lines], count)
         return [found[number] for number in range(len(texts))]

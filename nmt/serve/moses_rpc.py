@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from nmt.errors import UserError
 from nmt.formats import nbest
 from nmt.numbers import shown
-from nmt.serve.answers import Waiting
+from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Hypothesis, Options, Translated
 from nmt.serve.served import ServedEngine, ServedEngines
@@ -36,7 +36,7 @@ class MosesServer:
     """Its handler."""
 
     def __init__(self, engines: ServedEngines, config: ServeConfig) -> None:
-        self.engines, self.config, self.waiting = engines, config, Waiting(config)
+        self.engines, self.config, self.access = engines, config, EngineAccess(config)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -84,7 +84,7 @@ class MosesServer:
             n_best=max(1, count), tokenized=True, distinct=asked(given, "nbest-distinct") and count > 0
         )
         line = " ".join(text.split())
-        (found,) = await self.waiting.translate(request, served, [line], options)
+        (found,) = await self.access.translate(request, served, [line], options)
         return packed(found, given, count)
 
     def count(self, given: Mapping[str, object]) -> int:

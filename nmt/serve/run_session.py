@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nmt.analysis import grconv_parse
 from nmt.errors import DataError, UserError
-from nmt.models.protocols import MergeGates
+from nmt.models.protocols import MergeGates, Source
 from nmt.runs import constraints, translation
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.run import Run
@@ -28,8 +28,15 @@ class Part:
     """A line, or a part of one that is too long."""
 
     line: str
-    sentence: int | None  # of the search; None without words
-    candidates: list[Candidate] | None = None  # once it is finished
+    reading: Source
+    constraints: Sequence[AnyConstraint]
+    sentence: int | None = None  # of the search, once that has begun
+    candidates: list[Candidate] | None = None  # once it is finished; none without words
+
+    @property
+    def waits(self) -> bool:
+        """Has its search not begun?"""
+        return self.sentence is None and self.candidates is None
 
 
 @dataclass
@@ -38,6 +45,10 @@ class Task:
 
     options: Options
     parts: list[Part] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        return all(part.candidates is not None for part in self.parts)
 
     @property
     def unmet(self) -> bool:
@@ -69,18 +80,31 @@ class RunSession:
         run, tokenized = self.run, options.tokenized
         lengths = run.source_lengths
         task = Task(options)
-        parts = [
-            (part, run.read(part, tokenized), self.constraints_of(part, options))
-            for part in lengths.parts(line, tokenized, lengths.limit())
-        ]
-        for part, reading, asked in parts:
-            sentence = self.search.add(reading, options.beam_size, asked) if len(reading) else None
-            task.parts.append(Part(part, sentence))
-            if sentence is not None:
-                self.owner[sentence] = key
+        for text in lengths.parts(line, tokenized, lengths.limit()):
+            part = Part(text, run.read(text, tokenized), self.constraints_of(text, options))
+            part.candidates = None if len(part.reading) else []
+            task.parts.append(part)
         self.tasks[key] = task
-        if all(part.sentence is None for part in task.parts):
+        if task.done:
             self.empty.append(key)
+        else:
+            self.begin(key)
+
+    def begin(self, key: Hashable) -> None:
+        """Search the next part of a line."""
+        task = self.tasks[key]
+        part = next(part for part in task.parts if part.waits)
+        part.sentence = self.search.add(part.reading, task.options.beam_size, part.constraints)
+        self.owner[part.sentence] = key
+
+    def fill(self) -> None:
+        """Search more parts of long lines as far as there is room, a part of each in turn."""
+        keys = [key for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
+        while keys and self.search.wants():
+            key = keys.pop(0)
+            self.begin(key)
+            if any(part.waits for part in self.tasks[key].parts):
+                keys.append(key)
 
     def constraints_of(self, line: str, options: Options) -> Sequence[AnyConstraint]:
         """What the translation of a line has to meet. DataError for what it cannot."""
@@ -96,13 +120,17 @@ class RunSession:
 
     def step(self) -> list[tuple[Hashable, Translated | UserError]]:
         done, self.empty = self.empty, []
+        self.fill()
         if self.search.busy:
             for sentence, candidates in self.search.step():
                 key = self.owner.pop(sentence)
-                parts = self.tasks[key].parts
-                next(part for part in parts if part.sentence == sentence).candidates = candidates
-                if all(part.sentence is None or part.candidates is not None for part in parts):
+                task = self.tasks[key]
+                part = next(part for part in task.parts if part.sentence == sentence)
+                part.candidates, part.sentence = candidates, None
+                if task.done:
                     done.append(key)
+                elif not any(other.sentence is not None for other in task.parts):
+                    self.begin(key)
         return [(key, self.answer(self.tasks.pop(key))) for key in done]
 
     def answer(self, task: Task) -> Translated | UserError:
@@ -113,7 +141,7 @@ class RunSession:
 
     def cancel(self, key: Hashable) -> None:
         for part in self.tasks.pop(key).parts:
-            if part.sentence is not None and part.candidates is None:
+            if part.sentence is not None:
                 del self.owner[part.sentence]
                 self.search.cancel(part.sentence)
         if key in self.empty:

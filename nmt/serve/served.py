@@ -11,12 +11,13 @@ from nmt.errors import ConfigError, UserError
 from nmt.serve import names, registry
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import Engine, EngineInfo, Options, Scoring, Translated
-from nmt.serve.jobs import Answer, Awaited, Call, Closed, Job, Jobs, Work
+from nmt.serve.waiting import Answer, Closed, LineQueue, Scores, Sender, WaitingLine, Work
 from nmt.serve.workers import Workers
 
 log = logging.getLogger(__name__)
 
-SCORED = 16  # pairs that are scored together: translations wait meanwhile
+SCORED = 2000  # characters that are scored together
+MOST_SCORED = 16  # pairs that are scored together
 FIRST = "a b c ."  # the line that an engine translates before any other
 
 Load = Callable[[str, EngineConfig], Engine]
@@ -31,7 +32,7 @@ class ServedEngine:
         self.reloading = threading.Lock()
 
     def start(self, engine: Engine) -> Workers:
-        return Workers(engine, Jobs(self.config.queue), self.config.gather)
+        return Workers(engine, self.config.queue, self.config.gather)
 
     @property
     def engine(self) -> Engine:
@@ -51,40 +52,52 @@ class ServedEngine:
     @property
     def closed(self) -> bool:
         """Is the server about to stop?"""
-        return self.workers.jobs.closed
+        return self.workers.queue.closed
 
     @property
     def waiting(self) -> int:
         """Lines in the queue."""
-        return len(self.workers.jobs)
+        return self.workers.queue.size
 
     @property
     def live(self) -> int:
         """Lines in hand."""
-        return self.workers.live
+        return self.workers.queue.live
 
-    async def translate(self, lines: Sequence[str], options: Options) -> list[Translated]:
+    async def translate(self, sender: Sender, lines: Sequence[str], options: Options) -> list[Translated]:
         """The translations of lines. QueueFull where too many wait; UserError for a line that cannot be
-        translated. When the caller is cancelled, the lines are dropped."""
-        jobs = [Job(line, options) for line in lines]
-        self.put(jobs)
-        return await answers(jobs)
+        translated. When the caller is cancelled, the lines are given up."""
+        return await self.answers([WaitingLine[Translated](sender, line, options) for line in lines])
 
-    async def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
+    async def score(
+        self, sender: Sender, pairs: Sequence[tuple[str, str]], tokenized: bool
+    ) -> list[list[float]]:
         """Natural log p of the units of each translation. Errors as from `translate`; ConfigError for an
         engine that does not score."""
         engine = self.engine
         if not isinstance(engine, Scoring):
             raise ConfigError(f"{self.name}: an engine of the kind {self.info.kind} gives no scores")
-        parts = [pairs[begin : begin + SCORED] for begin in range(0, len(pairs), SCORED)]
-        calls = [Call(partial(engine.score, part, tokenized)) for part in parts]
-        self.put(calls)
-        return [row for rows in await answers(calls) for row in rows]
+        lines = [
+            WaitingLine[Scores](sender, compute=partial(engine.score, part, tokenized))
+            for part in parts(pairs)
+        ]
+        return [row for rows in await self.answers(lines) for row in rows]
 
-    def put(self, jobs: Sequence[Work]) -> None:
+    async def answers(self, lines: Sequence[WaitingLine[Answer]]) -> list[Answer]:
+        """The answers of the lines of a request, in order."""
+        queue = self.put(lines)  # type: ignore[arg-type]
+        try:
+            return [await asyncio.wrap_future(line.answer) for line in lines]
+        finally:
+            queue.give_up(lines)  # type: ignore[arg-type]
+
+    def put(self, lines: Sequence[Work]) -> LineQueue:
+        """Let lines wait; returns the queue that they are in."""
         while True:
+            queue = self.workers.queue
             try:
-                return self.workers.jobs.put(jobs)
+                queue.put(lines)
+                return queue
             except Closed:  # it has just been replaced
                 if self.closed:
                     raise
@@ -94,12 +107,12 @@ class ServedEngine:
         with self.reloading:
             new = self.start(self.load())
             old, self.workers = self.workers, new
-        old.jobs.close()
+        old.queue.close()
         log.info("%s: loaded anew: %s", self.name, self.info.description)
 
     def close(self) -> None:
         """No more lines; those in hand are finished."""
-        self.workers.jobs.close()
+        self.workers.queue.close()
 
     def join(self, seconds: float) -> None:
         """After `close`: wait until its threads have ended, at most so many seconds."""
@@ -150,10 +163,14 @@ def load(
     return ServedEngines(found)
 
 
-async def answers(asked: Sequence[Awaited[Answer]]) -> list[Answer]:
-    """The answers, in order. When the caller is cancelled, what is asked is dropped."""
-    try:
-        return [await asyncio.wrap_future(one.answer) for one in asked]
-    finally:
-        for one in asked:
-            one.drop()
+def parts(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Pairs that are scored together: a few, and fewer of long ones, because translations wait meanwhile."""
+    groups, room = list[list[tuple[str, str]]](), 0
+    for pair in pairs:
+        size = sum(map(len, pair)) + SCORED // MOST_SCORED
+        if size > room:
+            groups.append([])
+            room = SCORED
+        groups[-1].append(pair)
+        room -= size
+    return groups

@@ -6,52 +6,43 @@ import time
 from collections.abc import Iterator
 
 from nmt.errors import UserError
-from nmt.serve.engine import Continuous, Engine, Session
-from nmt.serve.jobs import Call, Job, Jobs
+from nmt.serve.engine import Continuous, Engine, Session, Translated
+from nmt.serve.waiting import LineQueue, WaitingLine, Work
 
 log = logging.getLogger(__name__)
 
+SPARE = 8  # lines that a search takes beyond its room, so that no client waits for the lines of others to end
+
 
 class Workers:
-    """An engine at work."""
+    """An engine at work, and the queue of its lines."""
 
-    def __init__(self, engine: Engine, jobs: Jobs, gather: float) -> None:
-        """`gather`: seconds that an idle engine waits for more lines to search together."""
-        self.engine, self.jobs, self.gather = engine, jobs, gather
-        self.live = 0  # lines in hand
-        self.lock = threading.Lock()
+    def __init__(self, engine: Engine, limit: int, gather: float) -> None:
+        """`limit`: lines that may wait; `gather`: seconds that an idle engine waits for more lines to search
+        together."""
+        self.engine, self.gather = engine, gather
+        # An engine that is called by one thread may not bear two.
+        spare = SPARE if isinstance(engine, Continuous) else engine.workers if engine.workers > 1 else 0
+        self.queue = LineQueue(limit, spare)
         self.threads = [
-            threading.Thread(target=self.run, name=f"engine-{number}", daemon=True)
-            for number in range(engine.workers)
+            threading.Thread(target=self.run, args=(room,), name=f"engine-{number}", daemon=True)
+            for number, room in enumerate(self.rooms())
         ]
         for thread in self.threads:
             thread.start()
 
-    def run(self) -> None:
+    def rooms(self) -> list[bool]:
+        """For each thread: does it take any line, or only those that may not wait for the others?"""
+        spare = 0 if isinstance(self.engine, Continuous) else self.queue.spare
+        return [True] * self.engine.workers + [False] * spare
+
+    def run(self, room: bool) -> None:
         """What a thread does."""
         if isinstance(self.engine, Continuous):
-            Together(self, self.engine).run()
+            Together(self.engine, self.queue, self.gather).run()
         else:
-            while job := self.jobs.take():
-                with self.in_hand():
-                    if isinstance(job, Call):
-                        job.run()
-                    else:
-                        self.alone(job)
-
-    def alone(self, job: Job) -> None:
-        """Translate one line."""
-        try:
-            job.answer.set_result(self.engine.translate(job.line, job.options, job.stop))
-        except Exception as error:
-            job.answer.set_exception(error)
-
-    def count(self, more: int) -> None:
-        with self.lock:
-            self.live += more
-
-    def in_hand(self) -> "InHand":
-        return InHand(self)
+            while line := self.queue.take(room=room):
+                line.work(self.engine)
 
     def join(self, seconds: float | None = None) -> None:
         """Wait until all is done, at most so many seconds; None: for ever."""
@@ -60,89 +51,70 @@ class Workers:
             thread.join(None if end is None else max(0.0, end - time.monotonic()))
 
 
-class InHand:
-    """`with workers.in_hand():` one more line is being worked on."""
-
-    def __init__(self, workers: Workers) -> None:
-        self.workers = workers
-
-    def __enter__(self) -> None:
-        self.workers.count(1)
-
-    def __exit__(self, *error: object) -> None:
-        self.workers.count(-1)
-
-
 class Together:
     """One thread that translates many lines together: those that come while others are in search join
     them."""
 
-    def __init__(self, workers: Workers, engine: Continuous) -> None:
-        self.workers, self.engine, self.jobs = workers, engine, workers.jobs
+    def __init__(self, engine: Continuous, queue: LineQueue, gather: float) -> None:
+        self.engine, self.queue, self.gather = engine, queue, gather
         self.session: Session = engine.session()
-        self.live: set[Job] = set()
+        self.lines: set[WaitingLine[Translated]] = set()  # in search
 
     def run(self) -> None:
         while self.fill():
             try:
-                for job, found in self.session.step():
-                    assert isinstance(job, Job)
-                    self.leave(job)
-                    if isinstance(found, UserError):
-                        job.answer.set_exception(found)
-                    else:
-                        job.answer.set_result(found)
+                for line, answer in self.session.step():
+                    assert isinstance(line, WaitingLine)
+                    self.lines.remove(line)
+                    line.finish(answer)
             except Exception as error:
                 self.fail(error)
-            for job in [job for job in self.live if job.stop.is_set()]:
-                self.session.cancel(job)
-                self.leave(job)
-                job.answer.set_exception(InterruptedError())
+            for line in [line for line in self.lines if line.stop.is_set()]:
+                self.session.cancel(line)
+                self.lines.remove(line)
+                line.finish(InterruptedError())
 
     def fill(self) -> bool:
         """Add the lines that there is room for. False when all is done."""
-        while not self.live:
-            job = self.jobs.take()
-            if job is None:
+        while not self.lines:
+            line = self.queue.take()
+            if line is None:
                 return False
-            self.add(job)
-            end = time.monotonic() + self.workers.gather
-            for other in self.coming(end):
+            self.add(line)
+            for other in self.coming(time.monotonic() + self.gather):
                 self.add(other)
         for other in self.coming(0):
             self.add(other)
         return True
 
-    def coming(self, end: float) -> Iterator[Job | Call]:
-        """Lines from the queue while there is room, until it is `end`."""
-        while self.session.wants():
-            job = self.jobs.take(max(0.0, end - time.monotonic()))
-            if job is None:
+    def coming(self, end: float) -> Iterator[Work]:
+        """Lines from the queue while there is room, until it is `end`; of those that are not searched one at
+        most, so that the search goes on."""
+        while True:
+            room = self.session.wants()
+            line = self.queue.take(max(0.0, end - time.monotonic()) if room else 0, room)
+            if line is None:
                 return
-            yield job
+            yield line
+            if line.compute:
+                return
 
-    def add(self, job: Job | Call) -> None:
-        if isinstance(job, Call):
-            with self.workers.in_hand():
-                job.run()
+    def add(self, line: Work) -> None:
+        if line.compute:
+            line.work(self.engine)  # type: ignore[arg-type]  # which it does not need
             return
         try:
-            self.session.add(job, job.line, job.options)
+            self.session.add(line, line.line, line.options)
         except Exception as error:
-            job.answer.set_exception(error)
-            return
-        self.live.add(job)
-        self.workers.count(1)
-
-    def leave(self, job: Job) -> None:
-        self.live.remove(job)
-        self.workers.count(-1)
+            line.finish(error)
+        else:
+            self.lines.add(line)  # type: ignore[arg-type]
 
     def fail(self, error: Exception) -> None:
         """The search has broken: all lines in it fail, and a new one begins."""
         if not isinstance(error, UserError):
-            log.error("the search failed, with %d lines in it: %s", len(self.live), error)
-        for job in list(self.live):
-            self.leave(job)
-            job.answer.set_exception(error)
+            log.error("the search failed, with %d lines in it: %s", len(self.lines), error)
+        for line in self.lines:
+            line.finish(error)
+        self.lines.clear()
         self.session = self.engine.session()

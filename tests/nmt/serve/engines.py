@@ -77,6 +77,12 @@ class Upper:
         return [[-float(len(word)) for word in target.split()] for _, target in pairs]
 
 
+class Threads(Upper):
+    """The same in two threads."""
+
+    workers = 2
+
+
 class Batch(Upper):
     """The same, many lines at a time: a line takes as many steps as it has words. `most` counts the lines
     that were in search together. That the line `late` cannot be translated is found by the search."""

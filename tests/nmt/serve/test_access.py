@@ -85,3 +85,10 @@ def test_the_name_in_the_host_header() -> None:
         "[::1]",
         "",
     ]
+
+
+def test_a_client_is_its_address_or_its_network_of_ipv6() -> None:
+    assert access.client_of("192.0.2.1") == access.client_of("::ffff:192.0.2.1") == "192.0.2.1"
+    assert access.client_of("2001:db8:1:2::1") == access.client_of("2001:db8:1:2:ffff::2%eth0")
+    assert access.client_of("2001:db8:1:2::1") != access.client_of("2001:db8:1:3::1")
+    assert access.client_of("testclient") == "testclient"

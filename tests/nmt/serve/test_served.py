@@ -8,10 +8,12 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.serve import served
 from nmt.serve.config import EngineConfig, ServeConfig
-from nmt.serve.engine import EngineInfo, Options
-from nmt.serve.jobs import Closed, Job, QueueFull
+from nmt.serve.engine import EngineInfo, Options, Translated
 from nmt.serve.served import ServedEngine
+from nmt.serve.waiting import Closed, QueueFull, Sender, WaitingLine
 from tests.nmt.serve.engines import Batch, Upper, serving
+
+ME = Sender("me", "1")
 
 
 def test_the_first_is_the_default_and_languages_find_theirs() -> None:
@@ -29,7 +31,7 @@ def test_the_name_says_what_the_engine_does_not() -> None:
 
 def test_lines_come_back_in_order() -> None:
     engine = serving(Batch()).first
-    found = asyncio.run(engine.translate(["a b c", "d", "e f"], Options()))
+    found = asyncio.run(engine.translate(ME, ["a b c", "d", "e f"], Options()))
     assert [one.words for one in found] == [["a", "b", "c"], ["d"], ["e", "f"]]
 
 
@@ -37,13 +39,13 @@ def test_a_full_queue() -> None:
     engine = serving(Upper(), config=ServeConfig(queue=2)).first
 
     async def fill() -> None:
-        first = asyncio.ensure_future(engine.translate(["wait"], Options()))
+        first = asyncio.ensure_future(engine.translate(ME, ["wait"], Options()))
         while not engine.live:
             await asyncio.sleep(0.001)
-        others = asyncio.ensure_future(engine.translate(["a", "b"], Options()))
+        others = asyncio.ensure_future(engine.translate(ME, ["a", "b"], Options()))
         await asyncio.sleep(0.01)
         with pytest.raises(QueueFull):
-            await engine.translate(["c"], Options())
+            await engine.translate(ME, ["c"], Options())
         first.cancel()
         assert len(await others) == 2
 
@@ -56,11 +58,11 @@ def test_reload_loses_nothing_that_is_in_hand() -> None:
     engine = ServedEngine("upper", iter(made).__next__, ServeConfig())
 
     async def through() -> None:
-        before = asyncio.ensure_future(engine.translate(["wait", "a"], Options()))
+        before = asyncio.ensure_future(engine.translate(ME, ["wait", "a"], Options()))
         while not engine.live:
             await asyncio.sleep(0.001)
         await asyncio.to_thread(engine.reload)
-        assert [one.words for one in await engine.translate(["b"], Options())] == [["b"]]
+        assert [one.words for one in await engine.translate(ME, ["b"], Options())] == [["b"]]
         made[0].go.set()
         assert [one.words for one in await before] == [["wait"], ["a"]]
 
@@ -79,20 +81,20 @@ def test_when_loading_fails_the_old_engine_goes_on() -> None:
     engine = ServedEngine("upper", load, ServeConfig())
     with pytest.raises(ConfigError, match="gone"):
         engine.reload()
-    assert asyncio.run(engine.translate(["a"], Options()))[0].words == ["a"]
+    assert asyncio.run(engine.translate(ME, ["a"], Options()))[0].words == ["a"]
 
 
 def test_after_close_there_is_no_more_work() -> None:
     engine = serving(Upper()).first
     engine.close()
     with pytest.raises(Closed):
-        asyncio.run(engine.translate(["a"], Options()))
+        asyncio.run(engine.translate(ME, ["a"], Options()))
 
 
 def test_join_waits_for_what_is_in_hand_but_no_longer_than_is_said() -> None:
     upper = Upper()
     engine = serving(upper).first
-    job = Job("wait", Options())
+    job = WaitingLine[Translated](ME, "wait")
     engine.put([job])
     engine.close()
     engine.join(0.05)
@@ -104,12 +106,19 @@ def test_join_waits_for_what_is_in_hand_but_no_longer_than_is_said() -> None:
 
 def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
     pairs = [("", "x" * number) for number in range(1, 40)]
-    found = asyncio.run(serving(Upper()).first.score(pairs, False))
+    found = asyncio.run(serving(Upper()).first.score(ME, pairs, False))
     assert found == [[-float(number)] for number in range(1, 40)]
 
 
+def test_long_pairs_are_scored_in_smaller_parts() -> None:
+    assert [len(part) for part in served.parts([("a", "b")] * 40)] == [15, 15, 10]
+    assert [len(part) for part in served.parts([("a" * 600, "b" * 600)] * 3)] == [1, 1, 1]
+    pairs = [("a" * (97 * number % 700), str(number)) for number in range(50)]
+    assert [pair for part in served.parts(pairs) for pair in part] == pairs and served.parts([]) == []
+
+
 def test_scores_come_from_engines_that_have_them() -> None:
-    assert asyncio.run(serving(Upper()).first.score([("a", "bc d")], False)) == [[-2.0, -1.0]]
+    assert asyncio.run(serving(Upper()).first.score(ME, [("a", "bc d")], False)) == [[-2.0, -1.0]]
 
 
 def test_loading_says_what_is_served(caplog: pytest.LogCaptureFixture) -> None:

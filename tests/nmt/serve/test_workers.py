@@ -1,24 +1,30 @@
 """The threads of engines."""
 
+import itertools
+import threading
+
 import pytest
 
 from nmt.errors import DataError
-from nmt.serve.engine import Options
-from nmt.serve.jobs import Call, Job, Jobs
+from nmt.serve.engine import Translated
+from nmt.serve.waiting import Scores, Sender, WaitingLine
 from nmt.serve.workers import Workers
-from tests.nmt.serve.engines import Batch, Upper
+from tests.nmt.serve.engines import Batch, Threads, Upper
 
 WAIT = 30
+NUMBERS = itertools.count()
 
 
-def submit(workers: Workers, *lines: str) -> list[Job]:
-    jobs = [Job(line, Options()) for line in lines]
-    workers.jobs.put(jobs)
-    return jobs
+def submit(workers: Workers, *lines: str, client: str = "me") -> list[WaitingLine[Translated]]:
+    """The lines of a request."""
+    sender = Sender(client, f"request {next(NUMBERS)}")
+    waiting = [WaitingLine[Translated](sender, line) for line in lines]
+    workers.queue.put(waiting)
+    return waiting
 
 
 def at_work(engine: Upper, gather: float = 0.0) -> Workers:
-    return Workers(engine, Jobs(100), gather)
+    return Workers(engine, 100, gather)
 
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
@@ -32,9 +38,9 @@ def test_each_line_gets_its_own_answer(engine: type[Upper]) -> None:
                 job.answer.result(WAIT)
         else:
             assert job.answer.result(WAIT).hypotheses[0].text == line.upper()
-    workers.jobs.close()
+    workers.queue.close()
     workers.join()
-    assert workers.live == 0
+    assert workers.queue.live == 0
 
 
 def test_lines_that_come_later_join_those_in_search() -> None:
@@ -46,7 +52,7 @@ def test_lines_that_come_later_join_those_in_search() -> None:
     assert not first.answer.done() and engine.most >= 2
     engine.go.set()
     assert first.answer.result(WAIT).words == ["wait"]
-    workers.jobs.close()
+    workers.queue.close()
 
 
 def test_a_line_that_the_search_cannot_translate_fails_alone() -> None:
@@ -55,9 +61,9 @@ def test_a_line_that_the_search_cannot_translate_fails_alone() -> None:
     with pytest.raises(DataError, match="found late"):
         late.answer.result(WAIT)
     assert other.answer.result(WAIT).words == ["b", "c", "d"]
-    workers.jobs.close()
+    workers.queue.close()
     workers.join()
-    assert workers.live == 0
+    assert workers.queue.live == 0
 
 
 def test_an_idle_engine_gathers_lines() -> None:
@@ -67,7 +73,7 @@ def test_an_idle_engine_gathers_lines() -> None:
     for job in jobs:
         job.answer.result(WAIT)
     assert engine.most == 3
-    workers.jobs.close()
+    workers.queue.close()
 
 
 def test_a_line_that_nobody_waits_for_leaves_the_search() -> None:
@@ -75,11 +81,11 @@ def test_a_line_that_nobody_waits_for_leaves_the_search() -> None:
     workers = at_work(engine)
     wait, other = submit(workers, "wait", "b c d")
     other.answer.result(WAIT)
-    wait.drop()
+    workers.queue.give_up([wait])
     with pytest.raises(InterruptedError):
         wait.answer.result(WAIT)
-    assert engine.cancelled == ["wait"] and workers.live == 0
-    workers.jobs.close()
+    assert engine.cancelled == ["wait"] and workers.queue.live == 0
+    workers.queue.close()
 
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
@@ -89,22 +95,66 @@ def test_after_a_crash_the_engine_goes_on(engine: type[Upper]) -> None:
     with pytest.raises(RuntimeError):
         job.answer.result(WAIT)
     assert submit(workers, "a")[0].answer.result(WAIT).words == ["a"]
-    workers.jobs.close()
+    workers.queue.close()
 
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
 def test_calls_take_their_turn(engine: type[Upper]) -> None:
     workers = at_work(engine())
-    call = Call(lambda: [[1.0]])
-    workers.jobs.put([call])
+    call = WaitingLine[Scores](Sender(), compute=lambda: [[1.0]])
+    workers.queue.put([call])
     assert call.answer.result(WAIT) == [[1.0]]
-    workers.jobs.close()
+    workers.queue.close()
 
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
 def test_what_is_in_the_queue_is_done_after_close(engine: type[Upper]) -> None:
     workers = at_work(engine())
     jobs = submit(workers, *"a b c d e f g".split())
-    workers.jobs.close()
+    workers.queue.close()
     workers.join()
     assert [job.answer.result(0).words for job in jobs] == [[line] for line in "abcdefg"]
+
+
+@pytest.mark.parametrize("engine", [Batch(room=2), Threads()], ids=["together", "in threads"])
+def test_no_client_waits_for_the_long_lines_of_another(engine: Upper) -> None:
+    """Every place is taken by lines that take for ever, and more of them wait."""
+    workers = at_work(engine)
+    long = submit(workers, *["wait"] * 20, client="other")
+    while workers.queue.live < 2:
+        pass
+    assert [line.answer.result(WAIT).words for line in submit(workers, "a", "b", "c")] == [
+        ["a"],
+        ["b"],
+        ["c"],
+    ]
+    assert [line.answer.result(WAIT).words for line in submit(workers, "d", client="other")] == [["d"]]
+    assert not any(line.answer.done() for line in long)
+    workers.queue.give_up(long)
+    workers.queue.close()
+    workers.join()
+
+
+def test_an_engine_of_one_thread_is_called_by_one_thread() -> None:
+    assert len(at_work(Upper()).threads) == 1 and len(at_work(Threads()).threads) == 4
+
+
+def test_scores_take_turns_with_the_steps_of_a_search() -> None:
+    """A request of many scores does not stop the lines that are in search."""
+    workers = at_work(Batch())
+    go, order = threading.Event(), list[str]()
+    blocked = WaitingLine[Scores](Sender("me"), compute=lambda: [[float(go.wait(WAIT))]])
+    workers.queue.put([blocked])
+
+    def compute() -> Scores:
+        order.append("score")
+        return []
+
+    scores = [WaitingLine[Scores](Sender("other"), compute=compute) for _ in range(20)]
+    (line,) = submit(workers, "a b")
+    line.answer.add_done_callback(lambda _: order.append("line"))
+    workers.queue.put(scores)
+    go.set()
+    scores[-1].answer.result(WAIT)
+    assert "line" in order[:5] and order.count("score") == 20
+    workers.queue.close()
