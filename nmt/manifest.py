@@ -13,10 +13,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
-from nmt import files
+from nmt import files, foreign
 from nmt.errors import DataError
 
 FILE = "manifest.json"
@@ -38,7 +38,7 @@ Stamp = dict[str, int | str]  # what an input was: size, time of change (ns), sh
 def digest(path: str | Path) -> str:
     """The checksum of a file, as the whole project computes it. DataError when it cannot be read."""
     try:
-        with open(path, "rb") as stream:
+        with foreign.opened(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
@@ -54,7 +54,7 @@ def read(folder: str | Path) -> Entries | None:
     """The manifest of a folder; None without one (version 0.5 wrote none). DataError when it is damaged."""
     path = Path(folder) / FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(foreign.read(path).decode("utf-8"))
         if content["format"] != FORMAT:
             raise DataError(
                 f"{path}: format {str(content['format'])[:40]!r}, expected {FORMAT!r}; use the version of "
@@ -126,13 +126,13 @@ def verify(folder: str | Path, names: Iterable[str]) -> bool:
     return True
 
 
-def opened(folder: str | Path, name: str, entries: Entries | None) -> BinaryIO:
+def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedReader:
     """A file opened for reading, its content checked: the caller reads what was checked, even if another file
     gets the name meanwhile."""
     path = Path(folder) / name
     listed = entries is not None and name in entries
     try:
-        stream = open(path, "rb")
+        stream = foreign.opened(path)
     except FileNotFoundError as error:
         raise DataError(
             f"{path}: not there{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?"

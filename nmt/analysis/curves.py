@@ -41,7 +41,7 @@ def read_column(path: Path, name: str, required: bool = True) -> LearningCurve:
             step, value = float(fields[header.index("step")]), float(fields[header.index(name)])
         except (ValueError, IndexError) as error:
             raise DataError(
-                f"{path}:{number}: expected {len(header)} columns of numbers, found {line[:40]!r}"
+                f"{path}:{number}: expected {len(header)} columns of numbers; was the log changed by hand?"
             ) from error
         if value == value:  # nan: BLEU was not measured
             found.append((step, value))

@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files, plugins, signals
@@ -19,7 +18,7 @@ from nmt.cli.parser import Action as Action
 from nmt.cli.parser import Parser as Parser
 from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
 from nmt.progress import Progress, Total
-from nmt.runs.directory import BACK_ENDS, exists
+from nmt.runs.directory import back_ends_file
 from nmt.text.long_lines import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
@@ -248,5 +247,4 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
     """
     from nmt.compute import device as devices
 
-    memory = Path(run) / BACK_ENDS if run and exists(Path(run)) else None
-    return devices.set_up(device, threads, matmul, memory)
+    return devices.set_up(device, threads, matmul, back_ends_file(run) if run else None)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt import files, locks
+from nmt import files, foreign, locks
 from nmt.errors import DataError
 
 
@@ -13,7 +13,7 @@ def read(place: Path) -> dict[str, object] | None:
     """The settings; None where nothing was started. DataError for a damaged file, and for one that is not
     ours."""
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        found = json.loads(foreign.read(place).decode("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

@@ -21,12 +21,12 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from nmt import files, locks, manifest, numbers
+from nmt import files, foreign, locks, manifest, numbers
 from nmt.errors import CheckpointError, DataError, UserError
 from nmt.runs.migrations import FORMATS
 
@@ -90,15 +90,15 @@ def check_version(directory: Path) -> None:
     if not directory.is_dir():
         raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
     try:
-        found = path.read_text(encoding="utf-8").strip()
+        found = foreign.read(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(
             f"{directory}: not a run directory (it has no readable file 'version')"
         ) from error
     if found not in FORMATS:
+        shown = found[:40] if found.startswith("nmt-run ") else "unknown"
         raise CheckpointError(
-            f"{path}: format {found[:40]!r}, expected {VERSION!r}; "
-            "use the version of the toolkit that made it"
+            f"{path}: format {shown!r}, expected {VERSION!r}; use the version of the toolkit that made it"
         )
 
 
@@ -125,16 +125,17 @@ def settled(directory: Path, read: Callable[[], Result]) -> Result:
 def state_of(directory: Path) -> bytes:
     """Changes with every save."""
     try:
-        return (directory / manifest.FILE).read_bytes()
+        return foreign.read(directory / manifest.FILE)
     except OSError:
         return b""
 
 
 def verify(directory: Path, *names: str) -> None:
-    """CheckpointError names the first damaged file: of these, or of all that a model needs besides its
-    weights. Early versions wrote no manifest, which one line of the log says."""
+    """CheckpointError names a file that a run cannot have, or the first damaged one: of these, or of all that
+    a model needs besides its weights. Early versions wrote no manifest, which one line of the log says."""
     try:
         entries = manifest.read(directory)
+        check_files(directory, entries or {})
         if entries is None:
             log.info("%s: an early version wrote no %s: its files are not checked", directory, manifest.FILE)
             return
@@ -143,6 +144,30 @@ def verify(directory: Path, *names: str) -> None:
         )
     except DataError as error:
         raise CheckpointError(str(error)) from error
+
+
+def check_files(directory: Path, listed: Container[str]) -> None:
+    """DataError for a file that a run cannot have, see `foreign`. The content of those that are `listed` in
+    the manifest is checked where they are read; of logs nothing is shown."""
+    for name in (*TEXTS, INPUTS, INDEX, VERSION_FILE):
+        foreign.check(directory / name, foreign.TEXT, inside=name not in listed)
+    for name in (TRAIN_LOG, DEV_LOG, BACK_ENDS):
+        foreign.check(directory / name, foreign.TEXT, inside=False)
+    for folder in (directory, directory / DATA, directory / DATA / LINKS):
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.name == STATE or WEIGHTS.fullmatch(path.name) or CORPUS.fullmatch(path.name):
+                foreign.check(path, inside=False)
+
+
+def back_ends_file(run: str | Path) -> Path | None:
+    """Where a run remembers the matrix back ends of processors; None for what is no run, or where the file is
+    not its own."""
+    path = Path(run) / BACK_ENDS
+    try:
+        foreign.check(path, foreign.SMALL)
+    except DataError:
+        return None
+    return path if exists(Path(run)) else None
 
 
 def find_step(directory: Path, which: str) -> int:
@@ -306,13 +331,9 @@ def prove(directory: Path) -> None:
 
 def first_line(path: Path) -> str | None:
     """The first line of a file; None where there is no such file, empty where it is no text."""
-    try:
-        with open(path, encoding="utf-8") as lines:
-            return next(lines, "").rstrip("\n")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError):
-        return ""
+    with suppress(OSError, UnicodeDecodeError):
+        return foreign.read(path).decode("utf-8").partition("\n")[0]
+    return "" if path.exists() else None
 
 
 def clear(folder: Path, names: "re.Pattern[str]") -> None:

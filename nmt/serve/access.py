@@ -5,11 +5,16 @@ import binascii
 import hashlib
 import hmac
 import ipaddress
+import logging
+import os
+import stat
 
 from nmt import files
 from nmt.errors import ConfigError
 
 SHORTEST = 16  # characters
+
+log = logging.getLogger(__name__)
 
 
 class Token:
@@ -39,16 +44,31 @@ def digest(secret: str) -> bytes:
 
 
 def read(path: str) -> Token:
-    """The token of a file with one line. ConfigError for one that is too short, DataError for a file that
-    cannot be read."""
+    """The token of a file with one line. ConfigError for one that is too short, or that every user of the
+    machine can read, DataError for a file that cannot be read."""
+    check_private(path)
     lines = [line.strip() for line in files.read_lines(path)]
     secret = lines[0] if lines else ""
     if len(secret) < SHORTEST or any(lines[1:]):
         raise ConfigError(
             f"{path}: expected one line of {SHORTEST} characters or more; make one with: "
-            f"head -c 24 /dev/urandom | base64 > {path}"
+            f"(umask 077; head -c 24 /dev/urandom | base64 > {path})"
         )
     return Token(secret)
+
+
+def check_private(path: str) -> None:
+    """ConfigError for a file of this user that everybody can read or change, as ssh refuses such a key. One
+    line of the log where a group can, or where the file is another user's (a secret of a container, say)."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return  # whoever reads it says so
+    if not stat.S_ISREG(status.st_mode) or not status.st_mode & 0o077:
+        return
+    if status.st_mode & 0o007 and status.st_uid == os.geteuid():
+        raise ConfigError(f"{path}: other users can read this token; chmod 600 {path}, or make a new one")
+    log.warning("%s: other users can read this token; chmod 600 it", path)
 
 
 # ---- addresses ---------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ class Table:
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
         self.path, self.columns = path, columns
         try:
-            self.file = open(path, "a", encoding="utf-8", newline="\n")
+            # a link would have another file cut back
+            self.file = open(path, "a", encoding="utf-8", newline="\n", opener=without_links)
             if (there := os.fstat(self.file.fileno()).st_size) < (size or 0):
                 log.warning(
                     "%s: %d bytes, but %d when it was saved; some lines of earlier starts are missing",
@@ -60,6 +61,11 @@ class Table:
     def close(self) -> None:
         """Nothing more is added."""
         self.file.close()
+
+
+def without_links(path: str, flags: int) -> int:
+    """How `open` opens a file that is not to be a link."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 class NoTable(Table):

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
-from nmt import files, manifest, settings
+from nmt import files, foreign, manifest, settings
 from nmt.errors import ConfigError, DataError
 from nmt.manifest import Entry
 from nmt.numbers import shown
@@ -214,7 +214,7 @@ def verify(hybrid: Hybrid) -> None:
 def parse(place: Path) -> tuple[HybridConfig, dict[str, Entry]]:
     """What a system.json says: settings and parts. Errors as from `read`."""
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        found = json.loads(foreign.read(place).decode("utf-8"))
     except OSError as error:
         raise DataError(f"{place}: cannot read: {error.strerror}; is this a folder of smt-build?") from error
     except (ValueError, RecursionError) as error:
@@ -280,14 +280,16 @@ def changed(path: Path) -> DataError:
 
 
 def check_part(folder: Path, name: str, entry: Entry) -> None:
-    """DataError for a part that is missing, that has another size, or that is small and has another
+    """DataError for a part that is missing, that has another size, or that is small or a link and has another
     content."""
     path = folder / name
+    foreign.check(path, inside=False)
     try:
         size = path.stat().st_size
     except OSError as error:
         raise DataError(
             f"{path}: {error.strerror}, but {FILE} lists it; was the folder copied whole?"
         ) from error
-    if size != entry.size or (size <= QUICK and manifest.digest(path) != entry.sha256):
+    whole = size <= QUICK or foreign.leads_out(path)
+    if size != entry.size or (whole and manifest.digest(path) != entry.sha256):
         raise changed(path)

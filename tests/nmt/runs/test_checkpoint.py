@@ -1,5 +1,6 @@
 import json
 import logging
+import os
 import shutil
 from pathlib import Path
 
@@ -43,6 +44,60 @@ def test_a_run_directory_is_complete(run: Path) -> None:
     weights = torch.load(run / f"step-{loaded.step}.pt", weights_only=True)
     assert all(torch.equal(value, weights[name]) for name, value in loaded.model.state_dict().items())
     assert not list(run.glob("*.part*"))
+
+
+def in_place_of(path: Path, harm: str) -> None:
+    """Another kind of file under its name."""
+    path.unlink(missing_ok=True)
+    if harm == "pipe":
+        os.mkfifo(path)
+    elif harm == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        elsewhere = path.parent.parent / "secret"
+        elsewhere.write_text("root:$6$SECRET:19000:0:99999:7:::\n" * 3)
+        path.symlink_to(elsewhere)
+
+
+def refusal(run: Path) -> str:
+    """Why a run cannot be loaded; empty where it can."""
+    try:
+        checkpoint.load(run)
+    except CheckpointError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("harm", ["pipe", "device", "link"])
+def test_a_file_that_a_stranger_put_there(harm: str, listed: bool, run: Path) -> None:
+    """In place of each file of a run: no pipe is waited for, no device read, and no line of a file elsewhere
+    shown. Without a manifest nothing says what a file has to be."""
+    names = sorted(path.name for path in run.iterdir() if path.is_file() and path.name != ".lock")
+    assert {"version", "config.yaml", "source.vocab", "checkpoints.json", "matmul.tsv"} <= set(names)
+    for name in names:
+        hostile = run.parent / "hostile"
+        shutil.copytree(run, hostile)
+        if not listed:
+            (hostile / "manifest.json").unlink()
+        in_place_of(hostile / name, harm)
+        if name == "matmul.tsv":
+            assert run_directory.back_ends_file(hostile) is None
+        message = refusal(hostile)
+        assert "SECRET" not in message
+        if harm != "link" or name.endswith(("version", ".yaml", ".vocab", "points.json", "manifest.json")):
+            assert name in message
+        shutil.rmtree(hostile)
+
+
+def test_links_that_are_meant(run: Path) -> None:
+    """Weights on another disk, a file that the manifest knows, and a link to the run itself."""
+    best = f"step-{checkpoint.load(run).step}.pt"
+    for name in (best, "source.vocab", "version"):
+        (run / name).rename(run.parent / name)
+        (run / name).symlink_to(run.parent / name)
+    (run.parent / "link").symlink_to(run)
+    assert checkpoint.load(run.parent / "link").source_words == Vocab.load(run / "source.vocab")
 
 
 @pytest.fixture

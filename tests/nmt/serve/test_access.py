@@ -40,6 +40,7 @@ def test_who_is_allowed(header: str, allowed: bool) -> None:
 def test_the_file_of_a_token(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(f"{SECRET}\n")
+    path.chmod(0o600)
     assert access.read(str(path)).matches(SECRET)
     for text in ("", "short\n", f"{SECRET}\n{SECRET}\n"):
         path.write_text(text)
@@ -47,6 +48,42 @@ def test_the_file_of_a_token(tmp_path: Path) -> None:
             access.read(str(path))
     with pytest.raises(DataError):
         access.read(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused", "warned"),
+    [
+        (0o600, False, False),
+        (0o400, False, False),
+        (0o640, False, True),
+        (0o644, True, False),
+        (0o602, True, False),
+    ],
+)
+def test_a_token_that_others_can_read(
+    mode: int, refused: bool, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a key of ssh; what the message says to do helps."""
+    path = tmp_path / "token"
+    path.write_text(SECRET)
+    path.chmod(mode)
+    if refused:
+        with pytest.raises(ConfigError, match=r"token: other users can read this token; chmod 600 .*token"):
+            access.read(str(path))
+        path.chmod(0o600)
+    assert access.read(str(path)).matches(SECRET)
+    assert ("other users can read" in caplog.text) == warned
+
+
+def test_the_token_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A secret of a container is read-only and belongs to root: chmod is not for this user to do."""
+    path = tmp_path / "token"
+    path.write_text(SECRET)
+    path.chmod(0o444)
+    monkeypatch.setattr("os.geteuid", lambda: path.stat().st_uid + 1)
+    assert access.read(str(path)).matches(SECRET) and "other users can read" in caplog.text
 
 
 @pytest.mark.parametrize(

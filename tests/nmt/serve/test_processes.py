@@ -141,6 +141,7 @@ def hangup() -> Iterator[None]:
 def test_engines_are_loaded_anew_by_sighup_and_over_the_network(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(SECRET + "\n", encoding="utf-8")
+    token.chmod(0o600)
     link = tmp_path / "run"
     link.symlink_to(TRANSLATOR)
     with serving(tmp_path, f"en-fr={link}", "--token", token, "--threads", "1", "--matmul", "mkl") as server:

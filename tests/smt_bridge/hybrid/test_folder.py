@@ -2,6 +2,7 @@
 is refused in one line."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -170,3 +171,31 @@ def test_an_absolute_path_in_the_ini_is_refused(tmp_path: Path) -> None:
     edit(system, ("path=lm0", f"path={system}/lm0"))
     with pytest.raises(ConfigError, match=r"moses.ini:\d+: path=.*leads out"):
         folders.write(system, config())
+
+
+@pytest.mark.parametrize("name", ["system.json", "moses.ini", "table"])
+@pytest.mark.parametrize("harm", ["pipe", "device", "secret"])
+def test_a_file_that_a_stranger_put_there(
+    harm: str, name: str, system: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No pipe is waited for, no device read, and no line of a file elsewhere shown, not even of a large one
+    of the right size."""
+    path = system / name
+    size = path.stat().st_size
+    path.unlink()
+    monkeypatch.setattr(folders, "QUICK", 0)
+    if harm == "pipe":
+        os.mkfifo(path)
+    else:
+        (system.parent / "secret").write_text("SECRET" * (size // 6) + "X" * (size % 6))
+        path.symlink_to("/dev/zero" if harm == "device" else system.parent / "secret")
+    with pytest.raises(DataError, match=name) as error:
+        folders.read(system)
+    assert "SECRET" not in str(error.value)
+
+
+def test_a_link_to_a_large_part_is_followed(system: Path) -> None:
+    """Tables may lie on another disk: what the link leads to is compared with its checksum."""
+    (system / "table").rename(system.parent / "table")
+    (system / "table").symlink_to(system.parent / "table")
+    assert folders.read(system).folder == system
