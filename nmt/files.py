@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 BUFFER = 1 << 20  # 1 MiB reads make gzip 1.4 times faster than the default 8 kiB
 GZIP_LEVEL = 6
+UNFINISHED = "output"  # the name of an unfinished file in the folder of a job
 SERIAL = itertools.count()  # makes the names of unfinished files unique in this process
 
 
@@ -280,7 +281,7 @@ class Writing:
             os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode)
         )
         self.beside = (
-            f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/output"
+            f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/{UNFINISHED}"
         )
 
     def __enter__(self) -> Output:

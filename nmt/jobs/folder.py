@@ -1,7 +1,7 @@
 """Where a long job lies: the folder beside its output, its lock, and what it was started with."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from nmt import files, locks
@@ -16,9 +16,24 @@ def folder_of(output: str) -> Path:
     return Path(f"{output}.job")
 
 
-def held(output: str, command: str) -> AbstractContextManager[None]:
-    """The lock of the folder, taken before any work. UserError when another process works on this output."""
-    return locks.locked(folder_of(output), command)
+@contextmanager
+def held(output: str, command: str) -> Iterator[None]:
+    """The lock of the folder, taken before any work. UserError when another process works on this output.
+
+    A job that ends before its first result leaves nothing."""
+    folder = folder_of(output)
+    with locks.locked(folder, command):
+        try:
+            yield
+        finally:
+            if (folder / SETTINGS).exists() and not has_results(folder):
+                locks.clear(folder)
+
+
+def has_results(folder: Path) -> bool:
+    """Is there anything in the folder of a job that it would not make again at once?"""
+    own = (SETTINGS, locks.FILE, files.UNFINISHED)
+    return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
 
 
 def settings_of(output: str) -> dict[str, object]:
@@ -46,9 +61,10 @@ def unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bo
 
 def begin(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
     """The file of that name in the job folder, which takes the results of finished chunks: that of an
-    unfinished job, or none yet. ConfigError as `unfinished` raises it."""
+    unfinished job, or none yet. A job that was killed before its first result is no unfinished one.
+    ConfigError as `unfinished` raises it."""
     folder = folder_of(output)
-    if not unfinished(folder, settings, resume):
+    if not (folder.is_dir() and has_results(folder)) or not unfinished(folder, settings, resume):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / results).unlink(missing_ok=True)

@@ -38,10 +38,11 @@ class FeatureSet:
         return [feature.identity() for feature in self.features]
 
     def compute(self, task: Task) -> list[Values]:
-        """The values of each feature for its own pairs."""
+        """The values of each feature for its own pairs. DataError for a feature that gives something else
+        than a number for each."""
         return [
-            feature.score(pairs) if len(pairs) else np.zeros(0)
-            for feature, pairs in zip(self.features, task, strict=True)
+            checked(feature.score(pairs), len(pairs), spec) if len(pairs) else np.zeros(0)
+            for feature, pairs, spec in zip(self.features, task, self.specs, strict=True)
         ]
 
     def executor(self, config: ExecutorConfig) -> FeatureExecutor:
@@ -66,6 +67,22 @@ class FeatureSet:
         if not parts:
             return ""
         return f"{self.settings.precision} against fp32 on {len(pairs):,} pairs: {'; '.join(parts)}"
+
+
+def checked(values: object, count: int, spec: FeatureSpec) -> Values:
+    """What a feature says of `count` pairs. DataError unless it is as many numbers."""
+    where = f"--feature {spec.kind}:{spec.name}={spec.path}"
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{where}: gives no numbers ({error}); expected {count}, one for each pair"
+        ) from error
+    if numbers.shape != (count,):
+        raise DataError(f"{where}: gives an array of shape {numbers.shape}, expected ({count},)")
+    if np.isnan(numbers).any():
+        raise DataError(f"{where}: gives nan for {int(np.isnan(numbers).sum())} of {count} pairs")
+    return numbers
 
 
 def here() -> FeatureSettings:

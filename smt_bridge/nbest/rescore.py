@@ -73,7 +73,7 @@ def rescore(
         )
     # sentences that are scored as a whole have a limit
     limit = config.limit if len(features) and not config.by_phrase else 0
-    count = sum(1 for _ in lists.sentences(features.names, limit))
+    count = check_sentences(lists, features, config, ways, limit)
     if features.settings.precision != "fp32":
         sample = list(islice(lists.sentences(features.names, limit), SAMPLE))
         pairs = ask(sample, ways, lists.paths[0])[0].pairs
@@ -116,6 +116,21 @@ def rescore(
             scales.write_lines([chooser.scale_line()])
     if job:
         job.remove()
+    return count
+
+
+def check_sentences(
+    lists: NbestLists, features: FeatureSet, config: RescoreConfig, ways: Sequence[Way], limit: int
+) -> int:
+    """Go through the lists once, as if the features were computed already, so that nothing about them turns
+    out wrong in the middle of the work; returns the number of sentences. DataError, ConfigError for what does
+    not fit: text, segmentation, alignment, features, weights."""
+    count, zeros = 0, [0.0] * len(features)
+    for sentence in lists.sentences(features.names, limit):
+        count += 1
+        if zeros:
+            ask([sentence], [way for way in ways if way is not Way.SENTENCE], lists.paths[0])
+            entries(sentence, [zeros] * len(sentence.hypotheses), lists, features.names, config)
     return count
 
 

@@ -51,6 +51,38 @@ def test_a_job_is_resumed_with_its_own_settings_only(tmp_path: Path) -> None:
     assert folder.begin(output, {"a": 1}, "lines", resume=True).read_text() == "results"
 
 
+def test_a_job_without_results_leaves_nothing(tmp_path: Path) -> None:
+    """Whatever it stopped at, the next one may have other settings. One with results stays."""
+    output = str(tmp_path / "deep" / "out")
+
+    def start(settings: dict[str, object], results: str) -> None:
+        with folder.held(output, "smt-rescore"):
+            place = folder.begin(output, settings, "lines", resume=False)
+            (place.parent / "output").write_text("half")
+            place.write_text(results)
+            raise DataError("wrong")
+
+    for number in range(2):
+        with pytest.raises(DataError, match="wrong"):
+            start({"a": number}, "")
+        assert not any(tmp_path.iterdir())
+    with pytest.raises(DataError, match="wrong"):
+        start({"a": 3}, "results")
+    with pytest.raises(ConfigError, match="--resume continues it"):
+        start({"a": 4}, "")
+    assert (folder.folder_of(output) / "lines").read_text() == "results"
+
+
+def test_a_job_that_was_killed_before_its_first_result(tmp_path: Path) -> None:
+    """It is begun again, with whatever settings."""
+    output = str(tmp_path / "out")
+    place = folder.begin(output, {"a": 1}, "lines", resume=False)
+    (place.parent / "output").write_text("half a line")
+    for resume in (False, True):
+        folder.begin(output, {"a": 2}, "lines", resume=resume)
+        assert folder.settings_of(output) == {"a": 2}
+
+
 def test_results_without_settings_are_none_of_a_job(tmp_path: Path) -> None:
     """What a start that was killed before it wrote its settings may have left."""
     (tmp_path / "out.job").mkdir()

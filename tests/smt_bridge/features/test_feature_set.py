@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.errors import DataError
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.lost import all_of
 from smt_bridge.features.base import WordPairs
@@ -61,3 +62,26 @@ def test_inverse_is_the_other_direction(folder: Path) -> None:
         sources=PAIRS.targets, targets=[PAIRS.sources[row] for row in PAIRS.source_of], source_of=[0, 1, 2]
     )
     np.testing.assert_allclose(inverse.score(PAIRS), direct.score(swapped), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("values", "wrong"),
+    [
+        (np.zeros((3, 2)), r"shape \(3, 2\), expected \(3,\)"),
+        (np.zeros(2), r"shape \(2,\), expected \(3,\)"),
+        ([1.0], r"shape \(1,\), expected \(3,\)"),
+        (0.5, r"shape \(\), expected \(3,\)"),
+        (["a", "b", "c"], "gives no numbers"),
+        ([[1], [1, 2], [3]], "gives no numbers"),
+        (None, "gives "),
+        ([1.0, float("nan"), 2.0], "gives nan for 1 of 3 pairs"),
+    ],
+)
+def test_what_is_no_number_for_each_pair(values: object, wrong: str, folder: Path) -> None:
+    """Of a plugin, say: the message names the feature."""
+    features = FeatureSet(parse(["lm=lm.arpa", "lm:Own=lm.arpa"]), FeatureSettings())
+    features.features[1].score = lambda pairs: values  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(DataError, match=rf"--feature lm:Own=lm\.arpa: .*{wrong}"):
+        features.compute([PAIRS, PAIRS])
+    features.features[1].score = lambda pairs: [1, 2, 3]  # type: ignore[method-assign, assignment, return-value]
+    assert features.compute([PAIRS, PAIRS])[1].tolist() == [1, 2, 3]
