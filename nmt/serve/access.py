@@ -7,12 +7,14 @@ import hmac
 import ipaddress
 import logging
 import os
+import re
 import stat
 
 from nmt import files
 from nmt.errors import ConfigError
 
 SHORTEST = 16  # characters
+HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@]+)(?::[0-9]*)?")
 
 log = logging.getLogger(__name__)
 
@@ -106,5 +108,12 @@ def check_address(host: str, address: str, token: Token | None) -> None:
 
 
 def host_of(header: str) -> str:
-    """localhost:8080 -> localhost, [::1]:8080 -> [::1]"""
-    return header[: header.find("]") + 1] if header.startswith("[") else header.partition(":")[0]
+    """The host in a header `Host`: localhost:8080 -> localhost, [::1]:8080 -> [::1]; empty for anything
+    else."""
+    match = HOST.fullmatch(header)
+    return match[1] if match else ""
+
+
+def site_of(origin: str) -> str:
+    """Host and port of an origin, as the header `Host` has them; empty for `null`."""
+    return origin.partition("://")[2].lower()

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qsl
 
 from nmt.errors import UserError
 from nmt.numbers import shown
+
+MOST_FIELDS = 100  # of a form
 
 
 class BadRequest(UserError):
@@ -81,6 +84,26 @@ def encodable(text: str, name: str) -> str:
     except UnicodeEncodeError as error:
         raise BadRequest(f"{name}: half of a surrogate pair, expected valid Unicode") from error
     return text
+
+
+def decoded(body: bytes) -> str:
+    """The text of a form. BadRequest for one in another encoding."""
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest("the form is not in UTF-8") from error
+
+
+def of_form(body: bytes) -> dict[str, str]:
+    """The fields of an urlencoded form, or of a query string. BadRequest for anything but UTF-8, escaped or
+    not."""
+    try:
+        pairs = parse_qsl(decoded(body), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    except UnicodeDecodeError as error:
+        raise BadRequest("the form is not in UTF-8") from error
+    except ValueError as error:
+        raise BadRequest(f"expected at most {MOST_FIELDS} fields") from error
+    return dict(pairs)
 
 
 def of_json(body: bytes) -> Fields:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serve import access, json_api
 from nmt.serve.access import Token
+from nmt.serve.answers import LEFT
 from nmt.serve.config import ServeConfig
 from nmt.serve.life import Life
 from nmt.serve.record import Record
@@ -91,6 +93,8 @@ class Passage:
                 await self.error(*refused)
             else:
                 await self.gate.app(self.scope, self.receive_within_limits, self.send_with_headers)
+        except ClientDisconnect:  # while it sent the body
+            self.record.status = LEFT
         except Exception as error:
             log.exception("request %s: %s", self.record.id, type(error).__name__)
             self.record.error = f"{type(error).__name__}: {error}"
@@ -121,13 +125,16 @@ class Passage:
         return None
 
     def from_another_site(self) -> bool:
-        """Has a page of a site that is not allowed made the browser send this?"""
-        allowed = {"*", self.headers.get("origin", "")} & set(self.gate.config.allow_origin)
-        return (
-            self.headers.get("sec-fetch-site") == "cross-site"
-            and self.scope["method"] == "POST"
-            and not allowed
-        )
+        """Has a page of a site that is not allowed made the browser send this? A link to our page may stand
+        anywhere."""
+        headers, allowed = self.headers, self.gate.config.allow_origin
+        origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "same-origin")
+        if "*" in allowed or origin in allowed:
+            return False
+        if origin and access.site_of(origin) != headers.get("host", "").lower():
+            return True
+        link = headers.get("sec-fetch-mode") == "navigate" and self.scope["method"] in ("GET", "HEAD")
+        return site not in ("same-origin", "none") and not link
 
     def too_large(self) -> str:
         return f"the request is larger than {self.gate.config.max_request} bytes"

@@ -1,6 +1,5 @@
 """The interface of LibreTranslate (https://libretranslate.com/docs), for clients that speak it."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from nmt.serve import fields, html_text
 from nmt.serve.access import Token
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
+from nmt.serve.detection import LanguageDetector
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.html_text import Piece
@@ -21,18 +21,17 @@ from nmt.serve.life import Life
 from nmt.serve.served import ServedEngine, ServedEngines
 
 AUTO = "auto"
-DETECTED = 1000  # characters of a text that are looked at
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
 @dataclass
 class Text:
     """A text of a request, and the lines of it that are translated."""
 
-    source: str  # language
-    confidence: float
     lines: list[str]
     pieces: list[Piece] | None = None  # of HTML
+    source: str = ""  # language
+    confidence: float = 100.0
 
     def whole(self, lines: Sequence[str]) -> str:
         """The text with its lines translated."""
@@ -48,7 +47,7 @@ class LibreTranslate:
 
     def __init__(self, engines: ServedEngines, config: ServeConfig, token: Token | None, life: Life) -> None:
         self.engines, self.config, self.token, self.life = engines, config, token, life
-        self.access = EngineAccess(config)
+        self.access, self.detector = EngineAccess(config), LanguageDetector(engines)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -71,7 +70,8 @@ class LibreTranslate:
         if form not in ("text", "html"):
             raise BadRequest(f"{form} format is not supported")
         self.check_languages(source, target)
-        texts = [await self.text(query, source, form) for query in queries]
+        texts = self.texts(queries, form)
+        await self.access.answer(request, self.set_languages(texts, source))
         found = await self.translated(request, texts, target, count)
         answer: dict[str, object] = {
             "translatedText": [text.whole(lines[0]) for text, lines in zip(texts, found, strict=True)]
@@ -89,7 +89,8 @@ class LibreTranslate:
 
     async def detect(self, request: Request) -> Response:
         given = await self.fields(request)
-        return JSONResponse(await self.candidates(required(given, "q")))
+        candidates = await self.access.answer(request, self.detector.candidates(required(given, "q")))
+        return JSONResponse([{"confidence": percent, "language": code} for code, percent in candidates])
 
     async def languages(self, request: Request) -> Response:
         pairs = [one.languages for one in self.engines.values() if all(one.languages)]
@@ -134,16 +135,21 @@ class LibreTranslate:
     async def fields(self, request: Request) -> Fields:
         """The fields of a JSON object or a form, and those of the query string. HTTPException 403 for a wrong
         key."""
-        values: dict[str, object] = dict(request.query_params)
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
+        values = dict[str, object](fields.of_form(request.scope["query_string"]))
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = await request.body()
+        if kind == MULTIPART:
+            fields.decoded(body)  # Starlette takes what is no UTF-8 for Latin-1
             async with request.form(
-                max_files=0, max_fields=100, max_part_size=self.config.max_request
+                max_files=0, max_fields=fields.MOST_FIELDS, max_part_size=self.config.max_request
             ) as form:
                 values |= {name: value for name, value in form.items() if isinstance(value, str)}
-            if isinstance(text := values.get("q"), str):
-                values["q"] = text.replace("\r\n", "\n")
-        elif body := await request.body():
+        elif kind == URLENCODED:
+            values |= fields.of_form(body)
+        elif body:
             values |= fields.of_json(body).values
+        if kind in (MULTIPART, URLENCODED) and isinstance(text := values.get("q"), str):
+            values["q"] = text.replace("\r\n", "\n")
         given = Fields(values)
         if self.token and not request.state.authorized and not self.token.matches(given.text("api_key", "")):
             raise HTTPException(403, "Invalid API key")
@@ -158,29 +164,24 @@ class LibreTranslate:
         if source == AUTO and target not in [there for _, there in pairs]:
             raise BadRequest(f"{target} is not supported")
 
-    async def text(self, query: str, source: str, form: str) -> Text:
-        """A text with its language; `source` may be auto."""
-        found = None if form == "text" else html_text.pieces(query)
-        lines = fields.split(query) if found is None else [piece.text for piece in found if piece.text]
-        if source != AUTO:
-            return Text(source, 100.0, lines, found)
-        best = (await self.candidates(" ".join(lines)))[0]
-        return Text(str(best["language"]), float(str(best["confidence"])), lines, found)
+    def texts(self, queries: Sequence[str], form: str) -> list[Text]:
+        """The texts of a request, cut into lines. BadRequest for too many, before any work is done."""
+        if len(queries) > self.config.max_lines:
+            raise BadRequest(f"{len(queries)} texts, expected at most {self.config.max_lines}")
+        texts = list[Text]()
+        for query in queries:
+            pieces = None if form == "text" else html_text.pieces(query)
+            lines = fields.split(query) if pieces is None else [piece.text for piece in pieces if piece.text]
+            texts.append(Text(lines, pieces))
+        self.access.check([line for text in texts for line in text.lines])
+        return texts
 
-    async def candidates(self, text: str) -> list[dict[str, object]]:
-        """The languages that a text may be of, the likeliest first: how well it fits the engines that read
-        them, in percent."""
-        fits: dict[str, float] = {}
-        for one in self.engines.values():
-            source, target = one.languages
-            if source and target:
-                fit = await asyncio.to_thread(one.engine.fit, text[:DETECTED].replace("\n", " "))
-                fits[source] = max(fit, fits.get(source, 0.0))
-        if not fits:
-            raise BadRequest("no engine of this server says its languages")
-        ordered = sorted(fits, key=lambda language: -fits[language])
-        likely = [language for language in ordered if fits[language] > 0] or ordered[:1]
-        return [{"confidence": round(100 * fits[one], 1), "language": one} for one in likely]
+    async def set_languages(self, texts: Sequence[Text], source: str) -> None:
+        """Say of each text what language it is in; `source` may be auto."""
+        for text in texts:
+            text.source = source
+            if source == AUTO:
+                text.source, text.confidence = (await self.detector.candidates(" ".join(text.lines)))[0]
 
     # ---- translations --------------------------------------------------------------------------------------
 

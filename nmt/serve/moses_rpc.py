@@ -27,6 +27,7 @@ from nmt.serve.served import ServedEngine, ServedEngines
 # Fault codes of xmlrpc-c, the library of mosesserver.
 INTERNAL, TYPE, PARSE, NO_METHOD = -500, -501, -503, -506
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML lacks
+DEEPEST = 50  # elements inside each other
 METHODS = ("translate", "system.listMethods")
 # What mosesserver can do and we cannot.
 REFUSED = ("sg", "topt", "report-all-factors", "lambda", "model_name", "context", "session-id")
@@ -104,8 +105,9 @@ def parse(body: bytes) -> tuple[str, tuple[object, ...]]:
     reader = xmlrpc.client.Unmarshaller(use_builtin_types=True)
     reader.xml(None, None)  # type: ignore[arg-type]  # expat gives it text: there is nothing to decode
     parser = expat.ParserCreate()
-    parser.StartElementHandler = reader.start
-    parser.EndElementHandler = reader.end
+    depth = Depth(reader)
+    parser.StartElementHandler = depth.start
+    parser.EndElementHandler = depth.end
     parser.CharacterDataHandler = reader.data
     parser.StartDoctypeDeclHandler = refuse_doctype
     try:
@@ -118,6 +120,24 @@ def parse(body: bytes) -> tuple[str, tuple[object, ...]]:
     if not method:
         raise xmlrpc.client.Fault(PARSE, "the call names no method")
     return method, parameters
+
+
+class Depth:
+    """Passes elements on to a reader. ValueError for those nested too deep: a call needs ten levels, and
+    Python's recursion ends at some hundreds."""
+
+    def __init__(self, reader: xmlrpc.client.Unmarshaller) -> None:
+        self.reader, self.depth = reader, 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise ValueError("nested too deep")
+        self.reader.start(tag, attributes)
+
+    def end(self, tag: str) -> None:
+        self.depth -= 1
+        self.reader.end(tag)
 
 
 def refuse_doctype(*declaration: object) -> None:

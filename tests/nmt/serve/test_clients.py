@@ -14,8 +14,10 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from nmt.serve.access import Token
+from nmt.serve.answers import LEFT
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
+from nmt.serve.record import Record
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 
 HEAD = b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
@@ -89,6 +91,22 @@ def test_a_client_that_leaves_frees_the_engine(engine: type[Upper]) -> None:
         connection.close()
         wait_for(lambda: engines.first.live == 0)
         assert not made.go.is_set()
+
+
+@pytest.mark.parametrize("path", ["/api/translate", "/translate", "/RPC2"])
+def test_a_client_that_leaves_while_it_sends(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is recorded as such, and is no error of ours."""
+    records = list[Record]()
+    with listening(application(serving(Upper()), ServeConfig(), done=records.append)) as url:
+        connection = raw(url)
+        connection.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{{".encode()
+        )
+        time.sleep(0.1)
+        connection.close()
+        wait_for(lambda: records)
+    assert [(record.status, record.error) for record in records] == [(LEFT, "")]
+    assert not caplog.records
 
 
 def test_a_body_that_never_ends_is_given_up() -> None:

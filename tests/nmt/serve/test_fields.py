@@ -6,6 +6,14 @@ from nmt.serve import fields
 from nmt.serve.fields import BadRequest, Fields
 
 
+def test_a_form() -> None:
+    assert fields.of_form(b"a=1&b=&c=x+y%26z") == {"a": "1", "b": "", "c": "x y&z"}
+    assert fields.of_form("q=muž&q=%C5%BE".encode()) == {"q": "ž"} and fields.of_form(b"") == {}
+    for wrong in (b"q=\xe9", b"q=%E9", b"&".join([b"a=b"] * 101)):
+        with pytest.raises(BadRequest):
+            fields.of_form(wrong)
+
+
 def test_values_of_the_right_type_are_read() -> None:
     given = fields.of_json(
         '{"a": "é", "b": ["x", "y"], "c": 3, "d": true, "e": null, "g": {"x": "y"}}'.encode()

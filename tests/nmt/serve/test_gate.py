@@ -42,7 +42,10 @@ def test_without_a_token_only_this_machine_is_a_host() -> None:
     with client(Upper()) as api:
         assert api.get("/", headers={"Host": "localhost:8080"}).status_code == 200
         assert api.get("/", headers={"Host": "[::1]:8080"}).status_code == 200
-        for host in ("evil.example.org", "", "10.0.0.1:8080"):
+        for host in (
+            "evil.example.org", "", "10.0.0.1:8080", "[::1].evil.com", "[::1]evil.com:80",
+            "127.0.0.1.evil.com", "localhost:80:80", "x@127.0.0.1", "[127.0.0.1", "evil.com/[::1]",
+        ):  # fmt: skip
             assert api.get("/api/engines", headers={"Host": host}).status_code == 421
     guarded = TestClient(app([], Token(SECRET)), "http://mt.example.org")
     assert guarded.get("/").status_code == 200
@@ -129,14 +132,47 @@ def test_on_the_way_to_the_end_no_request_is_let_in() -> None:
     assert api.get("/metrics").status_code == 200 and api.get("/health").status_code == 503
 
 
-def test_pages_of_other_sites_cannot_make_a_browser_send_requests() -> None:
-    cross = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.org", "Content-Type": "text/plain"}
-    with client(Upper()) as api:
-        assert api.post("/api/translate", json=GIVEN, headers=cross).status_code == 403
-        assert (
-            api.post("/api/translate", json=GIVEN, headers={"Sec-Fetch-Site": "same-origin"}).status_code
-            == 200
-        )
-        assert api.get("/", headers=cross).status_code == 200
-    allowed = TestClient(app([], Token(SECRET), allow_origin=["https://evil.org"]))
-    assert allowed.post("/api/translate", json=GIVEN, headers={**cross, **BEARER}).status_code == 200
+FOREIGN: list[dict[str, str]] = [
+    {"Origin": "https://evil.org"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost.evil.org"},
+    {"Origin": "http://localhost:8081"},  # another program of this machine
+    {"Origin": "http://evil.org", "Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "nonsense"},
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.org", "Content-Type": "text/plain"},
+]
+OWN: list[dict[str, str]] = [
+    {},
+    {"Origin": "http://localhost"},
+    {"Origin": "http://LOCALHOST", "Host": "localhost"},
+    {"Origin": "http://127.0.0.1:8080", "Host": "127.0.0.1:8080"},
+    {"Origin": "https://[::1]:8080", "Host": "[::1]:8080", "Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "none"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+def test_pages_of_other_sites_cannot_make_a_browser_send_requests(headers: dict[str, str]) -> None:
+    api = TestClient(app([]), "http://localhost")
+    for path in ("/api/translate", "/translate", "/RPC2"):
+        answer = api.post(path, json=GIVEN, headers=headers)
+        assert answer.status_code == 403 and "allow-origin" in answer.json()["error"], path
+    navigates = "Sec-Fetch-Mode" in headers
+    assert api.get("/", headers=headers).status_code == (200 if navigates else 403)  # a link to the page
+
+
+@pytest.mark.parametrize("headers", OWN, ids=str)
+def test_our_own_page_and_programs_may_send_requests(headers: dict[str, str]) -> None:
+    api = TestClient(app([]), "http://localhost")
+    assert api.post("/api/translate", json=GIVEN, headers=headers).status_code == 200
+
+
+def test_pages_of_allowed_sites_may_send_requests() -> None:
+    api = TestClient(app([], Token(SECRET), allow_origin=["https://good.org"]))
+    for site, status in (("https://good.org", 200), ("https://evil.org", 403), ("null", 403)):
+        headers = {**BEARER, "Origin": site, "Sec-Fetch-Site": "cross-site"}
+        assert api.post("/api/translate", json=GIVEN, headers=headers).status_code == status

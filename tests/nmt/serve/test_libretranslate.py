@@ -1,6 +1,7 @@
 """LibreTranslate's interface."""
 
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -9,7 +10,7 @@ from nmt.serve.access import Token
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import ALIGNMENT, EngineInfo, Hypothesis, Translated
-from nmt.serve.libretranslate import versions
+from nmt.serve.libretranslate import MULTIPART, URLENCODED, versions
 from nmt.serve.life import Life
 from tests.nmt.serve.engines import Batch, Upper, client, serving
 
@@ -20,8 +21,10 @@ EN_FR: Json = {"source": "en", "target": "fr"}
 class German(Upper):
     def __init__(self) -> None:
         super().__init__(EngineInfo("fake", "", "de", "fr", (ALIGNMENT,)))
+        self.fitted = 0
 
     def fit(self, line: str) -> float:
+        self.fitted += 1
         return 0.5 if "ß" in line else 0.25
 
 
@@ -49,6 +52,57 @@ def test_forms_and_query_strings() -> None:
             api.post("/translate", params={"q": "a\nb", **cast(dict[str, str], EN_FR)}),
         ):
             assert answer.json() == {"translatedText": "A\nB"}, answer.text
+
+
+def test_forms_are_utf8_whether_escaped_or_not() -> None:
+    """curl -d sends the bytes of the shell; --data-urlencode and browsers escape them."""
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    rest = b"&source=en&target=fr"
+    with client(Upper()) as api:
+        for text in ("q=muž spí.".encode(), quote("q=muž spí.", safe="=").encode(), b"q=mu%C5%BE+sp%c3%ad."):
+            answer = api.post("/translate", content=text + rest, headers=kind)
+            assert answer.json() == {"translatedText": "MUŽ SPÍ."}
+            answer = api.post("/translate?source=en&target=fr", content=text, headers=kind)
+            assert answer.json() == {"translatedText": "MUŽ SPÍ."}
+        assert api.post("/translate?q=mu%C5%BE&source=en&target=fr").json() == {"translatedText": "MUŽ"}
+
+
+@pytest.mark.parametrize("text", [b"mu\x9e sp\xed.", b"mu%9E", b"%ff", b"\xc3", b"%ED%A0%80"])
+def test_a_form_in_another_encoding_is_refused(text: bytes) -> None:
+    rest = b"&source=en&target=fr"
+    part = b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+    parts = [(b"q", text), (b"source", b"en"), (b"target", b"fr")]
+    with client(Upper()) as api:
+        answers = [
+            api.post("/translate", content=b"q=" + text + rest, headers={"Content-Type": URLENCODED}),
+            api.post("/translate?q=" + quote(text, safe="%") + rest.decode()),
+        ]
+        if b"%" not in text:  # which a part does not escape
+            body = b"".join(part % pair for pair in parts) + b"--x--\r\n"
+            answers.append(
+                api.post("/translate", content=body, headers={"Content-Type": f"{MULTIPART}; boundary=x"})
+            )
+    for answer in answers:
+        assert answer.status_code == 400 and "UTF-8" in answer.json()["error"]
+
+
+def test_a_form_of_too_many_fields() -> None:
+    with client(Upper()) as api:
+        answer = api.post("/translate", data={f"field {number}": "" for number in range(200)})
+    assert answer.status_code == 400 and "fields" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("form", ["text", "html"])
+@pytest.mark.parametrize("queries", [["a"] * 4, ["a\nb<br>b", "c\nd<br>d"], ["a" * 11]])
+def test_limits_come_before_any_work(queries: list[str], form: str) -> None:
+    """The engine is not even asked what language the texts are in."""
+    engine = German()
+    with client(engine, max_lines=3, max_line=10) as api:
+        answer = api.post("/translate", json={"q": queries, "source": "auto", "target": "fr", "format": form})
+        assert answer.status_code == 400 and "expected at most" in answer.json()["error"]
+        before = engine.fitted
+        good = api.post("/translate", json={"q": ["a"] * 3, "source": "auto", "target": "fr"})
+    assert good.status_code == 200 and (before, engine.fitted) == (0, 3)
 
 
 def test_alternatives_differ() -> None:

@@ -114,6 +114,24 @@ def test_what_is_no_call(body: str | bytes) -> None:
     assert fault.value.faultCode == PARSE and "lol" not in str(fault.value) and "root" not in str(fault.value)
 
 
+@pytest.mark.parametrize("name", ["text", "sg", "nbest", "other"])
+@pytest.mark.parametrize("depth", [60, 5000])
+def test_values_that_are_nested_too_deep(name: str, depth: int) -> None:
+    """Python's recursion would end inside of the answer."""
+    deep = "<array><data><value>" * depth + "</value></data></array>" * depth
+    body = f"{CALL}<value>a</value></member><member><name>{name}</name><value>{deep}</value>{END}"
+    with client(Upper()) as api, pytest.raises(xmlrpc.client.Fault) as fault:
+        call(api, body)
+    assert fault.value.faultCode == PARSE
+
+
+def test_values_that_are_nested_a_little() -> None:
+    deep = "<array><data><value>" * 10 + "</value></data></array>" * 10
+    body = f"{CALL}<value>a</value></member><member><name>other</name><value>{deep}</value>{END}"
+    with client(Upper()) as api:
+        assert call(api, body) == {"text": "A"}
+
+
 def test_the_methods() -> None:
     with client(Upper()) as api:
         found = call(api, xmlrpc.client.dumps((), "system.listMethods"))
