@@ -14,7 +14,7 @@ from tests.smt_bridge.nbest.lists import LIST, SOURCE
     [
         ("-3.8 ||| 0=0", "-3.8 ||| 0=7", "sentence 2: segmentation"),
         ("LM0= -6", "LM1= -6", "LM0"),
-        ("WordPenalty0= -2 ||| -3.8", "WordPenalty0= -2 1 ||| -3.8", "WordPenalty0 has 2 values"),
+        ("WordPenalty0= -2 ||| -3.8", "WordPenalty0= -2 1 ||| -3.8", "n:5: features"),
     ],
 )
 def test_all_is_checked_before_the_work(
