@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 LIBRARIES = ("starlette", "uvicorn", "prometheus_client")  # of the extra `serve`
 LIMITS = (
-    "queue", "gather", "timeout", "read_timeout", "max_request", "max_lines", "max_line", "max_terms",
-    "max_n_best", "max_beam_size",
+    "queue", "gather", "timeout", "read_timeout", "max_connections", "max_request", "max_lines", "max_line",
+    "max_terms", "max_n_best", "max_beam_size",
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ def parser() -> options.Parser:
         metavar="ORIGIN",
         help="sites, such as https://example.org, whose pages may read the answers (CORS); none by default",
     )
+    add_setting(made, ServeConfig, "proxy", nargs="+", metavar="ADDRESS")
     add_compute(made.add_argument_group("engines"))
     limits = made.add_argument_group("limits")
     for name in LIMITS:

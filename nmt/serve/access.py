@@ -9,9 +9,12 @@ import logging
 import os
 import re
 import stat
+from collections.abc import Sequence
 
 from nmt import files
 from nmt.errors import ConfigError
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SHORTEST = 16  # characters
 HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@]+)(?::[0-9]*)?")
@@ -95,6 +98,23 @@ def client_of(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
+
+
+def networks(addresses: Sequence[str]) -> list[Network]:
+    """The networks of addresses such as 127.0.0.1 and 10.0.0.0/8. ConfigError for anything else."""
+    try:
+        return [ipaddress.ip_network(address, strict=False) for address in addresses]
+    except ValueError as error:
+        raise ConfigError(f"--proxy: {error}; expected addresses such as 127.0.0.1 or 10.0.0.0/8") from error
+
+
+def is_in(address: str, within: Sequence[Network]) -> bool:
+    """Is an address one of these networks?"""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(parsed in network for network in within)
 
 
 def check_address(host: str, address: str, token: Token | None) -> None:

@@ -31,6 +31,12 @@ class ServeConfig:
     )
     port: int = number(8080, least=0, most=65535, help="port to listen on; 0: any free one")
     allow_origin: list[str] = field(default_factory=list)  # of pages that browsers may let read the answers
+    proxy: list[str] = setting(
+        [], help="addresses of proxies, whose header X-Forwarded-For says who the client is; none by default"
+    )
+    max_connections: int = number(
+        100, least=1, most=100_000, help="connections of a client (an address) at a time, but for proxies"
+    )
     max_request: int = number(
         1 << 20, least=1000, most=1 << 30, help="bytes of a request's body; larger ones are refused"
     )
@@ -47,7 +53,9 @@ class ServeConfig:
     gather: float = number(
         0.005, least=0, most=10, help="seconds that an idle engine waits for more lines to search together"
     )
-    timeout: float = number(60.0, above=0, most=86_400, help="seconds in which a request must be answered")
+    timeout: float = number(
+        60.0, above=0, most=86_400, help="seconds in which a request must be answered, and the answer read"
+    )
     read_timeout: float = number(
-        10.0, above=0, most=3600, help="seconds in which the body of a request must arrive"
+        10.0, above=0, most=3600, help="seconds in which the head of a request must arrive, and then its body"
     )

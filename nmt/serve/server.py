@@ -4,15 +4,19 @@ import asyncio
 import logging
 import signal
 import socket
+from functools import partial
 from types import FrameType
+from typing import cast
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from nmt.errors import ConfigError
-from nmt.serve import access, reloading
+from nmt.serve import access, connection, reloading
 from nmt.serve.access import Token
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
+from nmt.serve.connection import Connection
 from nmt.serve.life import Life
 from nmt.serve.record import RequestLog
 from nmt.serve.served import ServedEngines
@@ -20,7 +24,6 @@ from nmt.serve.served import ServedEngines
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024  # connections that wait to be accepted
-CONNECTIONS = 1000  # at a time; more are answered with 503
 SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
 
 
@@ -31,6 +34,7 @@ def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+        access.networks(config.proxy)
         access.check_address(config.host, str(address[0]), token)
         # asyncio sends small answers at once (TCP_NODELAY) only where the socket names its protocol.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -89,22 +93,30 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
-    """Serve until a signal comes."""
-    life = Life()
-    app = application(engines, config, token, life, RequestLog().write)
-    settings = uvicorn.Config(
+def settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
+    """How uvicorn serves an application."""
+    return uvicorn.Config(
         app,
+        http=cast(type[Connection], partial(Connection, config)),
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         ws="none",
+        proxy_headers=bool(config.proxy),
+        forwarded_allow_ips=config.proxy,
+        timeout_keep_alive=connection.KEPT,
         timeout_graceful_shutdown=int(SLACK),
         backlog=BACKLOG,
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=connection.MOST,
     )
-    server = Server(settings, engines, life, config.read_timeout + config.timeout + SLACK)
+
+
+def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
+    """Serve until a signal comes."""
+    life = Life()
+    app = application(engines, config, token, life, RequestLog().write)
+    server = Server(settings(app, config), engines, life, config.read_timeout + config.timeout + SLACK)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.want_reload)
     log.info("listening on %s", url_of(listening))

@@ -124,6 +124,14 @@ def test_the_name_in_the_host_header() -> None:
     ]
 
 
+def test_networks_of_proxies() -> None:
+    within = access.networks(["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"])
+    assert all(access.is_in(address, within) for address in ("127.0.0.1", "10.9.9.9", "2001:db8::1"))
+    assert not any(access.is_in(address, within) for address in ("127.0.0.2", "::1", "", "testclient"))
+    with pytest.raises(ConfigError, match="--proxy"):
+        access.networks(["proxy.example.org"])
+
+
 def test_a_client_is_its_address_or_its_network_of_ipv6() -> None:
     assert access.client_of("192.0.2.1") == access.client_of("::ffff:192.0.2.1") == "192.0.2.1"
     assert access.client_of("2001:db8:1:2::1") == access.client_of("2001:db8:1:2:ffff::2%eth0")
