@@ -2,23 +2,27 @@
 `nmt.engines` of setup.cfg."""
 
 import threading
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from nmt.errors import DataError
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import EngineInfo, Hypothesis, Options, Segment, Translated, nothing
+from nmt.serve.engine import EngineInfo, FeatureInfo, Hypothesis, Options, Segment, Translated, nothing
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder import translation
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.feature_names import feature_names
 from smt_bridge.decoder.lines import Lines, TokenizedLines
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
+from smt_bridge.hybrid.lines import RawLines
 
+SEARCHED = (20, 200)  # hypotheses among which one without what is to be avoided is sought
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
 
 
@@ -31,7 +35,7 @@ class PhraseEngine:
 
     def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
         decoder = self.decoder
-        lines = self.tokenized if options.tokenized else decoder.lines
+        lines = self.tokenized if options.tokenized else self.lines(options)
         try:
             marked = lines.marked(line, decoder.markup)
         except ValueError as error:
@@ -42,6 +46,10 @@ class PhraseEngine:
             return self.told(decoder.translate_line(marked, stop), lines, 1)
         listing = decoder.listing_of(options.n_best if options.n_best > 1 else 0, options.distinct)
         return self.told(decoder.translate_part(marked, stop, listing), lines, options.n_best)
+
+    def lines(self, options: Options) -> Lines:
+        """How the lines of a request become words, and its translations text."""
+        return self.decoder.lines
 
     def told(self, found: PhraseTranslation, lines: Lines, count: int) -> Translated:
         """A translation as it is told, with `count` derivations at most."""
@@ -77,6 +85,40 @@ class PhraseEngine:
         known = self.decoder.system.table.sources
         total = sum(map(len, words))
         return sum(len(word) for word in words if word.encode() in known) / total if total else 0.0
+
+
+class HybridEngine(PhraseEngine):
+    """A hybrid system as an engine. Terms of a request are taken as those of its glossary."""
+
+    def __init__(self, decoder: Decoder, raw: RawLines, info: EngineInfo, workers: int) -> None:
+        super().__init__(decoder, info, workers)
+        self.raw = raw
+        self.last: tuple[Options, RawLines] | None = None  # the lines of a request share its terms
+
+    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+        """As every engine. What is to be avoided is kept out of the search phrase by phrase; where two
+        phrases make it together, the best hypothesis without it is taken."""
+        if options.tokenized and (options.terms or options.avoid):
+            raise DataError("terms, avoid: a hybrid system takes them with text only; leave out tokenized")
+        if not options.avoid:
+            return super().translate(line, options, stop)
+        lines = self.lines(options)
+        for count in (options.n_best, *SEARCHED):
+            if count < options.n_best:
+                continue
+            found = super().translate(line, replace(options, n_best=count, distinct=True), stop)
+            allowed = [one for one in found.hypotheses if lines.allowed(one.words, one.text)]
+            if allowed:
+                return replace(found, hypotheses=allowed[: options.n_best])
+        raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
+
+    def lines(self, options: Options) -> RawLines:
+        if not (options.terms or options.avoid):
+            return self.raw
+        last = self.last
+        if last is None or (last[0].terms, last[0].avoid) != (options.terms, options.avoid):
+            last = self.last = options, self.raw.asked(options.terms, options.avoid)
+        return last[1]
 
 
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
@@ -120,6 +162,7 @@ class PhraseBased:
             description=described(Path(path).name, decoder),
             capabilities=CAPABILITIES,
             tokenized_only=True,
+            features=features_of(decoder),
         )
         return PhraseEngine(decoder, info, config.workers)
 
@@ -133,14 +176,24 @@ class HybridSystem:
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         hybrid = folder.read(Path(path))
         decoder = hybrids.decoder_of(hybrid, cache=Cache(config.cache))
+        raw = hybrids.lines_of(hybrid, decoder.config.max_line_words)
         info = EngineInfo(
             kind="hybrid",
             description=described(hybrid.folder.name, decoder),
             source=hybrid.config.source.language,
             target=hybrid.config.target.language,
-            capabilities=CAPABILITIES,
+            capabilities=(*CAPABILITIES, engine.TERMS, engine.AVOID),
+            features=features_of(decoder),
         )
-        return PhraseEngine(decoder, info, config.workers)
+        return HybridEngine(decoder, raw, info, config.workers)
+
+
+def features_of(decoder: Decoder) -> tuple[FeatureInfo, ...]:
+    """What the values of `Hypothesis.features` are."""
+    return tuple(
+        FeatureInfo(one.name, one.what, tuple(one.scores), tuple(one.weights))
+        for one in feature_names(decoder.system)
+    )
 
 
 def described(name: str, decoder: Decoder) -> str:

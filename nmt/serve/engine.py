@@ -103,6 +103,16 @@ def nothing() -> Translated:
 
 
 @dataclass(frozen=True)
+class FeatureInfo:
+    """A feature of an engine's totals, as `Hypothesis.features` has its values."""
+
+    name: str
+    what: str = ""  # count language model
+    scores: tuple[str, ...] = ()  # a name of each score; empty where nobody says it
+    weights: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class EngineInfo:
     """What an engine says of itself."""
 
@@ -113,6 +123,7 @@ class EngineInfo:
     capabilities: tuple[str, ...] = ()
     beam_size: int = 0  # 0: it has none
     tokenized_only: bool = False  # reads and writes words between blanks only
+    features: tuple[FeatureInfo, ...] = ()
 
 
 class Engine(Protocol):

@@ -1,7 +1,9 @@
 """Our own interface: POST /api/translate, POST /api/score, GET /api/engines, GET /api/openapi.json."""
 
+import asyncio
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 
@@ -15,11 +17,12 @@ from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, Hypothesis, Options, Translated
 from nmt.serve.fields import BadRequest, Fields
+from nmt.serve.plain_text import PlainText
 from nmt.serve.served import ServedEngine, ServedEngines
 
 TRANSLATE = (
     "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
-    "terms", "avoid",
+    "terms", "avoid", "plain",
 )  # fmt: skip
 SCORED = ("engine", "source", "target", "tokenized", "word_scores")
 
@@ -50,7 +53,7 @@ class JsonApi:
                 raise BadRequest(
                     f"engine {served.name} does not take the field {name}; see capabilities in /api/engines"
                 )
-        found = await self.access.translate(request, served, lines, options)
+        found = await self.translated(request, served, lines, options, given.flag("plain"))
         return JSONResponse(
             {
                 "engine": served.name,
@@ -58,6 +61,25 @@ class JsonApi:
                 "seconds": round(time.perf_counter() - begin, 6),
             }
         )
+
+    async def translated(
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options, plain: bool
+    ) -> list[Translated]:
+        """The translations of lines. `plain`: of text, also by an engine that reads words between blanks."""
+        if not (plain and served.info.tokenized_only):
+            return await self.access.translate(request, served, lines, options)
+        self.access.check(lines)
+        if not served.plain:
+            raise BadRequest(
+                f"plain: engine {served.name} does not say its languages; give it a name like en-fr, or send "
+                "words between blanks"
+            )
+        rules = await asyncio.to_thread(
+            PlainText, *served.languages, lambda word: served.engine.fit(word) > 0
+        )
+        words = await asyncio.to_thread(rules.lines, lines)
+        found = await self.access.translate(request, served, words, options)
+        return [rules.translation(line, one) for line, one in zip(lines, found, strict=True)]
 
     async def score(self, request: Request) -> Response:
         given = fields.of_json(await request.body())
@@ -144,6 +166,8 @@ def described(served: ServedEngine) -> dict[str, object]:
         "capabilities": list(info.capabilities),
         "beam_size": info.beam_size,
         "tokenized_only": info.tokenized_only,
+        "plain": served.plain,
+        "features": [asdict(one) for one in info.features],
     }
 
 

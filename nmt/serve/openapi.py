@@ -93,6 +93,10 @@ def translate_request(config: ServeConfig, engine: Schema, lines: Schema) -> Sch
             f"{config.max_terms} characters",
         },
         avoid={**WORDS, "description": "phrases that no translation may contain"},
+        plain={
+            **FLAG,
+            "description": "text in and out, also where the engine is tokenized_only",
+        },
     )
     return {
         **found,
@@ -163,8 +167,26 @@ def scores() -> Schema:
 
 
 def engine_list() -> Schema:
+    feature = record(
+        ["name", "what", "scores", "weights"],
+        name=TEXT,
+        what=TEXT,
+        scores={**WORDS, "description": "a name of each score; empty where nobody says it"},
+        weights={"type": "array", "items": {"type": "number"}},
+    )
     engine = record(
-        ["name", "kind", "description", "source", "target", "capabilities", "beam_size", "tokenized_only"],
+        [
+            "name",
+            "kind",
+            "description",
+            "source",
+            "target",
+            "capabilities",
+            "beam_size",
+            "tokenized_only",
+            "plain",
+            "features",
+        ],
         name=TEXT,
         kind=TEXT,
         description=TEXT,
@@ -173,6 +195,8 @@ def engine_list() -> Schema:
         capabilities=WORDS,
         beam_size=COUNT,
         tokenized_only={"type": "boolean"},
+        plain={"type": "boolean", "description": "whether the field plain can be used"},
+        features={"type": "array", "items": feature, "description": "of the totals of phrase-based engines"},
     )
     return record(
         ["version", "engines", "limits"],

@@ -50,6 +50,11 @@ class ServedEngine:
         return info.source or source, info.target or target
 
     @property
+    def plain(self) -> bool:
+        """Whether it reads text, if need be by the text rules of its languages."""
+        return not self.info.tokenized_only or all(self.languages)
+
+    @property
     def closed(self) -> bool:
         """Is the server about to stop?"""
         return self.workers.queue.closed

@@ -47,7 +47,11 @@ def parts(line: Marked, limit: int) -> list[Marked]:
         words = [word for unit in part for word in unit.split(" ")]
         inside = [one for one in line.forced if at <= one.begin and one.last < at + len(words)]
         found.append(
-            Marked(words, [replace(one, begin=one.begin - at, last=one.last - at) for one in inside])
+            Marked(
+                words,
+                [replace(one, begin=one.begin - at, last=one.last - at) for one in inside],
+                avoided=line.avoided,
+            )
         )
         at += len(words)
     return found

@@ -64,6 +64,9 @@ class OptionBuilder:
         found = Gathered()
         for begin, last, text in spans(line.words, longest):
             rows, extras = self.rows.of(text), list[Extra]()
+            if line.avoided:
+                texts = map(self.system.table.text, rows)
+                rows = rows[np.array([not line.avoided.occurs(words) for words in texts], np.bool_)]
             if line.forced:
                 rows, extras = forced.options(
                     line.forced, self.settings.xml_input, self.system.table, text, begin, last, rows

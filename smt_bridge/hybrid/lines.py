@@ -1,11 +1,13 @@
 """Lines of text for a decoder: raw ones of a hybrid system, and tokenized ones with a glossary."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from nmt.errors import DataError
 from nmt.text import glossary
 from nmt.text.escapes import unescape
 from nmt.text.glossary import NOTHING, Glossary, Match
-from smt_bridge.decoder import xml_input
+from smt_bridge.decoder import avoided, xml_input
+from smt_bridge.decoder.avoided import Avoided
 from smt_bridge.decoder.lines import TokenizedLines
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.decoder.xml_input import SEPARATOR, Forced, Marked, Markup, Tag
@@ -13,6 +15,7 @@ from smt_bridge.hybrid import protect
 from smt_bridge.hybrid.protect import Placeholders
 from smt_bridge.hybrid.side import BLANK, Side, Span, escaped
 
+LONGEST_TERM = 30  # words of a term of a request: all spans of a line up to the longest are looked up
 TEXTS = ("translation", "english")  # attributes of a tag that hold text of the target language
 
 
@@ -34,6 +37,25 @@ class RawLines:
     def __init__(self, source: Side, target: Side, longest: int, terms: Glossary = NOTHING) -> None:
         """`longest`: words of a line that is not cut."""
         self.source, self.target, self.longest, self.terms = source, target, longest, terms
+        self.avoided, self.avoided_text = avoided.NOTHING, avoided.NOTHING
+
+    def asked(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
+        """These lines with more terms, which win over the glossary's own, and with phrases that no
+        translation may contain. DataError for a term without words, a long one, and one with two
+        translations."""
+        rows = [("terms", term, translation) for term, translation in terms]
+        more = of_rows(rows, self.source, self.target)
+        if more.longest > LONGEST_TERM:
+            raise DataError(f"terms: one has {more.longest} words, expected at most {LONGEST_TERM}")
+        asked = RawLines(self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms}))
+        asked.avoided = Avoided(map(self.target_words, avoid))
+        asked.avoided_text = Avoided(map(self.target.split, avoid))
+        return asked
+
+    def allowed(self, words: Sequence[str], text: str) -> bool:
+        """Whether a translation has none of the phrases to avoid, neither as words of the system nor as text:
+        the case of a first word differs."""
+        return not (self.avoided.occurs(words) or self.avoided_text.occurs(self.target.split(text)))
 
     def marked(self, line: str, markup: Markup) -> Marked:
         """The words that the system reads. Terms of the glossary and what is copied have one translation.
@@ -48,6 +70,7 @@ class RawLines:
             words, found = self.without_tags(line, markup)
         add(found, self.terms.find(words, protect.sentence_starts(words)))
         add(found, [copy(place, word) for place, word in enumerate(words) if protect.is_copied(word)])
+        found.avoided = self.avoided
         return found
 
     def without_tags(self, line: str, markup: Markup) -> tuple[list[str], Marked]:
@@ -123,8 +146,13 @@ def enclose(line: Marked, pairs: Sequence[Span]) -> None:
 
 def of_folder(path: str, source: Side, target: Side) -> Glossary:
     """A glossary of raw text. DataError with the line for a mistake."""
-    return glossary.read(
-        path,
+    return of_rows(glossary.rows_of(path), source, target)
+
+
+def of_rows(rows: Iterable[tuple[str, str, str]], source: Side, target: Side) -> Glossary:
+    """A glossary of raw text, of rows: file:line, term, translation."""
+    return glossary.of_rows(
+        rows,
         lambda term: glossary.ways(term, source.split),
         lambda text: escaped(target.phrase(text)),
     )

@@ -115,6 +115,55 @@ def test_a_hybrid_system_reads_raw_text(hybrid: PhraseEngine, hybrid_system: Pat
     assert found.words[0] == "the" and hybrid.info.source == "en" and not hybrid.info.tokenized_only
 
 
+def test_a_hybrid_system_takes_terms(hybrid: PhraseEngine) -> None:
+    """Exactly as they are written; other lines of the engine are as before."""
+    asked = Options(n_best=3, terms=(("house", "CHÂTEAU n° 1"), ("Paris", "Lutèce")))
+    (first, *_) = found = hybrid.translate("I see the house in Paris!", asked, GO).hypotheses
+    assert all("CHÂTEAU n° 1" in one.text and "Lutèce" in one.text for one in found)
+    assert first.text.startswith("Je vois") and first.alignment
+    plain = hybrid.translate("I see the house.", Options(), GO).hypotheses[0].text
+    assert plain == "Je vois la maison."
+
+
+def test_a_hybrid_system_avoids_phrases(hybrid: PhraseEngine) -> None:
+    line = "The house is big."
+    assert hybrid.translate(line, Options(), GO).hypotheses[0].text == "La maison est grande."
+    for phrase in ("maison", "est grande", "La maison"):  # the last is "la maison" to the system
+        found = hybrid.translate(line, Options(n_best=3, avoid=(phrase,)), GO).hypotheses
+        assert found and all(phrase not in one.text for one in found), phrase
+    other = hybrid.translate(line, Options(avoid=("mai", "masion")), GO).hypotheses  # whole words only
+    assert other[0].text == "La maison est grande."
+
+
+@pytest.mark.parametrize(
+    ("problem", "asked"),
+    [
+        ("these phrases", Options(terms=(("house", "château"),), avoid=("château",))),
+        ("one side has no words", Options(terms=(("house", " "),))),
+        ("40 words", Options(terms=(("a " * 40, "b"),))),
+        ("leave out tokenized", Options(terms=(("house", "b"),), tokenized=True)),
+    ],
+)
+def test_what_a_hybrid_system_cannot_do_is_said(problem: str, asked: Options, hybrid: PhraseEngine) -> None:
+    with pytest.raises(DataError, match=problem):
+        hybrid.translate("The house is big.", asked, GO)
+
+
+def test_features_have_names_and_weights(engine: PhraseEngine, hybrid: PhraseEngine) -> None:
+    for one, line in ((engine, LINE), (hybrid, "I see the house.")):
+        about = {feature.name: feature for feature in one.info.features}
+        (best,) = one.translate(line, Options(), GO).hypotheses
+        assert list(about) == list(best.features)
+        total = sum(
+            value * weight
+            for name, values in best.features.items()
+            for value, weight in zip(values, about[name].weights, strict=True)
+        )
+        assert total == pytest.approx(best.score, abs=1e-4)
+        assert about["LM0"].what == "count language model"
+        assert len(about["TranslationModel0"].scores) == len(about["TranslationModel0"].weights) == 4
+
+
 def test_and_the_words_of_its_model(hybrid: PhraseEngine) -> None:
     (one,) = hybrid.translate("the house is &quot; small .", Options(tokenized=True), GO).hypotheses
     assert one.text == " ".join(one.words) and "&quot;" in one.words

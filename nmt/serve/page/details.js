@@ -1,8 +1,10 @@
-// What is told of one line: the alternatives, the alignment, the phrases, the parse.
-import { can } from "./engines.js";
+// What is told of one line: the alternatives, the alignment, the phrases, the parse. It is closed until one asks
+// for it; the browser remembers that.
+import { can, engines } from "./engines.js";
 import { parseView } from "./parse.js";
 import { shade, unshade } from "./source.js";
 
+const COUNTS = [3, 5, 10, 20]; // alternatives
 const MANY = 60; // words of a side; an alignment of more is not drawn
 const COLORS = 8; // of phrases
 
@@ -18,16 +20,44 @@ const VIEWS = [
 ];
 
 export class Details {
-  // `on`: pick(line, rank), go(line), count(), hover(target, line, word, rect), leave()
+  // `on`: pick(line, rank), go(line), count(), hover(target, line, word), leave(), wanted(): more is asked for,
+  // toggled(open)
   constructor(target, on) {
     Object.assign(this, { target, on });
     this.root = byId("details-template").content.firstElementChild.cloneNode(true);
     this.part = (name) => this.root.querySelector(name);
     this.root.setAttribute("aria-labelledby", (this.part("h2").id = `${target.id}-details`));
-    this.wanted = "Alternatives";
+    this.tab = "Alternatives";
     this.part(".before").addEventListener("click", () => on.go(this.line - 1));
     this.part(".after").addEventListener("click", () => on.go(this.line + 1));
     this.part(".tabs").addEventListener("keydown", (event) => this.key(event));
+    this.fold = this.part("details");
+    this.fold.open = recall("details") === "yes";
+    this.fold.addEventListener("toggle", () => { remember("details", this.fold.open ? "yes" : ""); this.want(); on.toggled(this.fold.open); });
+    this.menu = this.part(".count");
+    this.menu.id = `${target.id}-count`;
+    this.menu.addEventListener("change", () => { remember("alternatives", this.menu.value); this.want(); });
+  }
+
+  // How many alternatives one may ask for: a beam has no more hypotheses than its size.
+  offerCounts() {
+    const { engine } = this.target, most = Math.min(engines.limits.max_n_best, engine.beam_size || Infinity);
+    const counts = COUNTS.filter((count) => count <= most), last = Number(recall("alternatives") ?? 5);
+    this.menu.replaceChildren(...counts.map((count) => element("option", { value: count }, `${count} alternatives`)));
+    this.menu.value = counts.filter((count) => count <= last).at(-1) ?? counts[0];
+    this.menu.closest("label").hidden = !counts.length || !can(engine, "n_best");
+    this.target.wanted = this.wanted;
+  }
+
+  // Alternatives to ask for; 0 where nothing of a line is shown.
+  get wanted() { return this.fold.open ? Number(this.menu.value) || 1 : 0; }
+
+  // Have the target ask for what is to be shown.
+  want() {
+    const more = this.wanted > this.target.wanted;
+    this.target.wanted = this.wanted;
+    if (more) this.on.wanted();
+    else this.show(this.line);
   }
 
   show(line) {
@@ -41,13 +71,13 @@ export class Details {
     this.part(".before").disabled = line === 0;
     this.part(".after").disabled = line >= count - 1;
     this.part("h2").textContent = target.other ? `Details: ${target.engine.name}` : "Details";
-    if (waiting || (this.known === known && this.best === best && this.found)) return;
+    if (waiting || !this.fold.open || (this.known === known && this.best === best && this.found)) return;
     Object.assign(this, { known, best });
     this.tabs(best ? VIEWS.filter(([, has]) => has(known, best)) : []);
   }
 
   tabs(found) {
-    const names = found.map(([name]) => name), open = names.includes(this.wanted) ? this.wanted : names[0];
+    const names = found.map(([name]) => name), open = names.includes(this.tab) ? this.tab : names[0];
     const id = (name, what) => `${this.target.id}-${what}-${name.toLowerCase()}`;
     const had = this.part(".tabs").contains(document.activeElement);
     this.part(".tabs").replaceChildren(...names.map((name) => {
@@ -63,7 +93,7 @@ export class Details {
   }
 
   open(name) {
-    this.wanted = name;
+    this.tab = name;
     this.tabs(this.found);
     this.part('[aria-selected="true"]').focus();
   }
@@ -121,7 +151,7 @@ function alignment(known, best, view) {
       if (aligned) cell.append(element("span", { class: "heard" }, " aligned"));
       return cell;
     }));
-    row.addEventListener("mouseenter", () => view.on.hover(view.target, view.line, target, row.cells[0].getBoundingClientRect()));
+    row.addEventListener("mouseenter", () => view.on.hover(view.target, view.line, target));
     row.addEventListener("mouseleave", () => view.on.leave());
     return row;
   });
@@ -153,9 +183,23 @@ function phrases(known, best, view) {
   return found;
 }
 
-function features(known, best) {
-  const rows = Object.entries(best.features).map(([name, values]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, values.map(signed).join("  "))));
-  const head = element("tr", {}, element("th", { scope: "col" }, "Feature"), element("th", { scope: "col" }, "Values"));
-  const total = element("tr", {}, element("th", { scope: "row" }, "Total, with the weights of the model"), element("td", {}, signed(best.score)));
-  return [scrolled(element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows), element("tfoot", {}, total)))];
+// A row for each score of a feature: what it is, its value, and how much it adds to the total.
+function features(known, best, { target }) {
+  const about = new Map((target.engine.features ?? []).map((feature) => [feature.name, feature]));
+  const weighed = Object.entries(best.features).every(([name, values]) => about.get(name)?.weights.length === values.length);
+  const rows = Object.entries(best.features).flatMap(([name, values]) => {
+    const { what = "", scores = [], weights = [] } = about.get(name) ?? {};
+    return values.map((value, index) => element("tr", {},
+      ...(index ? [] : [element("th", { scope: "rowgroup", rowspan: values.length }, name, ...(what ? [element("span", { class: "soft" }, what)] : []))]),
+      element("td", { class: "text" }, scores[index] ?? (values.length > 1 ? index + 1 : "")),
+      element("td", {}, signed(value)),
+      ...(weighed ? [element("td", {}, number(weights[index], 4).replace("-", "−")), element("td", {}, signed(value * weights[index]))] : [])));
+  });
+  const heads = ["Feature", "Score", "Value", ...(weighed ? ["Weight", "Adds"] : [])];
+  const head = heads.map((name, index) => element("th", { scope: "col", class: index < 2 ? "text" : "" }, name));
+  const sum = Object.entries(best.features).reduce((all, [name, values]) => all + values.reduce((part, value, index) => part + value * (about.get(name)?.weights[index] ?? 0), 0), 0);
+  if (weighed && Math.abs(best.score - sum) > 0.005)
+    rows.push(element("tr", {}, element("th", { scope: "row", colspan: heads.length - 1 }, "Features that are not tuned, such as the penalty of unknown words"), element("td", {}, signed(best.score - sum))));
+  const total = element("tr", {}, element("th", { scope: "row", colspan: heads.length - 1 }, weighed ? "Total" : "Total, with the weights of the model"), element("td", {}, signed(best.score)));
+  return [scrolled(element("table", { class: "features" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows), element("tfoot", {}, total)))];
 }

@@ -24,14 +24,15 @@ export const sources = () => [...new Set(engines.all.map((engine) => engine.sour
 // Engines that read a language; those that do not state theirs read any.
 export const reading = (source) => engines.all.filter((engine) => engine.source === source || !engine.source);
 
+// The languages into which these engines translate, each once.
+export const targetsOf = (list) => [...new Set(list.map((engine) => engine.target))];
+
+// Those of them that translate into a language.
+export const between = (source, target) => reading(source).filter((engine) => engine.target === target);
+
 // An engine of the other direction.
 export const reverse = (engine) => (engine.source && engine.target ? engines.all.find((other) => other.source === engine.target && other.target === engine.source) : undefined);
 
-// The options of a menu of engines, grouped by target language.
-export function engineOptions(list) {
-  const option = (engine) => element("option", { value: engine.name, title: engine.description }, engine.name);
-  return [...new Set(list.map((engine) => engine.target))].map((target) => {
-    const label = target ? `to ${languageName(target)}` : languageName(target);
-    return element("optgroup", { label }, ...list.filter((engine) => engine.target === target).map(option));
-  });
-}
+export const engineOptions = (list) => list.map((engine) => element("option", { value: engine.name, title: engine.description }, engine.name));
+
+export const languageOptions = (codes) => codes.map((code) => element("option", { value: code }, languageName(code)));

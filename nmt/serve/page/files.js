@@ -4,13 +4,14 @@ import { engines } from "./engines.js";
 
 const FIRST = 8, MOST = 64; // lines of a request
 const SECONDS = 2; // that a request should take
+const DETECTED = 100; // lines whose language is looked at
 const TRIES = 5; // when the server is not reached
 const LARGEST = 64 << 20; // bytes
 
 export class FileJob {
-  // `engine`: the one to translate with; `say`: what is read out
-  constructor(engine, say) {
-    Object.assign(this, { engine, say });
+  // `settings(text)`: how to translate a text, {engine, settings, doubt}; `say`: what is read out
+  constructor(settings, say) {
+    Object.assign(this, { settings, say });
     byId("open").addEventListener("click", () => this.ask());
     byId("file").addEventListener("change", () => { this.take(byId("file").files[0]); byId("file").value = ""; });
     byId("job-cancel").addEventListener("click", () => this.cancel());
@@ -39,7 +40,6 @@ export class FileJob {
     if (!file) return;
     this.close();
     this.name = file.name || "pasted.txt";
-    this.with = this.engine();
     byId("job").hidden = false;
     byId("job-title").textContent = this.name;
     byId("job-progress").value = 0;
@@ -49,6 +49,7 @@ export class FileJob {
     try {
       if (file.size > LARGEST) throw new Error(`${this.name} has more than ${LARGEST >> 20} MiB; use nmt-translate for such files.`);
       this.lines = linesOf(this.name, await file.arrayBuffer());
+      this.how = await this.settings(this.lines.slice(0, DETECTED).join("\n"));
     } catch (error) {
       return this.trouble(error.message);
     }
@@ -90,7 +91,7 @@ export class FileJob {
     for (let tried = 1; ; tried++) {
       const started = performance.now();
       try {
-        const found = await call("api/translate", { engine: this.with.name, lines: texts }, signal);
+        const found = await call("api/translate", { ...this.how.settings, lines: texts }, signal);
         if (found.translations.length !== texts.length) throw new Error("The server answered with another number of lines.");
         this.adapt((performance.now() - started) / 1000);
         this.trouble("");
@@ -131,8 +132,8 @@ export class FileJob {
     const { done, lines } = this, all = lines.length;
     byId("job-progress").value = all ? done.length : 1;
     byId("job-says").textContent = done.length < all
-      ? `${done.length.toLocaleString("en")} of ${all.toLocaleString("en")} lines by ${this.with.name}`
-      : `Done: ${all.toLocaleString("en")} ${all === 1 ? "line" : "lines"} by ${this.with.name}`;
+      ? `${done.length.toLocaleString("en")} of ${all.toLocaleString("en")} lines by ${this.how.engine.name}${this.how.doubt}`
+      : `Done: ${all.toLocaleString("en")} ${all === 1 ? "line" : "lines"} by ${this.how.engine.name}${this.how.doubt}`;
   }
 
   trouble(message) {
@@ -161,7 +162,7 @@ export class FileJob {
 
   save() {
     const url = URL.createObjectURL(new Blob([this.done.map((line) => `${line}\n`).join("")], { type: "text/plain;charset=utf-8" }));
-    element("a", { href: url, download: translatedName(this.name, this.with) }).click();
+    element("a", { href: url, download: translatedName(this.name, this.how.engine) }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }
 }

@@ -6,11 +6,13 @@ export function listenToKeys(page) {
   const field = page.source.field;
   const shortcuts = [
     ["Ctrl+Enter", "translate at once"],
-    ["Esc", "leave the text field; hide a note"],
+    ["Esc", "leave the text field; forget the word pointed at"],
     ["← → ↑ ↓", "in a translation: go from word to word and see what belongs to it"],
     ["/", "go to the text", () => field.focus()],
     ["t", "go to the translation", () => first.output.focus()],
     ["e", "choose an engine", () => first.part(".engine").focus()],
+    ["g", "the glossary", page.glossary],
+    ["o", "open or close the details of a line", page.details],
     ["v", "compare two engines", page.compare],
     ["c", "copy the translation", () => first.copy()],
     ["f", "translate a file", page.open],

@@ -1,17 +1,19 @@
 // The page: the text, one or two translations of it, and what is told of a line.
+import { Choice } from "./choice.js";
 import { Details } from "./details.js";
-import { engines, engineOf, languageName, loadEngines, reading, reverse, sources } from "./engines.js";
+import { detect } from "./detect.js";
+import { engines, languageName, loadEngines } from "./engines.js";
 import { FileJob } from "./files.js";
+import { Glossary } from "./glossary.js";
 import { listenToKeys } from "./keys.js";
 import { partners } from "./places.js";
 import { Source } from "./source.js";
 import { Target } from "./target.js";
-import { hideTip, showTip } from "./tip.js";
 
 const DELAY = 250; // milliseconds without a key after which the text is translated
 const SPOKEN = 1200; // and after which the translation is read out
 
-let timer = 0, speaker = 0, line = 0, job = null;
+let timer = 0, speaker = 0, line = 0, job = null, choice = null, glossary = null, latest = null;
 const targets = [], details = new Map();
 
 const source = new Source(byId("source"), byId("mirror"), {
@@ -22,6 +24,8 @@ const source = new Source(byId("source"), byId("mirror"), {
 });
 
 const events = {
+  language: (code) => { leave(); choice.into(code); },
+  engine: () => { leave(); choice.engineChosen(); draw(); },
   changed: () => { leave(); draw(); now(); },
   drawn: () => { draw(); speakLater(); },
   hover: hoverTarget,
@@ -36,19 +40,41 @@ function later() {
   timer = setTimeout(now, DELAY);
 }
 
-function now() {
+async function now() {
   clearTimeout(timer);
-  const lines = source.lines, problem = tooMuch(lines);
-  byId("source-note").replaceChildren(problem);
-  if (lines.length > engines.limits.max_lines) {
-    const button = element("button", { type: "button", class: "quiet" }, "Translate as a file");
-    button.addEventListener("click", () => job.take(new File([source.text], "text.txt")));
-    byId("source-note").append(" ", button);
-  }
-  for (const target of targets) {
-    if (problem) target.stop();
-    else target.follow(lines);
-  }
+  latest?.abort();
+  const { signal } = (latest = new AbortController());
+  const { text, lines } = source, problem = tooMuch(lines);
+  if (problem) return refuse(problem, lines);
+  const detected = detect(text, signal);
+  if (choice.auto) choice.detected(await detected);
+  if (signal.aborted) return;
+  if (!text.trim()) choice.forgetDetected();
+  for (const target of targets) target.follow(lines);
+  const candidates = await detected;
+  if (!signal.aborted) advise(choice.doubt(text, candidates));
+}
+
+const note = (...content) => byId("source-note").replaceChildren(...content);
+
+function refuse(problem, lines) {
+  for (const target of targets) target.stop();
+  note(problem);
+  if (lines.length > engines.limits.max_lines) note(problem, " ", quiet("Translate as a file", () => job.take(new File([source.text], "text.txt"))));
+}
+
+// Say that the text is in another language, if it is.
+function advise(found) {
+  if (!found) return note();
+  const { says, instead } = found;
+  if (!instead || choice.auto) return note(says);
+  note(says, " ", quiet(`Translate from ${languageName(instead)}`, () => { choice.choose(instead); source.field.focus(); }));
+}
+
+function quiet(text, act) {
+  const button = element("button", { type: "button", class: "quiet" }, text);
+  button.addEventListener("click", act);
+  return button;
 }
 
 function tooMuch(lines) {
@@ -87,7 +113,7 @@ function facts(target) {
   if (target.seconds !== undefined && target.lines.length) parts.push(`${target.seconds.toFixed(2)} s`);
   if (missing.length) parts.push(`not known: ${missing.join(", ")}`);
   if (targets.length > 1 && known) parts.push("underlined words are not in the other translation");
-  if (known && target.engine.tokenized_only) parts.push("this engine reads words between blanks");
+  if (known && target.engine.tokenized_only && !target.plain.checked) parts.push("reads and writes words between blanks");
   if (known?.parts > 1) parts.push(`translated in ${known.parts} parts`);
   target.part(".facts").textContent = parts.join(" · ");
 }
@@ -115,10 +141,9 @@ function leave() {
   source.clear();
   for (const target of targets) target.clear();
   for (const one of details.values()) one.clear();
-  hideTip();
 }
 
-function hoverTarget(target, at, word, rect, spoken = false) {
+function hoverTarget(target, at, word, spoken = false) {
   leave();
   const known = target.entryOf(at), hypothesis = target.hypothesisOf(at);
   if (!known || target.lines[at] !== source.lines[at]) return;
@@ -127,14 +152,12 @@ function hoverTarget(target, at, word, rect, spoken = false) {
   source.mark(at, target.origins(at, word));
   if (at === line) details.get(target).point(word, found);
   const says = told(found, known.words, hypothesis);
-  showTip(rect, hypothesis.words[word], says);
+  target.tell(hypothesis.words[word], says);
   if (spoken) say(`${hypothesis.words[word]}: ${says.join(", ") || "not aligned"}`);
 }
 
-function hoverSource(at, offset, rect) {
+function hoverSource(at, offset) {
   leave();
-  const tips = [];
-  let name = "";
   for (const target of targets) {
     const word = target.lines[at] === source.lines[at] ? target.wordAt(at, offset) : undefined;
     if (word === undefined) continue;
@@ -143,11 +166,9 @@ function hoverSource(at, offset, rect) {
     const found = partners(hypothesis, "source", word), says = told(found, hypothesis.words, hypothesis);
     target.mark(at, found);
     source.mark(at, [[...known.places[word], 0.25]]);
-    name ||= known.words[word];
     if (known.unknown.includes(word)) says.unshift("not known to the engine");
-    if (says.length) tips.push(targets.length > 1 ? `${target.engine.name}: ${says.join(", ")}` : says);
+    target.tell(known.words[word], says);
   }
-  if (name) showTip(rect, name, tips.flat());
 }
 
 // The words that weigh most, with their weights where there are some.
@@ -156,69 +177,60 @@ function told(found, words, hypothesis) {
   return most.map(([word, weight]) => (hypothesis.attention?.length ? `${words[word]} ${weight.toFixed(2)}` : words[word]));
 }
 
-// ---- engines ----
+// ---- translations and their details ----
 
 function addTarget() {
-  const target = new Target(targets.length ? "second" : "first", events);
+  const target = new Target(targets.length ? "second" : "first", glossary, events);
   targets.push(target);
-  details.set(target, new Details(target, { pick: (at, rank) => { target.pick(at, rank); draw(); }, go: goTo, count: () => source.lines.length, hover: hoverTarget, leave }));
+  details.set(target, new Details(target, {
+    pick: (at, rank) => { target.pick(at, rank); draw(); }, go: goTo, count: () => source.lines.length, hover: hoverTarget, leave, wanted: now,
+    toggled: (open) => { for (const one of details.values()) one.fold.open = open; },
+  }));
   byId("source-pane").after(...targets.map((one) => one.root));
   byId("job").after(...targets.map((one) => details.get(one).root));
   return target;
 }
 
-function setSource(language) {
-  byId("from").value = language;
-  if (language) source.field.lang = language;
-  else source.field.removeAttribute("lang");
-  targets.forEach((target, index) => {
-    const list = reading(language), before = target.engine, last = recall(index ? "second engine" : "engine");
-    const wanted = [(engine) => engine === before, (engine) => engine.name === last, (engine) => engine.target === before?.target];
-    target.offer(list, wanted.map((is) => list.find(is)).find(Boolean)?.name);
-  });
-  engineChanged();
+// The second translation: there, or not.
+function second(wanted) {
+  if (wanted === targets.length > 1) return targets[1];
+  leave();
+  if (wanted) {
+    addTarget();
+    [targets[0].other, targets[1].other] = [targets[1], targets[0]];
+    return targets[1];
+  }
+  const target = targets.pop();
+  target.stop();
+  target.root.remove();
+  details.get(target).root.remove();
+  details.delete(target);
+  targets[0].other = null;
+  targets[0].draw();
+  return undefined;
 }
 
-function engineChanged() {
-  const [first, second] = targets;
-  remember("engine", first.engine.name);
-  if (second) remember("second engine", second.engine.name);
-  byId("swap").hidden = !reverse(first.engine);
+function arranged() {
+  for (const one of details.values()) one.offerCounts();
+  glossary.show(targets[0].engine);
+  const language = targets[0].engine.source;
+  if (language) source.field.lang = language;
+  else source.field.removeAttribute("lang");
 }
 
 function swap() {
-  const back = reverse(targets[0].engine), text = targets[0].text;
-  if (!back) return;
-  remember("engine", back.name);
-  setSource(back.source);
-  targets[0].offer(reading(back.source), back.name);
-  engineChanged();
+  const { text } = targets[0];
+  if (!choice.swap()) return;
   source.text = text;
   now();
 }
 
-function compare(on) {
-  byId("compare").setAttribute("aria-pressed", String(on));
-  byId("desk").classList.toggle("compared", on);
-  remember("compare", on ? "yes" : "");
-  leave();
-  if (on) {
-    const first = targets[0], list = reading(byId("from").value);
-    const rival = list.find((engine) => engine.name === recall("second engine") && engine !== first.engine);
-    const other = rival ?? list.find((engine) => engine !== first.engine && engine.target === first.engine.target) ?? list.find((engine) => engine !== first.engine) ?? list[0];
-    addTarget().offer(list, other.name);
-    [targets[0].other, targets[1].other] = [targets[1], targets[0]];
-    engineChanged();
-  } else if (targets.length > 1) {
-    const second = targets.pop();
-    second.stop();
-    second.root.remove();
-    details.get(second).root.remove();
-    details.delete(second);
-    targets[0].other = null;
-    targets[0].draw();
-  }
-  now();
+// How to translate a file, and what is wrong with that. Its language is detected where no other text is there.
+async function fileSettings(text) {
+  const candidates = await detect(text);
+  if (!source.text.trim()) choice.detected(candidates);
+  const [target] = targets, found = choice.doubt(text, candidates);
+  return { engine: target.engine, settings: target.settings(), doubt: found ? ` · ${found.says}` : "" };
 }
 
 // ---- start ----
@@ -239,24 +251,19 @@ async function start() {
   try {
     await loadEngines();
   } catch (error) {
-    const again = element("button", { type: "button", class: "quiet" }, "Try again");
-    again.addEventListener("click", () => location.reload());
-    byId("desk").prepend(element("p", { class: "trouble", role: "alert" }, error.message, " ", again));
+    byId("desk").prepend(element("p", { class: "trouble", role: "alert" }, error.message, " ", quiet("Try again", () => location.reload())));
     return;
   }
   byId("about").replaceChildren(`nmt-smt ${engines.version}. For programs, `, element("code", {}, "/api/openapi.json"), " describes the interface.");
-  byId("from").replaceChildren(...sources().map((code) => element("option", { value: code }, languageName(code))));
-  byId("from").addEventListener("change", (event) => { setSource(event.target.value); now(); });
   byId("swap").addEventListener("click", swap);
   byId("clear").addEventListener("click", () => { source.text = ""; now(); source.field.focus(); });
-  byId("compare").hidden = engines.all.length < 2;
-  byId("compare").addEventListener("click", () => compare(targets.length < 2));
-  addTarget();
-  targets[0].root.parentNode.addEventListener("change", engineChanged);
-  setSource((engineOf(recall("engine")) ?? engines.all[0]).source);
-  if (recall("compare") && engines.all.length > 1) compare(true);
-  job = new FileJob(() => targets[0].engine, say);
-  listenToKeys({ source, targets, now, compare: () => compare(targets.length < 2), open: () => job.ask(), theme: nextTheme, leave });
+  glossary = new Glossary(() => { targets.forEach((target) => target.forget()); later(); });
+  choice = new Choice(addTarget(), { second, arranged, changed: now });
+  job = new FileJob(fileSettings, say);
+  listenToKeys({
+    source, targets, now, leave, theme: nextTheme, open: () => job.ask(), compare: () => { if (!byId("compare").hidden) choice.compare(); },
+    glossary: () => glossary.open(), details: () => { const { fold } = details.get(targets[0]); fold.open = !fold.open; },
+  });
   document.documentElement.dataset.ready = "yes";
   now();
   source.field.focus();

@@ -50,7 +50,7 @@ export class Source {
   point(event) {
     const span = document.elementsFromPoint(event.clientX, event.clientY).find((one) => one.begin !== undefined && this.mirror.contains(one));
     if (!span) return this.on.leave();
-    this.on.hover([...this.mirror.children].indexOf(span.parentNode), span.begin, span.getBoundingClientRect());
+    this.on.hover([...this.mirror.children].indexOf(span.parentNode), span.begin);
   }
 
   // Line and offset of the caret.
@@ -66,7 +66,7 @@ export class Source {
     this.on.line(line);
     if (this.field.selectionStart !== this.field.selectionEnd) return this.on.leave();
     const span = [...(this.mirror.children[line]?.querySelectorAll("span") ?? [])].find((one) => one.begin <= offset && offset <= one.end);
-    if (span) this.on.hover(line, span.begin, span.getBoundingClientRect());
+    if (span) this.on.hover(line, span.begin);
     else this.on.leave();
   }
 }

@@ -1,65 +1,60 @@
 // A translation that follows the text: an engine, its answers line by line, and the words one points at.
 import { ApiError, call, pause } from "./api.js";
-import { can, engineOf, engineOptions, engines, languageName } from "./engines.js";
+import { can, engineOf, engineOptions, languageOptions } from "./engines.js";
 import { partners, placesOf } from "./places.js";
 import { shade, unshade } from "./source.js";
 
-const COUNTS = [1, 3, 5, 10, 20]; // alternatives
 const CHUNK = 16; // lines of a request
 const KEPT = 3000; // lines whose translations are kept
 const NOTHING = { places: [], unknown: [] };
 
 export class Target {
-  // `on`: changed(target), drawn(target), hover(target, line, word, rect), leave(), line(line)
-  constructor(id, on) {
-    this.on = on;
-    this.id = id;
+  // `on`: language(code), engine(target), changed(), drawn(target), hover(target, line, word), leave(), line(line);
+  // `glossary`: what requests say of it
+  constructor(id, glossary, on) {
+    Object.assign(this, { id, glossary, on });
     this.root = byId("target-template").content.firstElementChild.cloneNode(true);
     this.part = (name) => this.root.querySelector(name);
     this.output = this.part(".output");
     this.lines = [];
     this.entries = new Map(); // line -> what the engine made of it
+    this.wanted = 0; // alternatives; 0: nothing that only the details show
     this.cursor = null; // [line, word] of the keyboard
     this.other = null; // the translation to compare with
     this.root.setAttribute("aria-labelledby", (this.part("h2").id = `${id}-title`));
-    this.part(".engine").id = `${id}-engine`;
-    this.part(".count").id = `${id}-count`;
-    this.part(".engine").addEventListener("change", (event) => this.choose(event.target.value));
-    this.part(".count").addEventListener("change", () => { remember("alternatives", this.count); this.forget(); on.changed(this); });
+    for (const name of ["language", "engine"]) this.part(`.${name}`).id = `${id}-${name}`;
+    this.part(".language").addEventListener("change", (event) => on.language(event.target.value));
+    this.part(".engine").addEventListener("change", (event) => { this.choose(event.target.value); on.engine(this); });
+    this.plain = this.part(".plain input");
+    this.plain.checked = recall("plain text") !== "no";
+    this.plain.addEventListener("change", () => { remember("plain text", this.plain.checked ? "yes" : "no"); this.forget(); on.changed(); });
     this.part(".copy").addEventListener("click", () => this.copy());
     this.listen();
   }
 
-  get count() { return Number(this.part(".count").value); }
-
-  // Offer these engines, and use the one of this name, if it is among them.
-  offer(list, name) {
-    this.part(".engine").replaceChildren(...engineOptions(list));
-    const chosen = list.find((engine) => engine.name === name) ?? list.find((engine) => engine === this.engine) ?? list[0];
-    this.part(".engine").value = chosen.name;
-    if (chosen !== this.engine) this.choose(chosen.name, false);
+  // Offer the languages to translate into; none to the second translation, which follows the first.
+  offerLanguages(codes, chosen) {
+    this.part(".to").hidden = !codes.length;
+    this.part(".language").replaceChildren(...languageOptions(codes));
+    if (codes.length) this.part(".language").value = chosen;
   }
 
-  choose(name, tell = true) {
+  // Offer these engines, and use `engine`, one of them.
+  offer(list, engine) {
+    this.part(".engine").replaceChildren(...engineOptions(list));
+    this.part(".engine").value = engine.name;
+    if (engine !== this.engine) this.choose(engine.name);
+  }
+
+  choose(name) {
     this.engine = engineOf(name);
     this.part("h2").textContent = `Translation by ${name}`;
     this.part(".engine").title = this.engine.description;
-    this.part(".to").textContent = this.engine.target ? `To ${languageName(this.engine.target)} by` : "Engine";
-    this.offerCounts();
+    this.part(".plain").hidden = !this.engine.tokenized_only;
     this.output.setAttribute("aria-label", `Translation by ${name}; arrow keys go from word to word`);
     if (this.engine.target) this.output.lang = this.engine.target;
     else this.output.removeAttribute("lang");
     this.forget();
-    if (tell) this.on.changed(this);
-  }
-
-  // How many alternatives one may ask for: a beam has no more hypotheses than its size.
-  offerCounts() {
-    const menu = this.part(".count"), most = Math.min(engines.limits.max_n_best, this.engine.beam_size || Infinity);
-    const counts = COUNTS.filter((count) => count <= most), wanted = Number(recall("alternatives") ?? 5);
-    menu.replaceChildren(...counts.map((count) => element("option", { value: count }, count)));
-    menu.value = counts.filter((count) => count <= wanted).at(-1) ?? 1;
-    menu.closest("label").hidden = !can(this.engine, "n_best");
   }
 
   forget() {
@@ -80,7 +75,7 @@ export class Target {
     this.stop();
     this.lines = lines;
     const controller = (this.controller = new AbortController()); // one for each text
-    const missing = [...new Set(lines)].filter((line) => line.trim() && !this.entries.has(line));
+    const missing = [...new Set(lines)].filter((line) => line.trim() && !(this.entries.get(line)?.wanted >= this.wanted));
     if (this.entries.size > KEPT) for (const line of this.entries.keys()) if (!lines.includes(line)) this.entries.delete(line);
     this.trouble("");
     this.root.classList.toggle("pending", missing.length > 0);
@@ -106,7 +101,7 @@ export class Target {
       try {
         const found = await call("api/translate", this.request(lines), signal);
         signal.throwIfAborted();
-        lines.forEach((line, index) => this.entries.set(line, entry(line, found.translations[index])));
+        lines.forEach((line, index) => this.entries.set(line, entry(line, this.wanted, found.translations[index])));
         return this.trouble("");
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
@@ -118,7 +113,7 @@ export class Target {
           for (const line of lines) await this.ask([line], signal);
           return;
         } else if (error.status === 400) {
-          this.entries.set(lines[0], { ...entry(lines[0]), error: error.message });
+          this.entries.set(lines[0], { ...entry(lines[0], Infinity), error: error.message });
           return;
         } else throw error;
       }
@@ -126,10 +121,16 @@ export class Target {
   }
 
   request(lines) {
-    const request = { engine: this.engine.name, lines };
-    if (this.count > 1 && can(this.engine, "n_best")) Object.assign(request, { n_best: this.count, distinct: true });
-    for (const wish of ["attention", "parse"]) if (can(this.engine, wish)) request[wish] = true;
+    const request = { ...this.settings(), lines };
+    if (this.wanted > 1 && can(this.engine, "n_best")) Object.assign(request, { n_best: this.wanted, distinct: true });
+    if (can(this.engine, "attention")) request.attention = true;
+    if (this.wanted && can(this.engine, "parse")) request.parse = true;
     return request;
+  }
+
+  // What every request of this engine says, that of a file too.
+  settings() {
+    return { engine: this.engine.name, ...this.glossary.request(this.engine), ...(this.engine.tokenized_only && this.plain.checked ? { plain: true } : {}) };
   }
 
   trouble(message, again = false) {
@@ -138,7 +139,7 @@ export class Target {
     place.replaceChildren(message);
     if (!again) return;
     const button = element("button", { type: "button", class: "quiet" }, "Try again");
-    button.addEventListener("click", () => this.on.changed(this));
+    button.addEventListener("click", () => this.on.changed());
     place.append(" ", button);
   }
 
@@ -211,7 +212,7 @@ export class Target {
     const { output, on } = this;
     output.addEventListener("mouseover", (event) => {
       if (event.target.word === undefined) return on.leave();
-      on.hover(this, event.target.parentNode.line, event.target.word, event.target.getBoundingClientRect());
+      on.hover(this, event.target.parentNode.line, event.target.word);
     });
     output.addEventListener("mouseleave", () => on.leave());
     output.addEventListener("click", (event) => {
@@ -253,7 +254,7 @@ export class Target {
     this.cursor = [of(span), span.word];
     span.scrollIntoView({ block: "nearest" });
     this.on.line(of(span));
-    this.on.hover(this, of(span), span.word, span.getBoundingClientRect(), true);
+    this.on.hover(this, of(span), span.word, true);
   }
 
   // Shade target words of a line: [[word, weight], ...]
@@ -266,7 +267,17 @@ export class Target {
     for (const span of this.output.children[line]?.querySelectorAll(".word") ?? []) if (span.word === word) span.classList.add("held");
   }
 
-  clear() { unshade(this.output); }
+  clear() {
+    unshade(this.output);
+    this.tell();
+  }
+
+  // What belongs to a word, below the translation, where it covers nothing; nothing without a word.
+  tell(head = "", says = []) {
+    const told = this.part(".told");
+    told.hidden = !head;
+    told.replaceChildren(...(head ? [element("strong", { dir: "auto" }, head), ...says.map((one) => element("span", { dir: "auto" }, one))] : []));
+  }
 
   // The source words of target word `word`: [[begin, end, weight], ...] of those whose place is known
   origins(line, word) {
@@ -293,6 +304,6 @@ export class Target {
   }
 }
 
-function entry(line, found = { words: [], unknown: [], parts: 1, hypotheses: [] }) {
-  return { ...found, chosen: 0, places: placesOf(line, found.words) };
+function entry(line, wanted, found = { words: [], unknown: [], parts: 1, hypotheses: [] }) {
+  return { ...found, wanted, chosen: 0, places: placesOf(line, found.words) };
 }

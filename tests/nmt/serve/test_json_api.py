@@ -1,12 +1,13 @@
 """Our own interface."""
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from nmt.serve import json_api
 from nmt.serve.engine import EngineInfo, Hypothesis
-from tests.nmt.serve.engines import Batch, Upper, client
+from tests.nmt.serve.engines import INFO, Batch, Upper, client
 
 Json = dict[str, object]
 
@@ -80,6 +81,19 @@ def test_what_is_wrong_with_a_request(given: Json, message: str) -> None:
     assert answer.status_code == 400 and answer.json()["error"].startswith(message)
 
 
+def test_text_for_an_engine_that_reads_words() -> None:
+    words = replace(INFO, tokenized_only=True)
+    with client(Upper(words), Upper(replace(words, source=""))) as api:
+        given = {"text": "It is so.", "plain": True}
+        answer = api.post("/api/translate", json=given).json()["translations"][0]
+        unnamed = api.post("/api/translate", json={**given, "engine": "other"})
+        listed = [one["plain"] for one in api.get("/api/engines").json()["engines"]]
+    assert answer["source"] == "It is so." and answer["words"] == ["it", "is", "so", "."]
+    assert answer["hypotheses"][0]["text"] == "IT IS SO."
+    assert unnamed.status_code == 400 and unnamed.json()["error"].startswith("plain: engine other")
+    assert listed == [True, False]
+
+
 def test_an_error_of_ours_is_not_told() -> None:
     with client(Upper()) as api:
         answer = api.post("/api/translate", json={"text": "crash"})
@@ -119,6 +133,8 @@ def test_the_engines() -> None:
             "capabilities": ["n_best", "alignment", "score"],
             "beam_size": 5,
             "tokenized_only": False,
+            "plain": True,
+            "features": [],
         }
     ]
     assert found["limits"]["max_lines"] == 7

@@ -84,8 +84,14 @@ class Page:
         )
         return {str(word): float(weight) for word, weight in cast(list[tuple[str, float]], found)}
 
-    def tip(self) -> list[str]:
-        return self.texts("#tip:not([hidden]) > *")
+    def told(self) -> list[str]:
+        """What is said of the word that one points at."""
+        return self.texts(".told:not([hidden]) > *")
+
+    def details(self) -> None:
+        """Open the details of a line."""
+        self.one(".details summary").click()
+        self.until(lambda: self.one(".details details").get_attribute("open"))
 
     def send(self, *keys: str) -> None:
         from selenium.webdriver import ActionChains

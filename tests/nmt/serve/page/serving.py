@@ -15,6 +15,7 @@ from nmt.serve.config import ServeConfig
 from nmt.serve.engine import (
     Engine,
     EngineInfo,
+    FeatureInfo,
     Hypothesis,
     Options,
     Parse,
@@ -27,14 +28,18 @@ from tests.nmt.serve.engines import serving
 
 ALL = (
     engine.N_BEST, engine.ALIGNMENT, engine.ATTENTION, engine.SEGMENTS, engine.FEATURES, engine.PARSE,
-    engine.SCORE,
+    engine.SCORE, engine.TERMS, engine.AVOID,
 )  # fmt: skip
+FEATURES = (
+    FeatureInfo("LM0", "count language model", (), (0.5,)),
+    FeatureInfo("TranslationModel0", "phrase table", ("one", "two", "three", "four"), (0.1, 0.2, 0.3, 0.4)),
+)
 
 
 class Backwards:
     """Turns the order of the words around and their letters to upper case, those of `rewritten` into others.
     The words `fail` and `wait` do as they say: `wait` until `go` is set or nobody waits. Unknown words have
-    a digit."""
+    a digit. What is to be avoided becomes `…`. Text of a source language `fr` is in upper case."""
 
     workers = 4
 
@@ -62,7 +67,9 @@ class Backwards:
 
     def hypothesis(self, words: list[str], rank: int, options: Options) -> Hypothesis:
         count, can = len(words), self.info.capabilities
-        made = [self.rewritten.get(word, word.upper()) for word in reversed(words)]
+        wanted = self.rewritten | dict(options.terms)
+        made = [wanted.get(word, word.upper()) for word in reversed(words)]
+        made = ["…" if word in options.avoid else word for word in made]
         text = " ".join(made) + " !" * rank
         far = 0.2 / max(1, count - 1)
         weights = [[0.8 if one + at == count - 1 else far for one in range(count)] for at in range(count)]
@@ -83,7 +90,10 @@ class Backwards:
         )
 
     def fit(self, line: str) -> float:
-        return 1.0
+        """1 for text in the case of the source language, 0 for words in Greek letters."""
+        words = [word for word in line.split() if word.isascii()]
+        right = [word for word in words if word.isupper() == (self.info.source == "fr")]
+        return len(right) / max(1, len(line.split()))
 
     def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
         return [[0.0] for _ in pairs]
@@ -106,7 +116,16 @@ def parse(words: list[str]) -> Parse:
 
 def info(kind: str, source: str, target: str, capabilities: tuple[str, ...] = ALL) -> EngineInfo:
     beam_size = 5 if kind == "run" else 0
-    return EngineInfo(kind, f"a {kind} of tests", source, target, capabilities, beam_size)
+    return EngineInfo(
+        kind,
+        f"a {kind} of tests",
+        source,
+        target,
+        capabilities,
+        beam_size,
+        tokenized_only=kind == "words",
+        features=FEATURES if engine.FEATURES in capabilities else (),
+    )
 
 
 @dataclass
@@ -122,6 +141,7 @@ def engines() -> dict[str, Backwards]:
     return {
         "en-fr": Backwards(info("run", "en", "fr")),
         "pb": Backwards(info("phrase-based", "en", "fr", simple), {"house": "MAISON"}),
+        "words": Backwards(info("words", "en", "fr", simple)),
         "fr-en": Backwards(info("run", "fr", "en", simple)),
         "en-ar": Backwards(info("run", "en", "ar", simple), {"house": "بيت", "green": "أخضر"}),
     }

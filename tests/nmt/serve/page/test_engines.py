@@ -1,4 +1,4 @@
-"""Engines and languages are chosen and compared; shortcuts."""
+"""Languages and engines are chosen and compared; shortcuts."""
 
 import pytest
 
@@ -7,23 +7,52 @@ from tests.nmt.serve.page.driving import Page
 pytestmark = pytest.mark.ci
 
 
-def test_engines_and_languages_are_switched(page: Page) -> None:
+def test_languages_come_before_engines(page: Page) -> None:
     page.write("green house")
     page.translated("HOUSE GREEN")
+    assert page.texts("#first-language option") == ["French", "Arabic"]
+    assert page.texts("#first-engine option") == ["en-fr", "pb", "words"]
     page.choose("first-engine", "pb")
     page.translated("MAISON GREEN")
     page.reload()
     assert page.one("#first-engine").get_attribute("value") == "pb"  # it is remembered
+    page.choose("first-language", "ar")
+    assert page.texts("#first-engine option") == ["en-ar"]
     page.choose("from", "fr")
     assert page.texts("#first-engine option") == ["fr-en"]
     page.choose("from", "en")
-    assert page.texts("#first-engine optgroup:first-child option") == ["en-fr", "pb"]
+    assert page.one("#first-language").get_attribute("value") == "ar"
+    page.choose("first-language", "fr")
+    assert page.one("#first-engine").get_attribute("value") == "pb"
     page.write("one two")
     page.until(lambda: page.texts(".output p") == ["TWO ONE"])
     page.one("#swap").click()  # the translation becomes the text
     page.translated("ONE TWO")
     assert page.one("#source").get_attribute("value") == "TWO ONE"
     assert page.one("#source").get_attribute("lang") == "fr"
+
+
+def test_the_language_is_detected(page: Page) -> None:
+    page.write("one two")
+    page.translated("TWO ONE")
+    assert page.one("#source").get_attribute("lang") == "en"
+    page.write("UNE DEUX")
+    page.until(lambda: page.one("#first-engine").get_attribute("value") == "fr-en")
+    assert page.texts("#from option")[0] == "French (detected)"
+    page.write("γλαῦκας εἰς Ἀθήνας")
+    page.until(lambda: "none of the languages here" in page.one("#source-note").text)
+
+
+def test_a_text_in_another_language_than_the_chosen_one(page: Page) -> None:
+    page.choose("from", "en")
+    page.write("UNE DEUX TROIS")
+    page.until(lambda: "This looks like French." in page.one("#source-note").text)
+    assert page.one("#first-engine").get_attribute("value") == "en-fr"  # nothing is changed unasked
+    page.one("#source-note button").click()
+    page.until(lambda: page.one("#first-engine").get_attribute("value") == "fr-en")
+    page.until(lambda: page.one("#source-note").text == "")
+    page.reload()
+    assert page.one("#from").get_attribute("value") == "fr"
 
 
 def test_two_engines_side_by_side(page: Page) -> None:
@@ -41,6 +70,54 @@ def test_two_engines_side_by_side(page: Page) -> None:
     page.one("#compare").click()
     assert len(page.all("section.target")) == len(page.all(".details")) == 1
     assert page.texts(".differs") == []
+
+
+def test_an_engine_is_never_compared_with_itself(page: Page) -> None:
+    page.write("green house")
+    page.one("#compare").click()
+    page.translated("MAISON GREEN", which=1)
+    assert page.texts("#second-engine option") == ["pb", "words"]
+    page.choose("first-engine", "pb")
+    values = [one.get_attribute("value") for one in page.all("select.engine")]
+    assert values == ["pb", "en-fr"] and page.texts("#second-engine option") == ["en-fr", "words"]
+    page.choose("first-language", "ar")  # one engine: nothing to compare
+    assert len(page.all("section.target")) == 1 and not page.one("#compare").is_displayed()
+    page.choose("first-language", "fr")
+    assert len(page.all("section.target")) == 2
+
+
+def test_terms_and_phrases_to_avoid(page: Page) -> None:
+    page.write("green house here")
+    page.translated("HERE HOUSE GREEN")
+    page.one("#glossary summary").click()
+    page.one("#terms").send_keys("house = château fort\n")
+    page.translated("HERE château fort GREEN")
+    page.one("#avoid").send_keys("GREEN")
+    page.translated("HERE château fort …")
+    assert page.one("#glossary-count").text == "1 term, 1 phrase to avoid"
+    page.one("#terms").send_keys("nonsense")
+    page.until(lambda: "Line 2 of the terms" in page.one("#glossary-trouble").text)
+    page.choose("first-engine", "pb")  # takes none
+    assert not page.one("#glossary").is_displayed()
+    page.translated("HERE MAISON GREEN")
+    page.choose("first-engine", "en-fr")
+    page.reload()  # it is kept, for these languages
+    assert page.one("#terms").get_attribute("value") == "house = château fort\nnonsense"
+    page.choose("first-language", "ar")
+    assert page.one("#terms").get_attribute("value") == ""
+
+
+def test_text_for_an_engine_that_reads_words(page: Page) -> None:
+    page.choose("first-engine", "words")
+    page.write("It isn't so.")
+    seen = page.server.engines["words"].seen
+    page.until(lambda: "it isn &apos;t so ." in [one.lower() for one in seen])
+    page.one(".plain input").click()
+    page.until(lambda: "It isn't so." in seen)
+    page.reload()
+    assert not page.one(".plain input").is_selected()
+    page.choose("first-engine", "en-fr")
+    assert not page.one(".plain").is_displayed()
 
 
 def test_shortcuts(page: Page) -> None:
@@ -62,5 +139,11 @@ def test_shortcuts(page: Page) -> None:
     page.one("#help-close").click()
     page.send("v")
     assert len(page.all("section.target")) == 2
+    page.send("g")
+    assert page.js("return document.activeElement.id") == "terms"
+    page.one("#help").click()
+    page.one("#help-close").click()
+    page.send("o")
+    assert all(one.get_attribute("open") for one in page.all(".details details"))
     page.send("/")
     assert page.js("return document.activeElement.id") == "source"

@@ -37,8 +37,9 @@ def test_nothing_is_cut_off_on_a_phone(page: Page) -> None:
         page.one("#compare").click()
         page.write("some words " * 12 + "a" * 120)
         page.until(lambda: len(page.texts(".output p")) == 2 and not page.all(".pending"))
-        page.choose("second-engine", "en-ar")
-        page.until(lambda: len(page.texts(".output p")) == 2 and not page.all(".pending"))
+        page.one("#glossary summary").click()
+        page.details()
+        page.until(lambda: len(page.all(".details details[open] .tabs button")) >= 7)
         for name in ("Alternatives", "Alignment", "Phrases", "Features", "Parse"):
             page.tab(name)
             assert page.js("return document.documentElement.scrollWidth") == 390, name
@@ -60,7 +61,7 @@ def test_the_mirror_fits_the_text(page: Page) -> None:
 def test_right_to_left(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    page.choose("first-engine", "en-ar")
+    page.choose("first-language", "ar")
     page.write("the green house")
     page.translated("بيت أخضر THE")
     output = page.one(".output p")
@@ -70,7 +71,7 @@ def test_right_to_left(page: Page) -> None:
     assert second < first
     page.one("#source").send_keys(Keys.ESCAPE)
     page.send("t", Keys.ARROW_LEFT)  # to the next word
-    assert page.tip()[:2] == ["أخضر", "green"]
+    assert page.told()[:2] == ["أخضر", "green"]
     page.write("بيت")
     page.until(lambda: page.texts("#mirror .word") == ["بيت"])
     word, field = page.one("#mirror .word").rect, page.one("#source").rect

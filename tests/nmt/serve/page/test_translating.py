@@ -12,7 +12,7 @@ def test_it_translates_as_one_types(page: Page) -> None:
     page.write("one two\n\nthree")
     page.translated("TWO ONE", "", "THREE")
     assert page.one("#first-engine").get_attribute("value") == "en-fr"
-    assert page.texts("#from option") == ["English", "French"]
+    assert page.texts("#from option") == ["English (detected)", "English", "French"]
     assert page.js("return document.querySelector('.output').lang") == "fr"
     seen = page.server.engines["en-fr"].seen
     seen.clear()
@@ -35,15 +35,25 @@ def test_an_answer_to_an_older_text_is_not_awaited(page: Page) -> None:
 def test_alternatives_have_scores_and_can_be_chosen(page: Page) -> None:
     page.write("one two")
     page.translated("TWO ONE")
+    page.details()
+    page.until(lambda: page.all(".pick"))
     rows = page.texts("#first-panel-alternatives tbody tr")
     assert rows == ["1TWO ONE−1.50−3.25", "2TWO ONE !−2.50−4.25", "3TWO ONE ! !−3.50−5.25"]
     page.all(".pick")[1].click()
     page.translated("TWO ONE !")
     assert page.js("return document.activeElement.textContent") == "TWO ONE !"
-    assert page.texts("#first-count option") == ["1", "3", "5"]  # the beam has 5
-    page.choose("first-count", "1")
-    page.translated("TWO ONE")
-    assert "Alternatives" not in page.texts(".tabs button")
+    assert page.texts("#first-count option") == ["3 alternatives", "5 alternatives"]  # the beam has 5
+    page.one(".details summary").click()
+    page.write("one two three")
+    page.translated("THREE TWO ONE")
+    assert not page.one(".tabs").is_displayed()
+    page.reload()  # it stays closed, and open
+    assert not page.one(".details details").get_attribute("open")
+    page.write("one")
+    page.translated("ONE")
+    page.details()
+    page.reload()
+    assert page.one(".details details").get_attribute("open")
 
 
 def test_unknown_words_are_marked_and_named(page: Page) -> None:
@@ -51,6 +61,7 @@ def test_unknown_words_are_marked_and_named(page: Page) -> None:
     page.until(lambda: page.texts("#mirror .unknown") == ["b2", "d4"])
     assert "not known: d4" in page.one("section.target .facts").text
     assert page.texts(".output .current") == ["D4"]
+    page.details()
     page.one(".before").click()
     assert page.texts(".output .current") == ["C B2 A"]
     assert "not known: b2" in page.one("section.target .facts").text
@@ -61,10 +72,12 @@ def test_a_hostile_line_is_text(page: Page) -> None:
     page.write(f"{HOSTILE} ‮ end")
     turned = " ".join(reversed(HOSTILE.split()))
     page.translated(f"END ‮ {turned}")
+    page.details()
+    page.until(lambda: page.all(".tabs button"))
     for name in ("Alternatives", "Alignment", "Phrases", "Features", "Parse"):
         page.tab(name)
     page.point_at(".output .word", 0)
-    assert page.all("main img, main script, #tip script, #tip img") == []
+    assert page.all("main img, main script") == []
     assert "broken" not in page.browser.title and page.browser.find_elements("id", "mirror")
     page.server.engines["en-fr"].rewritten = {}
 

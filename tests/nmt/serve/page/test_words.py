@@ -14,15 +14,15 @@ def test_a_word_of_the_translation_shows_its_source_words(page: Page) -> None:
     page.translated("THREE TWO ONE")
     page.point_at(".output .word", 0)
     assert page.lit("#mirror") == {"three": 0.8, "one": 0.1, "two": 0.1}
-    assert page.tip() == ["THREE", "three 0.80", "one 0.10", "two 0.10"]
+    assert page.told() == ["THREE", "three 0.80", "one 0.10", "two 0.10"]
     page.choose("first-engine", "pb")  # without attention: alignment points
     page.translated("THREE TWO ONE")
     page.point_at(".output .word", 2)
-    assert page.lit("#mirror") == {"one": 1.0} and page.tip() == ["ONE", "one"]
+    assert page.lit("#mirror") == {"one": 1.0} and page.told() == ["ONE", "one"]
     page.point_at(".output .word", 1)
     assert page.lit("#mirror") == {"one": 1.0, "two": 1.0}
     page.point_at("h1", 0)
-    assert page.lit("#mirror") == {} and page.tip() == []
+    assert page.lit("#mirror") == {} and page.told() == []
 
 
 def test_a_source_word_shows_its_translations(page: Page) -> None:
@@ -35,7 +35,28 @@ def test_a_source_word_shows_its_translations(page: Page) -> None:
     chain.w3c_actions.pointer_action.move_to_location(int(word["x"] + 5), int(word["y"] + 8))  # type: ignore[no-untyped-call]
     chain.perform()
     assert page.lit(".output") == {"ONE": 0.8, "TWO": 0.1, "THREE": 0.1}
-    assert page.tip()[:2] == ["one", "ONE 0.80"]
+    assert page.told()[:2] == ["one", "ONE 0.80"]
+
+
+def test_what_is_told_of_a_word_covers_nothing(page: Page) -> None:
+    """It stands in the foot of the translation, and nothing moves for it."""
+    boxes = """
+        return [...document.querySelectorAll(".paper, .details, .copy")]
+          .map((one) => one.getBoundingClientRect().top);"""
+    page.write("one two\n" * 12 + "x" * 300)
+    page.until(lambda: len(page.texts(".output p")) == 13 and not page.all(".pending"))
+    before = page.js(boxes)
+    page.point_at(".output .word", 3)
+    assert page.told()[0] == "ONE" and page.js(boxes) == before
+    covers = """
+        const told = document.querySelector(".told").getBoundingClientRect();
+        const over = (box) => box.left < told.right && told.left < box.right
+          && box.top < told.bottom && told.top < box.bottom;
+        return [...document.querySelectorAll(".output, #source, .facts, .copy")]
+          .filter((one) => one.checkVisibility({visibilityProperty: true}))
+          .filter((one) => over(one.getBoundingClientRect()))
+          .map((one) => one.className);"""
+    assert page.js(covers) == []
 
 
 def test_words_are_reached_with_the_keyboard(page: Page) -> None:
@@ -45,18 +66,18 @@ def test_words_are_reached_with_the_keyboard(page: Page) -> None:
     page.translated("TWO ONE", "FOUR THREE")
     page.one("#source").send_keys(Keys.ESCAPE)
     page.send("t")
-    assert page.tip()[:2] == ["TWO", "two 0.80"]
+    assert page.told()[:2] == ["TWO", "two 0.80"]
     page.send(Keys.ARROW_RIGHT)
-    assert page.tip()[:2] == ["ONE", "one 0.80"] and page.lit("#mirror")["one"] == 0.8
+    assert page.told()[:2] == ["ONE", "one 0.80"] and page.lit("#mirror")["one"] == 0.8
     assert page.one("#said").get_attribute("textContent") == "ONE: one 0.80, two 0.20"
     page.send(Keys.ARROW_DOWN)
-    assert page.tip()[0] == "FOUR" and "line 2 of 2" in page.one(".where").text
+    assert page.told()[0] == "FOUR" and page.texts(".output .current") == ["FOUR THREE"]
     page.send(Keys.END, Keys.ARROW_RIGHT, Keys.ARROW_UP)
-    assert page.tip()[0] == "TWO"
+    assert page.told()[0] == "TWO"
     page.send(Keys.ESCAPE)
-    assert page.tip() == []
+    assert page.told() == []
     page.one("#source").send_keys(Keys.CONTROL, Keys.HOME)  # the caret in the text does the same
-    assert page.tip()[:2] == ["one", "ONE 0.80"]
+    assert page.told()[:2] == ["one", "ONE 0.80"]
 
 
 def test_the_words_of_a_line_are_found_in_its_text(page: Page) -> None:
@@ -81,6 +102,8 @@ def test_the_words_of_a_line_are_found_in_its_text(page: Page) -> None:
 def test_alignment_phrases_features_and_parse(page: Page) -> None:
     page.write("a b c")
     page.translated("C B A")
+    page.details()
+    page.until(lambda: len(page.texts(".tabs button")) == 5)
     assert page.texts(".tabs button") == ["Alternatives", "Alignment", "Phrases", "Features", "Parse"]
     page.tab("Alignment")
     assert page.texts(".matrix thead th") == ["a", "b", "c"]
@@ -96,7 +119,12 @@ def test_alignment_phrases_features_and_parse(page: Page) -> None:
     page.point_at(".phrase", 0)
     assert page.texts(".phrase.held") == ["2a", "2A"]
     page.tab("Features")
-    assert page.texts(".features tbody tr") == ["LM0−12.50", "TranslationModel0−1.00  −2.00  −0.50  −0.25"]
+    assert page.texts(".features tbody tr")[:3] == [
+        "LM0count language model−12.500.5000−6.25",
+        "TranslationModel0phrase tableone−1.000.1000−0.10",
+        "two−2.000.2000−0.40",
+    ]
+    assert page.texts(".features tfoot tr") == ["Total−1.50"]
     page.tab("Parse")
     assert len(page.all("svg.parse circle")) == 3 and page.texts("svg.parse text") == ["a", "b", "c"]
     assert page.texts("svg.parse circle title")[0] == "a b: new 0.10, left 0.80, right 0.10"
@@ -109,6 +137,8 @@ def test_tabs_obey_arrow_keys(page: Page) -> None:
 
     page.write("a b c")
     page.translated("C B A")
+    page.details()
+    page.until(lambda: page.all(".tabs button"))
     page.tab("Alignment")
     for key, name in ((Keys.ARROW_RIGHT, "Phrases"), (Keys.ARROW_LEFT, "Alignment")):
         page.send(key)

@@ -1,0 +1,22 @@
+"""The features of a system in words."""
+
+from pathlib import Path
+
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder.feature_names import feature_names, scores_of
+
+MODEL = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "phrase-based"
+
+
+def test_each_printed_score_has_its_weight() -> None:
+    system = systems.load(str(MODEL), False)
+    rows = feature_names(system)
+    assert {one.name: len(one.weights) for one in rows} == system.sizes
+    assert all(one.what for one in rows)
+    assert all(len(one.scores) in (0, len(one.weights)) for one in rows)
+
+
+def test_columns_beyond_those_of_moses_are_numbered() -> None:
+    assert scores_of("PhraseDictionaryMemory", 6)[4:] == ["column 5", "column 6"]
+    assert scores_of("PhraseDictionaryMemory", 2) == [] and len(scores_of("LexicalReordering", 6)) == 6
+    assert scores_of("LexicalReordering", 3) == [] and scores_of("Mine", 2) == []
