@@ -128,6 +128,21 @@ def add_max_line_words(parser: "Container", what: str, default: str = "") -> Non
     )
 
 
+def flags(names: Sequence[str]) -> str:
+    """Options as a user writes them: n_best, mbr -> --n-best, --mbr"""
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def add_split_sentences(parser: "Container", refused: str) -> None:
+    """The option to cut lines into sentences. `refused`: what it does not go with."""
+    parser.add_argument(
+        "--split-sentences",
+        action="store_true",
+        help="translate each sentence of a raw line by itself; what stands between them stays, and a line is "
+        f"a line; not with {refused}",
+    )
+
+
 def add_precision(parser: "Container") -> None:
     parser.add_argument(
         "--precision",

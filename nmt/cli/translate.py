@@ -18,6 +18,18 @@ from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
 
+# Options that speak of whole lines, or of lines that have no sentences yet.
+WHOLE_LINES = (
+    "tokenized",
+    "escaped",
+    "n_best",
+    "mbr",
+    "sample",
+    "prefix",
+    "alignments",
+    "constraints",
+    "avoid_lines",
+)
 READ_AHEAD = 200  # lines sorted by length and searched together
 
 
@@ -73,6 +85,7 @@ def add_text(parser: "Container") -> None:
         action="store_true",
         help="as --tokenized, for text with Moses' escapes (&apos; ...), which the output has too",
     )
+    options.add_split_sentences(parser, options.flags(WHOLE_LINES))
     parser.add_argument("--tag", help="a tag of the training corpora, such as <2fr>, put before each line")
     parser.add_argument(
         "--read-ahead",
@@ -197,7 +210,7 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
 def chunks(args: argparse.Namespace, work: Translator) -> Iterator[Chunk[Block]]:
     """The input in blocks that are translated together."""
     for block in constraints.blocks(args):
-        work.warn_of_long_lines(block)
+        work.warn(block)
         yield Chunk(block.first, len(block.lines), block)
 
 
@@ -211,8 +224,12 @@ def check(args: argparse.Namespace) -> int:
         )
     names = ("n_best", "shortlist", "replace_unknown", *constraints.NAMES)
     if args.sample and constraints.given(args, names):
-        wrong = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-        raise ConfigError(f"--sample goes with none of {wrong}")
+        raise ConfigError(f"--sample goes with none of {options.flags(names)}")
+    if args.split_sentences and (wrong := constraints.given(args, WHOLE_LINES)):
+        raise ConfigError(
+            f"--split-sentences does not go with {options.flags(wrong)}, which speak of a whole line; split "
+            "the text beforehand"
+        )
     if args.mbr and args.n_best:
         raise ConfigError("--mbr writes one translation, chosen from the whole beam; leave --n-best out")
     if args.mbr_scale and (args.sample or not args.mbr):

@@ -46,7 +46,7 @@ class Translator:
     that cannot be required."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
-        self.args, self.run, self.warned = args, run, False
+        self.args, self.run, self.warned = args, run, set[str]()
         self.constraints = constraints.GivenConstraints(args, run)
         # one translation per line, which may be made of parts
         whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
@@ -81,6 +81,10 @@ class Translator:
 
         outputs: Lines = [[], []] if self.args.alignments else [[]]
         with entered(self.reduced):
+            if self.args.split_sentences:
+                text = self.run.split(block.lines)
+                best = self.best(text.sentences, self.limit(block, text.numbers))
+                return [text.join(self.run.text(found) for found in best)]
             for number, translations in enumerate(self.translate(block), block.first):
                 outputs[0] += self.output(number, translations)
                 if self.args.alignments:
@@ -105,13 +109,16 @@ class Translator:
         """The translations of each line, best first (of draws: most probable first)."""
         lines, limit = block.lines, self.limit(block)
         if self.plain:
-            maker = self.constraints.maker
-            best = self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit, maker)
-            yield from ([found] for found in best)
+            yield from ([translation] for translation in self.best(lines, limit))
             return
         for line, candidates in zip(lines, self.candidates(block, limit), strict=True):
             found = [self.run.translation(line, one, self.tokenized, self.unknown) for one in candidates]
             yield [self.least_risk(found)] if self.args.mbr else found
+
+    def best(self, lines: Sequence[str], limit: "Limit") -> "list[BeamTranslation]":
+        """The translation of each line, or sentence, which may be made of parts."""
+        maker = self.constraints.maker
+        return self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit, maker)
 
     def least_risk(self, found: "Sequence[BeamTranslation]") -> "BeamTranslation":
         """The one of --mbr."""
@@ -130,22 +137,42 @@ class Translator:
         found = self.run.search(lines, self.beam, tokenized, block.prefixes, self.model, limit, wanted)
         return found if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in found]
 
-    def limit(self, block: Block) -> "Limit":
-        """How long the lines of a block may be."""
+    def limit(self, block: Block, numbers: Sequence[int] = ()) -> "Limit":
+        """How long the lines of a block may be. `numbers`: of sentences, see Limit."""
         name = files.name_of(self.args.input)
-        return self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
+        limit = self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
+        return replace(limit, numbers=numbers)
 
-    def warn_of_long_lines(self, block: Block) -> None:
-        """Log lines that are translated in parts, and lines far longer than those of the training."""
-        seen, limit = self.run.max_length, self.limit(block)
-        for index, line in enumerate(block.lines):
+    def warn(self, block: Block) -> None:
+        """Log the first line of several sentences, which may lose some, lines that are translated in parts,
+        and lines far longer than those of the training."""
+        if self.args.split_sentences:
+            text = self.run.split(block.lines)
+            self.warn_of_length(text.sentences, self.limit(block, text.numbers))
+            return
+        limit = self.limit(block)
+        self.warn_of_length(block.lines, limit)
+        if self.plain and not self.tokenized and "sentences" not in self.warned:
+            cut = (index for index, line in enumerate(self.run.split(block.lines).lines) if line.gaps)
+            if (index := next(cut, None)) is not None:
+                log.warning(
+                    "%s: several sentences on a line, translated as one, of which some may be lost; give "
+                    "--split-sentences, unless the training text has such lines",
+                    limit.where(index),
+                )
+                self.warned.add("sentences")
+
+    def warn_of_length(self, lines: Sequence[str], limit: "Limit") -> None:
+        """Log what is too long, see `warn`."""
+        seen = self.run.max_length
+        for index, line in enumerate(lines):
             if len(line) < 10 * seen:
                 continue
             words = self.run.source_lengths.of(line, self.tokenized, replace(limit, words=10 * seen))
             if words > limit.words and self.plain:
-                if not self.warned:
+                if "parts" not in self.warned:
                     log.warning("%s", long_lines.warning(limit.where(index), words, limit.words))
-                self.warned = True
+                self.warned.add("parts")
             elif words > 10 * seen:
                 log.warning(
                     "%s: %s words, but the run has seen no more than %d in a sentence; "

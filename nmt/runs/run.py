@@ -23,20 +23,19 @@ from torch import tensor
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.lines import check_lines, check_pairs
-from nmt.models.protocols import Restrictable
 from nmt.runs import checkpoint, set_up
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
 from nmt.runs.lengths import LineLengths
-from nmt.runs.shortlists import ShortlistOf
-from nmt.runs.translation import BeamTranslation, joined, of_candidate
+from nmt.runs.shortlists import restricted
+from nmt.runs.translation import BeamTranslation, joined, nothing, of_candidate
 from nmt.scoring import word_scores
 from nmt.search.beam import Candidate
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
-from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 from nmt.settings import changed
+from nmt.text import sentences
 from nmt.text.lexicon import Lexicon
 from nmt.text.long_lines import Limit
 from nmt.text.pipeline import TextPipeline
@@ -44,9 +43,6 @@ from nmt.text.pipeline import TextPipeline
 SEARCHED = "n-best lists, samples, prefixes, constraints and alignments of the whole sentence"
 SCORED = "a score of the whole sentence"
 FREQUENT = 100  # most frequent target words of every short-list
-
-# Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
-CACHED, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
 
 Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
 
@@ -125,11 +121,7 @@ class Run:
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> Steps:
         """As `model`, with the softmax over the words that may translate a sentence: those of a lexical
         table, and the most `frequent` ones. ConfigError for models that cannot."""
-        models: list[Steps] = []
-        for member in self.members:
-            if not isinstance(member.model, Restrictable):
-                raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
-            models.append(Shortlisted(member.model, ShortlistOf(member, lexicon, frequent)))
+        models = restricted(self.members, lexicon, frequent)
         return models[0] if len(models) == 1 else Ensemble(models)
 
     def read(self, line: str, tokenized: bool = False) -> "Ids | Reading":
@@ -177,10 +169,7 @@ class Run:
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
         """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
-        if config.rows:
-            return config
-        fitting = CACHED // len(self.members[0].target_words)
-        return replace(config, rows=min(MOST_ROWS, max(LEAST_ROWS, fitting)))
+        return config.fitted(len(self.members[0].target_words))
 
     def sample(
         self,
@@ -273,6 +262,7 @@ class Run:
         tokenized: bool = False,
         max_line_words: int | None = None,
         constraints: Constraints | None = None,
+        split_sentences: bool = False,
         **settings: object,
     ) -> list[str]:
         """The best translation of each line: detokenized text, or words between blanks for tokenized input.
@@ -280,7 +270,8 @@ class Run:
         them, and for a str instead of a list of lines; ConfigError for a value out of its range.
 
         Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
-        at punctuation; with constraints of single lines they are a DataError.
+        at punctuation; with constraints of single lines they are a DataError. `split_sentences`: each
+        sentence of a raw line by itself; ConfigError with constraints of single lines.
 
         >>> run = Run.load("runs/en-fr")
         >>> run.translate(["A boy does not follow the man."], beam_size=3)
@@ -289,15 +280,28 @@ class Run:
         ["un garçon ne suit pas l' homme ."]
         """
         check_lines(lines)
-        limit, config = self.source_lengths.limit(max_line_words), changed(config or BeamConfig(), settings)
+        config = changed(config or BeamConfig(), settings)
         maker = self.maker(constraints, tokenized) if constraints else None
+        if split_sentences and (tokenized or (maker and maker.by_line)):
+            raise ConfigError("split_sentences goes with raw text, and not with constraints of single lines")
+        split = self.split(lines) if split_sentences else sentences.whole(lines)
+        limit = replace(self.source_lengths.limit(max_line_words), numbers=split.numbers)
         if maker and maker.by_line:
-            given = maker.of_lines(lines)
-            best = self.search(lines, config, tokenized, limit=limit, constraints=given)
-            found = [self.translation(line, one[0], tokenized) for line, one in zip(lines, best, strict=True)]
+            demands = maker.of_lines(lines)
+            best = self.search(lines, config, tokenized, limit=limit, constraints=demands)
+            results = [
+                self.translation(line, row[0], tokenized) for line, row in zip(lines, best, strict=True)
+            ]
         else:
-            found = self.best(lines, config, tokenized, limit=limit, constraints=maker)
-        return [self.text(translation, tokenized) for translation in found]
+            results = self.best(split.sentences, config, tokenized, limit=limit, constraints=maker)
+        return split.join(self.text(translation, tokenized) for translation in results)
+
+    def split(self, lines: Sequence[str]) -> sentences.SplitText:
+        """The sentences of raw lines, each with the tag of its line."""
+        first = self.members[0]
+        return sentences.split_text(
+            lines, first.data.source.language, first.data.target.language, first.source.tagged
+        )
 
     def maker(self, constraints: Constraints, tokenized: bool = False) -> ConstraintMaker:
         """Makes constraints for the search of this run."""
@@ -340,8 +344,3 @@ class Run:
         True
         """
         return [math.fsum(values) for values in self.word_scores(pairs, tokenized)]
-
-
-def nothing() -> Candidate:
-    """The translation of a line without words."""
-    return Candidate(words=[], log_prob=0.0, score=0.0)

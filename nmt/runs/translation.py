@@ -22,6 +22,11 @@ class BeamTranslation:
     alignment: list[tuple[int, int]] = field(default_factory=list)
 
 
+def nothing() -> Candidate:
+    """The translation of a line without words."""
+    return Candidate(words=[], log_prob=0.0, score=0.0)
+
+
 def of_candidate(
     run: SavedRun, line: str, candidate: Candidate, tokenized: bool, unknown: Lexicon | None
 ) -> BeamTranslation:

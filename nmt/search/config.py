@@ -2,13 +2,17 @@
 imported."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.search import penalties
 from nmt.search.constraints.allocation import ALLOCATIONS
 from nmt.settings import choice, name_in, number, setting
+
+# Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
+SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
 
 
 @dataclass
@@ -46,6 +50,11 @@ class BeamConfig:
                 f"lengths: the minimum {self.min_length} is above the maximum {self.max_length}; a maximum "
                 "of 0 is none"
             )
+
+    def fitted(self, vocab_size: int) -> Self:
+        """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
+        rows = self.rows or min(MOST_ROWS, max(LEAST_ROWS, SCORES // vocab_size))
+        return replace(self, rows=rows)
 
     def longest(self, words: int) -> int:
         """The most words of a translation of a source of `words` words; a minimum length wins over a

@@ -74,10 +74,11 @@ class Limit:
     words: int = MAX_LINE_WORDS
     name: str = ""
     first: int = 0  # index of the first of the lines in the text
+    numbers: Sequence[int] = ()  # of sentences: the index of the line that each is of
 
     def where(self, index: int) -> str:
-        """The name of the line with that index."""
-        number = self.first + index + 1
+        """The name of the line with that index, or of that of the sentence with that index."""
+        number = self.first + (self.numbers[index] if self.numbers else index) + 1
         return f"{self.name}:{number}" if self.name else f"line {number}"
 
     def refuse(self, sizes: Iterable[int], what: str) -> None:

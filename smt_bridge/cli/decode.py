@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, tee
 from typing import TYPE_CHECKING
 
 from nmt import files
@@ -18,8 +18,9 @@ from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.texts import Chunk, Done
 from nmt.progress import rate_of
+from nmt.text.sentences import SplitLine
 from smt_bridge.cli import decoding, translator
-from smt_bridge.cli.translator import Block, PhraseTranslator, decoder_of, hybrid_of
+from smt_bridge.cli.translator import Block, PhraseTranslator, decoder_of, hybrid_of, split_lines
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
 from smt_bridge.moses import ini as moses_ini
@@ -65,8 +66,10 @@ def command(argv: Sequence[str] | None) -> None:
             f"--verify: {args.model} has no {folder.FILE} with checksums; it is for the folder of a hybrid "
             "system"
         )
+    if args.split_sentences:
+        check_split(args)
     decoder = load(args, hybrid)
-    check_markup(decoder, args.input)
+    check_markup(decoder, args, hybrid)
     translate(decoder, args, sentences)
 
 
@@ -85,6 +88,7 @@ def parser() -> options.Parser:
         "system only beside it",
     )
     options.add_input_output(made, "raw text for a system, tokenized (and escaped) text for a model")
+    options.add_split_sentences(made, options.flags(tuple(OUTPUTS)))
     for name, what in OUTPUTS.items():
         flag = f"--{name.replace('_', '-')}"
         made.add_argument(flag, type=Output, metavar="FILE", default=None, help=what)
@@ -119,6 +123,20 @@ def parser() -> options.Parser:
     return made
 
 
+def check_split(args: argparse.Namespace) -> None:
+    """ConfigError for a model or options that cannot do with sentences."""
+    if wrong := [name for name in OUTPUTS if getattr(args, name)]:
+        raise ConfigError(
+            f"--split-sentences does not go with {options.flags(wrong)}, which speak of a whole line; split "
+            "the text beforehand"
+        )
+    if not folder.is_hybrid(args.model):
+        raise ConfigError(
+            f"--split-sentences: {args.model} reads tokenized text; give the folder of a hybrid system, "
+            "which reads raw text"
+        )
+
+
 def with_defaults(hybrid: Hybrid, argv: Sequence[str] | None) -> argparse.Namespace:
     """The options, those of the search by default as the system has them."""
     made = parser()
@@ -139,10 +157,17 @@ def load(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
     return decoder_of(args, ini, hybrid)
 
 
-def check_markup(decoder: "Decoder", path: str) -> None:
-    """Read a regular file through once, so that a mistake in its markup is reported before hours of work."""
-    for number, line in enumerate(files.preview(path), 1):
-        decoder.marked(line, f"{path}:{number}")
+def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | None) -> None:
+    """Read a regular file through once, so that a mistake in its markup is reported before hours of work.
+    ConfigError where tags are no words, but may span sentences."""
+    policy = decoder.markup.policy
+    if args.split_sentences and policy != "pass-through":
+        raise ConfigError(
+            f"--split-sentences does not go with --xml-input {policy}, whose tags may span sentences"
+        )
+    for number, line in enumerate(split_lines(args, hybrid, files.preview(args.input)), 1):
+        for sentence in line.sentences:
+            decoder.marked(sentence, f"{args.input}:{number}")
 
 
 def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
@@ -169,22 +194,29 @@ def translated(
     work: PhraseTranslator, args: argparse.Namespace, job: TextJob | None
 ) -> Iterator[Iterator[Done]]:
     """What becomes of the input, in order: line by line by threads, or in blocks by a job."""
-    decoder, lines, name = work.decoder, files.read_lines(args.input), files.name_of(args.input)
+    name = files.name_of(args.input)
+    lines, texts, numbered = tee(split_lines(args, work.hybrid, files.read_lines(args.input)), 3)
+    sentences = (sentence for line in texts for sentence in line.sentences)
+    numbers = (number for number, line in enumerate(numbered, 1) for _ in line.sentences)
     if job is None:
-        with closing(decoder.translate_all(lines, args.workers, name)) as found:
-            yield (Done(1, work.outputs(number, one), before=False) for number, one in enumerate(found))
+        with closing(work.decoder.translate_all(sentences, args.workers, name, numbers)) as results:
+            yield (
+                Done(1, work.outputs(number, line, results), before=False)
+                for number, line in enumerate(lines)
+            )
         return
-    ini = decoding.elsewhere(decoder.system.ini, bool(work.hybrid))
+    ini = decoding.elsewhere(work.decoder.system.ini, bool(work.hybrid))
     with job.run(partial(translator.load, ini=ini), work) as compute:
-        yield compute(blocks(decoder.all_marked(lines, name)))
+        yield compute(blocks(lines, work.decoder.all_marked(sentences, name, numbers)))
 
 
-def blocks(marked: "Iterator[Marked]") -> Iterator[Chunk[Block]]:
-    """Lines that are translated together."""
+def blocks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[Chunk[Block]]:
+    """Lines that are translated together, with the next sentences of `marked`."""
     first = 0
-    while lines := list(islice(marked, BLOCK)):
-        yield Chunk(first, len(lines), Block(first, lines))
-        first += len(lines)
+    while block := list(islice(lines, BLOCK)):
+        size = sum(len(line.sentences) for line in block)
+        yield Chunk(first, len(block), Block(first, block, list(islice(marked, size))))
+        first += len(block)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """What smt-decode computes: lines in, the lines of its outputs out, in this process and in others."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.jobs.texts import Lines
-from nmt.text import glossary
+from nmt.text import glossary, sentences
+from nmt.text.sentences import SplitLine
 from smt_bridge.cli import decoding
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
@@ -28,7 +30,8 @@ class Block:
     """Lines that are translated together, their markup parsed."""
 
     first: int  # number of the first one in the input, from 0
-    lines: "list[Marked]"
+    lines: list[SplitLine]
+    marked: "list[Marked]"  # all sentences of these lines
 
 
 def hybrid_of(args: argparse.Namespace) -> Hybrid | None:
@@ -66,12 +69,22 @@ def lines_of(args: argparse.Namespace, hybrid: Hybrid | None) -> "TextLines | No
     return GlossaryLines(glossary.of_words(args.glossary)) if args.glossary else None
 
 
+def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable[str]) -> Iterator[SplitLine]:
+    """Lines in sentences with --split-sentences, else each as one."""
+    for line in lines:
+        if hybrid and args.split_sentences:
+            yield sentences.split(line, hybrid.config.source.language)
+        else:
+            yield SplitLine([line], [])
+
+
 class PhraseTranslator:
     """A decoder with the options of one call."""
 
     def __init__(self, args: argparse.Namespace, decoder: "Decoder", hybrid: Hybrid | None) -> None:
         self.args, self.decoder, self.hybrid = args, decoder, hybrid
         self.writers = [writer for name, writer in writers(decoder).items() if getattr(args, name)]
+        self.blank = sentences.blank_of(hybrid.config.target.language) if hybrid else ""
 
     def models(self) -> list[Path]:
         """The files that translations depend on, besides the text."""
@@ -86,15 +99,18 @@ class PhraseTranslator:
     def lines(self, block: Block) -> Lines:
         """The lines that a block of the input adds to each output."""
         outputs: Lines = [[] for _ in range(1 + len(self.writers))]
+        translations = map(self.decoder.translate_line, block.marked)
         for number, line in enumerate(block.lines, block.first):
-            found = self.outputs(number, self.decoder.translate_line(line))
-            for lines, more in zip(outputs, found, strict=True):
+            for lines, more in zip(outputs, self.outputs(number, line, translations), strict=True):
                 lines += more
         return outputs
 
-    def outputs(self, number: int, found: "PhraseTranslation") -> Lines:
-        """The lines that a line of the input, counted from 0, adds to each output."""
-        return [[self.decoder.lines.text(found)], *(list(writer(number, found)) for writer in self.writers)]
+    def outputs(self, number: int, line: SplitLine, translations: "Iterator[PhraseTranslation]") -> Lines:
+        """The lines that a line of the input, counted from 0, adds to each output. `translations`: the next
+        ones are those of its sentences."""
+        results = list(islice(translations, len(line.sentences)))
+        text = line.join([self.decoder.lines.text(result) for result in results], self.blank)
+        return [[text], *(list(writer(number, results[0])) for writer in self.writers)]
 
 
 def writers(decoder: "Decoder") -> "dict[str, Writer]":

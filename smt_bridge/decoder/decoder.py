@@ -6,7 +6,7 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Self
 
 import numpy as np
@@ -125,11 +125,15 @@ class Decoder:
         return [self.translate_part(line, listing=listing).derivations for line in marked]
 
     def translate_all(
-        self, lines: Iterable[str], workers: int = 1, name: str = "input"
+        self,
+        lines: Iterable[str],
+        workers: int = 1,
+        name: str = "input",
+        numbers: Iterable[int] | None = None,
     ) -> Generator[PhraseTranslation]:
         """The translations of lines, in order, by several threads: search runs without the interpreter's
-        lock. `name`: of the file, for errors in its markup."""
-        marked = self.all_marked(lines, name)
+        lock. `name`, `numbers`: of the file and of the lines, for errors in their markup."""
+        marked = self.all_marked(lines, name, numbers)
         if workers == 1:
             yield from map(self.translate_line, marked)
             return
@@ -146,10 +150,12 @@ class Decoder:
                 stop.set()
                 crew.shutdown(wait=False, cancel_futures=True)
 
-    def all_marked(self, lines: Iterable[str], name: str) -> Iterator[Marked]:
+    def all_marked(
+        self, lines: Iterable[str], name: str, numbers: Iterable[int] | None = None
+    ) -> Iterator[Marked]:
         """The lines of a text; a warning for the first one that will be translated in parts."""
         warned, most = False, self.config.max_line_words
-        for number, line in enumerate(lines, 1):
+        for number, line in zip(numbers or count(1), lines, strict=False):
             marked = self.marked(line, f"{name}:{number}", self.config.nbest)
             if not warned and len(marked.words) > most:
                 log.warning("%s", long_lines.warning(f"{name}:{number}", len(marked.words), most))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import regex
 
+from nmt.text import sentences
 from nmt.text.escapes import ESCAPES
 from nmt.text.inspection.tokenized import CUT
 from nmt.text.long_lines import MAX_LINE_WORDS
@@ -65,6 +66,12 @@ def not_composed(line: str) -> int:
     return next((place for place, (one, other) in enumerate(pairs) if one != other), len(composed))
 
 
+def second_sentence(line: str) -> int:
+    """Where the second sentence of a line starts."""
+    parts = sentences.split(line)
+    return len(parts.sentences[0] + parts.gaps[0]) if parts.gaps else NOWHERE
+
+
 def without_letters(line: str) -> int:
     """A line that is not empty and has no letter."""
     return 0 if line.strip() and not LETTER.search(line) else NOWHERE
@@ -115,6 +122,11 @@ CHECKS = {
         f"lines of more than {MAX_LINE_WORDS} words",
         lambda line: 0 if len(line) > MAX_LINE_WORDS and line_length(line) > MAX_LINE_WORDS else NOWHERE,
         "are they several sentences each?",
+    ),
+    "sentences": Check(
+        "lines of several sentences",
+        second_sentence,
+        "unless most are, the run learns to translate one; give nmt-translate --split-sentences then",
     ),
     "without letters": Check("lines without letters", without_letters),
 }

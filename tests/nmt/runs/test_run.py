@@ -11,6 +11,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs.checkpoint import SavedRun
+from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -123,3 +124,10 @@ def test_a_run_says_what_it_is() -> None:
     one = f"run@0: rnn from en to fr, 39 and 39 units, {count:,} parameters"
     assert repr(run) == f"<Run {one}>" and repr(Run([*run.members] * 2)) == f"<Run {one} + {one}>"
     assert repr(make_run()).startswith("<Run run@0: rnn, 39 and 39 units, ")  # of tokenized text
+
+
+def test_sentences_go_with_raw_text_and_without_constraints_of_lines() -> None:
+    run = make_run()
+    for more in ({"tokenized": True}, {"constraints": Constraints(required=[["w1"]])}):
+        with pytest.raises(ConfigError, match="split_sentences"):
+            run.translate(["w1 w2"], split_sentences=True, **more)  # type: ignore[arg-type]

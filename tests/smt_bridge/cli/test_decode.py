@@ -156,6 +156,40 @@ def test_a_system_reads_and_writes_raw_text(workers: int, hybrid_system: Path, t
     assert found.split("\n")[0] == "L'homme n'est pas grande. Je vois <b>la maison</b> !"
 
 
+@pytest.mark.parametrize("options", [[], ["--workers", 2], ["--executor", "blocks"]])
+def test_sentences_of_a_line_are_translated_one_by_one(
+    options: list[object], hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By threads and in blocks: what stands between them stays, and a line is a line."""
+    monkeypatch.setattr(decode, "BLOCK", 2)
+    monkeypatch.setitem(EXECUTORS, "blocks", Local)
+    sentences = ["The man sees the house.", "I see <b>the house</b> !", "the nurses hear her."]
+    text = f"{sentences[0]}\t {sentences[1]}\n\n{sentences[2]}\n{sentences[0]}  {sentences[0]}\n"
+    (tmp_path / "in").write_text(text)
+    output = tmp_path / "out"
+    given = [hybrid_system, "-i", tmp_path / "in", "-o", output, "--no-cache", "-q", "--split-sentences"]
+    assert decode.main([str(word) for word in [*given, *options]]) == 0
+    first, second, third = smt_bridge.load(str(hybrid_system)).translate(sentences)
+    assert output.read_text() == f"{first}\t {second}\n\n{third}\n{first}  {first}\n"
+
+
+@pytest.mark.parametrize("option", ["--n-best-list", "--alignments", "--explain", "--source-words"])
+def test_sentences_do_not_go_with_what_speaks_of_whole_lines(
+    option: str, hybrid_system: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").write_text("A man.\n")
+    given = (hybrid_system, "-i", tmp_path / "in", "-o", tmp_path / "out", "--no-cache", "--split-sentences")
+    message = refusal(decode.main, capsys, *given, option, tmp_path / "file")
+    assert option in message and "--split-sentences" in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+    assert "exclusive" in refusal(decode.main, capsys, *given, "-q", "--xml-input", "exclusive")
+
+
+def test_sentences_are_of_raw_text(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (model, "-i", model / "in", "-o", model / "out", "--no-cache", "--split-sentences")
+    assert f"{model} reads tokenized text" in refusal(decode.main, capsys, *given)
+
+
 def test_files_beside_a_translation(hybrid_system: Path, tmp_path: Path) -> None:
     """They agree with each other, and the list with the input that smt-rescore needs."""
     names = ("alignments", "explain", "source-words", "target-words", "n-best-list")

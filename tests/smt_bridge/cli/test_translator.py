@@ -25,10 +25,13 @@ def test_lines_of_each_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(write_model(tmp_path, 1))
     work = made(tmp_path, "--n-best-list", "list", "--n-best", 2, "--explain", "table")
     marked = list(work.decoder.all_marked(LINES, "in"))
-    texts, entries, table = work.lines(Block(0, marked))
+    lines = list(translator.split_lines(work.args, work.hybrid, LINES))
+    texts, entries, table = work.lines(Block(0, lines, marked))
     assert texts == work.decoder.translate(LINES)
     assert {entry.split(" ||| ")[0] for entry in entries} == {"0", "1", "2", "3"}
-    parts = [work.lines(Block(first, marked[first : first + 2])) for first in (0, 2)]
+    parts = [
+        work.lines(Block(first, lines[first : first + 2], marked[first : first + 2])) for first in (0, 2)
+    ]
     assert [texts, entries, table] == [a + b for a, b in zip(*parts, strict=True)]
 
 

@@ -36,6 +36,8 @@ def test_sound_lines(line: str) -> None:
         ("subwords", "▁the ▁lower", 0),
         ("long", "a " * 251, 0),
         ("without letters", "12 : 30", 0),
+        ("sentences", "A man sleeps.  A dog runs. It barks.", 15),
+        ("sentences", "犬が走る。猫が寝る。", 5),
     ],
 )
 def test_what_is_found(name: str, line: str, place: int) -> None:

@@ -1,0 +1,267 @@
+"""The sentences of a line, as Moses' split-sentences finds them: a full stop, a mark or an ellipsis ends one
+where a capital follows, unless an abbreviation, an initial, an ordinal or a bracket stands against it.
+
+In doubt there is no cut: two sentences that stay together are translated a little worse, half a sentence
+badly. The lists of abbreviations are Moses' own, which sacremoses carries.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import TypeVar
+
+import regex
+
+from nmt.text.units import is_spaceless
+
+Item = TypeVar("Item")
+Span = tuple[int, int]  # the first character of some text, and the one after its last
+
+# Languages that write an ordinal as a number with a full stop: 3. května, am 5. November.
+ORDINALS = frozenset(
+    ["", *"bs cs da de dsb et eu fi fo hr hsb hu is lb lt lv nb nds nn no pl sk sl sr tr".split()]
+)
+NOUN_CAPITALS = frozenset(["", *"de lb nds".split()])  # after an ellipsis a capital says nothing here
+# What Moses' lists lack. A sentence may end with some of these; in doubt there is no cut.
+ABBREVIATIONS = {
+    "cs": """arch bl bří kap mgr nám nár obr odst pan pí příp sl st svob tel ul vel voj voz zn""",
+    "de": """
+        Abb Abs Abt Aufl Bd bspw bez Bez Dir Dipl einschl exkl Fa Fr gest geb Hg Hrn Hrsg Hr inkl int Jh Kap
+        Med Min Mill Mr Nr Pfr Red Reg Str Tel Univ verh Verf zzgl""",
+    "en": """
+        Apt approx Ave Blvd Bd Cie Co Cf cf Dept Dist ed eds Est est etc Ex Fig fig Ft Inc Jr Lieut Ltd Mt Mts
+        Nat Pres Pt Rd Sept Secy Univ Vol vol""",
+    "fr": """
+        Cie Dr Drs Dir Gén Jr Me Mes Mgr Mlle Mlles Mme Mmes MM Pr Prof St Ste Sté Cdt Col Cap Lt adj bd boul
+        tél janv févr juill sept oct nov déc p par""",
+}
+CZECH = {"cz": "cs"}  # Moses' code
+
+END = ".!?…؟۔।॥։።"
+TAG = r"<[A-Za-z/!][^<>]*+>"
+CLOSING = r"""(?:[ \u00a0\u202f]?[»›]|["'”’“‘«‹)\]}]|</[^<>]*+>)*+"""
+OPENING = r"""(?:[«‹][ \u00a0\u202f]?|["'“”„‚‘’»›(\[¿¡{]|<[A-Za-z][^<>]*+>)*+"""
+BOUNDARY = regex.compile(
+    rf"(?<![{END}])(?P<end>[{END}]++)(?P<closing>{CLOSING})(?P<gap>\s++)"
+    rf"(?={OPENING}(?P<next>[\p{{Lu}}\p{{Lt}}\p{{Lo}}]|\p{{Nd}}.{{0,30}}?\p{{L}}{{2}}))"
+)
+# Chinese and Japanese need no blank after the mark.
+WIDE = "。！？｡"
+WIDE_BOUNDARY = regex.compile(
+    rf"""(?<![{WIDE}])(?P<end>[{WIDE}]++)(?P<closing>[」』）】》〉”’"]*+)(?P<gap>\s*+)(?=[^\s…])"""
+)
+WIDE_OPENING = "「『（【《〈“‘"
+QUOTATIVE = ("と", "って", "、", "，")  # 本当？と聞いた: the sentence goes on
+PAIRS = {")": "(", "]": "[", "}": "{", "）": "（", "」": "「", "』": "『", "】": "【", "》": "《", "〉": "〈"}
+ENCLOSING = regex.compile(rf"{TAG}|[{regex.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
+
+LONGEST_WORD = 40  # characters before a full stop that are looked at
+BEFORE = regex.compile(r"[^\s\"'“”„‚‘’«»‹›()\[\]{}<>/–—]*$")
+LETTERS = regex.compile(r"\p{L}{2}|\p{Lo}")
+ACRONYM = regex.compile(r"(?:\p{L}{1,2}\.-?)+\p{L}{1,4}")  # U.S, z.B, s.r.o, J.-P, Ph.D
+ROMAN = regex.compile(r"[IVXLC]+")
+STREET = regex.compile(r"\wstr$")  # Bahnhofstr. 5
+NUMBER = regex.compile(r"\p{Nd}[\p{Nd}.]*")
+SYLLABIC = frozenset("bs cs hr sk sl sr".split())  # krk, prst, vlk: r and l are vowels
+VOWELS = frozenset("aeiouyæœøı")
+
+
+@dataclass(frozen=True)
+class SplitLine:
+    """A line cut into sentences. `line.join(line.sentences)` is the line itself, byte for byte.
+
+    >>> line = split("Mr. Smith sleeps.  A dog runs.", "en")
+    >>> line.sentences
+    ['Mr. Smith sleeps.', 'A dog runs.']
+    >>> line.join(["M. Smith dort.", "Un chien court."])
+    'M. Smith dort.  Un chien court.'
+    """
+
+    sentences: list[str]
+    gaps: list[str]  # what stands between them, one less
+
+    def join(self, translations: Sequence[str], blank: str = "") -> str:
+        """The line with a translation for each sentence. `blank`: where nothing stands between them."""
+        gaps = [*(gap or blank for gap in self.gaps), ""]
+        return "".join(text + gap for text, gap in zip(translations, gaps, strict=True))
+
+
+@dataclass(frozen=True)
+class SplitText:
+    """The sentences of several lines."""
+
+    lines: list[SplitLine]
+    blank: str = ""  # of the target language, where nothing stands between two sentences
+
+    @property
+    def sentences(self) -> list[str]:
+        """Those of all lines."""
+        return [sentence for line in self.lines for sentence in line.sentences]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The index of the line that each sentence is of."""
+        return [index for index, line in enumerate(self.lines) for _ in line.sentences]
+
+    def group(self, items: Iterable[Item]) -> Iterator[list[Item]]:
+        """What each sentence has, line by line."""
+        remaining = iter(items)
+        return (list(islice(remaining, len(line.sentences))) for line in self.lines)
+
+    def join(self, translations: Iterable[str]) -> list[str]:
+        """The lines, with a translation for each sentence."""
+        groups = zip(self.lines, self.group(translations), strict=True)
+        return [line.join(group, self.blank) for line, group in groups]
+
+
+def whole(lines: Iterable[str]) -> SplitText:
+    """Lines that are a sentence each."""
+    return SplitText([SplitLine([line], []) for line in lines])
+
+
+def split_text(
+    lines: Iterable[str],
+    source: str,
+    target: str,
+    tagged: Callable[[str], tuple[str, str]] = lambda line: ("", line),
+) -> SplitText:
+    """Raw lines of the language `source` for a translation into `target`. `tagged`: gives the tag that a line
+    begins with, which each of its sentences gets, and the rest."""
+    cut = list[SplitLine]()
+    for line in lines:
+        tag, text = tagged(line)
+        parts = split(text, source)
+        if not parts.gaps:
+            parts = SplitLine([line], [])
+        elif tag:
+            parts = SplitLine([f"{tag} {sentence.lstrip()}" for sentence in parts.sentences], parts.gaps)
+        cut.append(parts)
+    return SplitText(cut, blank_of(target))
+
+
+def split(line: str, language: str = "") -> SplitLine:
+    """The sentences of a raw line; the first one starts with the line, and the last one ends with it. A
+    language without a list of abbreviations has the English one, as in Moses; without a language the rules of
+    all count. Time is linear in the length of the line."""
+    code = regex.split("[-_]", language.lower())[0]
+    cuts = boundaries(line, CZECH.get(code, code))
+    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(line)]
+    return SplitLine(
+        [line[start:end] for start, end in zip(starts, ends, strict=True)], [line[a:b] for a, b in cuts]
+    )
+
+
+def blank_of(language: str) -> str:
+    """What a language has between sentences where the source has nothing: a blank, or nothing."""
+    return "" if is_spaceless(language) else " "
+
+
+def boundaries(line: str, language: str) -> list[Span]:
+    """The gaps between the sentences of a line, in order."""
+    candidates = [(match.span("gap"), rule(match, language)) for match in BOUNDARY.finditer(line)]
+    if not line.isascii():
+        candidates += [(match.span("gap"), wide_rule(match)) for match in WIDE_BOUNDARY.finditer(line)]
+    if not any(certain for _, certain in candidates):
+        return []
+    words = (match.end() for match in LETTERS.finditer(line))
+    covered = iter([*enclosed(line), (len(line), len(line))])
+    cuts, word = list[Span](), next(words, len(line) + 1)
+    span = next(covered)
+    for gap, certain in sorted(candidates):
+        while span[1] <= gap[0]:
+            span = next(covered)
+        if certain and gap[0] <= span[0] and word <= gap[0]:  # not after 1. or (a)
+            word = next((end for end in words if end > gap[1]), 0)
+            if not word:
+                break
+            cuts.append(gap)
+    return cuts
+
+
+def enclosed(line: str) -> Iterator[Span]:
+    """The text between brackets that match, and that of tags: the outermost spans, in order. They do not
+    overlap."""
+    opened, spans = list[tuple[str, int]](), list[Span]()
+    depths: dict[str, int] = {}
+    for match in ENCLOSING.finditer(line):
+        sign = match[0]
+        if len(sign) > 1:
+            spans.append(match.span())
+        elif sign not in PAIRS:
+            opened.append((sign, match.start()))
+            depths[sign] = depths.get(sign, 0) + 1
+        elif depths.get(PAIRS[sign]):
+            while opened[-1][0] != PAIRS[sign]:
+                depths[opened.pop()[0]] -= 1
+            depths[PAIRS[sign]] -= 1
+            spans.append((opened.pop()[1], match.end()))
+    reach = 0
+    for span in sorted(spans):
+        if span[0] >= reach:
+            yield span
+            reach = span[1]
+
+
+# ---- rules -------------------------------------------------------------------------------------------------
+
+
+def rule(match: "regex.Match[str]", language: str) -> bool:
+    """Whether a sentence surely ends at a mark that a blank and a capital, or a number, follow."""
+    end = match["end"]
+    if end != ".":
+        if end.strip(".") in ("", "…"):  # an ellipsis
+            return language not in NOUN_CAPITALS and not regex.match(r"I\b", match["next"] + after(match))
+        # "Stop!" Peter said.
+        return not (language in ("", "en") and regex.search(r"[\"'”’]", match["closing"]) and "." not in end)
+    word = BEFORE.search(match.string, max(0, match.start() - LONGEST_WORD), match.start())[0]
+    if match["next"][0].isdigit():
+        return len(word) > 3 and word.isalpha() and not abbreviated(word, language, number=True)
+    if NUMBER.fullmatch(word):
+        year = word.isdigit() and len(word) > 3
+        return year or not (language in ORDINALS or "." in word)
+    return not abbreviated(word, language, number=False)
+
+
+def after(match: "regex.Match[str]") -> str:
+    """The character after the one that a boundary looks at."""
+    end = match.end("next")
+    return str(match.string[end : end + 1])
+
+
+def wide_rule(match: "regex.Match[str]") -> bool:
+    """Whether a sentence surely ends at a full-width mark. 「はい。」と言った goes on, and so may others."""
+    text, end = match.string, match.end()
+    if match["gap"]:
+        return not text.startswith(QUOTATIVE, end)
+    if match["closing"]:
+        return text[end] in WIDE_OPENING
+    return "。" in match["end"] or "｡" in match["end"] or not text.startswith(QUOTATIVE, end)
+
+
+def abbreviated(word: str, language: str, number: bool) -> bool:
+    """Whether a full stop after this word may be that of an abbreviation. `number`: a number follows."""
+    if len(word) == 1 or ACRONYM.fullmatch(word) or ROMAN.fullmatch(word) or STREET.search(word):
+        return True
+    always, before_numbers = prefixes(language)
+    if not {word, word.lower()}.isdisjoint(always) or (number and word in before_numbers):
+        return True
+    letters = {unicodedata.normalize("NFD", letter)[0] for letter in word.lower() if letter.isalpha()}
+    latin = bool(letters) and all(letter < "\u0250" for letter in letters)
+    syllable = bool(letters & VOWELS) or (language in SYLLABIC and not letters.isdisjoint("rl"))
+    return latin and not syllable and len(word) < 5
+
+
+@cache
+def prefixes(language: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The abbreviations of a language, and those that are some only before a number."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    words = set(NonbreakingPrefixes().words(language or None))  # those of all languages where it is unknown
+    numeric = {word.split()[0] for word in words if "#NUMERIC_ONLY#" in word}
+    own = ABBREVIATIONS.get(language, "" if language else " ".join(ABBREVIATIONS.values())).split()
+    last = {
+        word.replace(". ", " ").split()[-1] for word in words - numeric if " " in word and "#" not in word
+    }
+    return frozenset({word for word in words if " " not in word} | last | set(own)), frozenset(numeric)
