@@ -6,8 +6,10 @@ Files are written under temporary names and renamed, so neither leaves half a fi
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 # Seconds for cleaning up. A library may swallow the exception, or go on computing; then the kernel ends the
@@ -59,6 +61,22 @@ def listen(first: Callable[[int], object]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, handle)
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """For a call of compiled code that takes minutes: a handler of ours would wait until it returns, so the
+    kernel ends the process. Nothing may be half-written then."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if getattr(signal.getsignal(number), "__module__", "") == __name__:
+                before[number] = signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Stop:

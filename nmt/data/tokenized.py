@@ -3,6 +3,7 @@ which is gone with the process."""
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -74,7 +75,7 @@ class TokenizedText:
         self.splitting = None
         try:
             file = TemporaryFile(dir=self.folder)
-            weakref.finalize(self, file.close)
+            weakref.finalize(self, close, file)
             rows = convert(splitting.begin, self.rows(), self.workers)
             for row in self.counted(rows, "lines", "tokenizing"):
                 file.write(("\n".join(row) + "\n").encode())
@@ -96,3 +97,9 @@ class TokenizedText:
         total = partial(files.number_of_lines, *self.counting)
         with Progress(total, unit, self.show_bar, title) as progress:
             yield from progress.over(items)
+
+
+def close(file: IO[bytes]) -> None:
+    """Give a temporary file up: what it could not take on a full disk has been reported already."""
+    with suppress(OSError):
+        file.close()

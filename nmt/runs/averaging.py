@@ -31,13 +31,13 @@ def average(run: Path, given: Sequence[int] | None, last: int) -> tuple[list[int
 
 def save(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:
     """A run with these weights alone."""
-    back_ends = run_directory.back_ends_file(run)
-    if back_ends and back_ends.exists():
-        files.write_text(output / back_ends.name, files.read_lines(back_ends))
     with run_directory.writing(output) as new:
         run_directory.copy_texts(run, new)
         weights.save_tensors(mean, run_directory.weights_path(new, step))
         run_directory.write_index(new, step, step)
+    back_ends = run_directory.back_ends_file(run)
+    if back_ends and back_ends.exists():
+        files.write_text(output / back_ends.name, files.read_lines(back_ends))
 
 
 def choose(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:

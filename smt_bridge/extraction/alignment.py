@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from nmt import files
+from nmt import files, signals
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.pharaoh import Links
 from nmt.progress import Progress
@@ -98,7 +98,8 @@ class Stages:
                     model.emit_training_alignments = True
                 model.start_training()
                 for _ in progress.over(range(iterations or model.scheduled_iterations)):
-                    model.train()
+                    with signals.at_once():
+                        model.train()
                 model.end_training()
         return model
 

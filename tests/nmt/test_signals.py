@@ -62,3 +62,18 @@ def test_a_process_that_swallows_the_exception_ends_all_the_same() -> None:
     script = "signals.GRACE = 0.2\nsignals.listen(signals.leave)\ntry:\n    os.kill(me, signal.SIGTERM)\n"
     script += "except SystemExit:\n    print('on', flush=True)\n    time.sleep(1200)"
     assert run(script) == (-signal.SIGALRM, "on\n")
+
+
+def test_compiled_code_is_not_waited_for() -> None:
+    """A sum that takes a day holds the interpreter. Other handlers, those of a Python program, stay, and ours
+    is back afterwards."""
+    script = "signals.listen(signals.leave)\nwith signals.at_once():\n"
+    script += "    os.system(f'(sleep 0.05; kill -s {} {{me}}) &')\n    sum(range(10**15))"
+    assert run(script.format("TERM")) == (-signal.SIGTERM, "")
+    assert run(script.format("INT")) == (-signal.SIGINT, "")
+    script = (
+        "with signals.at_once():\n    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
+    )
+    script += "signals.listen(signals.leave)\nbefore = signal.getsignal(signal.SIGTERM)\n"
+    script += "with signals.at_once():\n    pass\nprint(signal.getsignal(signal.SIGTERM) is before)"
+    assert run(script) == (0, "True\nTrue\n")

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from nmt import files
+from nmt import files, signals
 from nmt.errors import ConfigError, DataError
 from nmt.text.subwords.protocol import Learning, TrainingText
 from nmt.text.units import byte_letter
@@ -58,20 +58,21 @@ class Pieces:
         extra = SPECIAL_PIECES + (BYTES if how.byte_fallback else 0)
         model = io.BytesIO()
         try:
-            SentencePieceTrainer.train(
-                sentence_iterator=iter(text.lines),
-                model_writer=model,
-                model_type=cls.model_type,
-                vocab_size=extra + (how.pieces or default_size(text)),
-                hard_vocab_limit=False,
-                byte_fallback=how.byte_fallback,
-                normalization_rule_name=how.unicode,
-                bos_id=BOS,
-                eos_id=EOS,
-                unk_id=UNK,
-                num_threads=THREADS,
-                minloglevel=QUIET,
-            )
+            with signals.at_once():
+                SentencePieceTrainer.train(
+                    sentence_iterator=iter(text.lines),
+                    model_writer=model,
+                    model_type=cls.model_type,
+                    vocab_size=extra + (how.pieces or default_size(text)),
+                    hard_vocab_limit=False,
+                    byte_fallback=how.byte_fallback,
+                    normalization_rule_name=how.unicode,
+                    bos_id=BOS,
+                    eos_id=EOS,
+                    unk_id=UNK,
+                    num_threads=THREADS,
+                    minloglevel=QUIET,
+                )
         except RuntimeError as error:
             found = TOO_SMALL.search(str(error))
             if not found:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt import files
-from nmt.data.tokenized import TokenizedText
+from nmt.data.tokenized import TokenizedText, close
 from nmt.errors import DataError
 from nmt.jobs import lines
 from nmt.text import truecase
@@ -98,3 +98,11 @@ def test_nothing_is_left_after_an_error(tmp_path: Path) -> None:
             with pytest.raises(DataError, match="5 lines, but"):
                 list(text.words(*pipelines("words")))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_full_disk_is_reported_once() -> None:
+    """What a file could not take is not reported again when it is given up."""
+    file = open("/dev/full", "wb")
+    file.write(b"x")
+    close(file)
+    assert file.closed

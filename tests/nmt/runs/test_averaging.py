@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import CheckpointError
-from nmt.runs.averaging import choose
+from nmt.runs import weights
+from nmt.runs.averaging import choose, save
 
 
 @pytest.fixture
@@ -38,3 +39,19 @@ def test_fewer_than_asked_for_are_averaged_and_reported(
     monkeypatch.setattr(logging.getLogger("nmt"), "propagate", True)
     assert choose(run, None, 5) == [5, 10, 20, 100]
     assert "holds 4 checkpoints, not 5" in caplog.text
+
+
+def test_nothing_is_left_of_an_average_that_cannot_be_written(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(value: object, path: Path) -> None:
+        raise CheckpointError("disk full")
+
+    for name in ("version", "matmul.tsv"):
+        (run / name).write_text("nmt-run 2\n")
+    monkeypatch.setattr(weights, "save_tensors", full)
+    output = tmp_path / "average"
+    output.mkdir()
+    with pytest.raises(CheckpointError, match="disk full"):
+        save(run, output, 5, {})
+    assert not any(output.iterdir())
