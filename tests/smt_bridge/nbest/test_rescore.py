@@ -13,8 +13,6 @@ from nmt.formats import nbest, phrase_table
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
 from nmt.text.escapes import escape
-from smt_bridge.cli import rescore
-from smt_bridge.features.translation import Translation
 from tests.conftest import kill_once_written
 from tests.smt_bridge.cli.scored_tables import ARPA
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
@@ -332,41 +330,3 @@ def test_minimum_bayes_risk_of_new_totals(two_lists: Path, tiny: Path, command: 
     assert (two_lists / "1").read_text() == "un chien noir voit\n" * 3
     totals = [h.total for h in nbest.read(two_lists / "o") if h.sentence == 0]
     assert len(totals) == 4 and totals == sorted(totals, reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("harm", "message"),
-    [
-        (
-            (
-                "2 ||| un chat  ||| LM0= -6 WordPenalty0= -2 ||| -3.8 ||| 0=0",
-                "2 ||| un chat  ||| LM0= -6 WordPenalty0= -2 ||| -3.8 ||| 0=7",
-            ),
-            "sentence 2: segmentation",
-        ),
-        (("LM0= -6", "LM1= -6"), "LM0"),
-    ],
-)
-def test_all_is_checked_before_the_work(
-    harm: tuple[str, str], message: str, lists: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is wrong with the last sentence is said before the first is scored, and nothing is left that the
-    next start would have to resume."""
-    before = sorted(path.name for path in lists.iterdir())
-    assert LIST.count(harm[0]) == 1
-    (lists / "n").write_text(LIST.replace(*harm))
-    monkeypatch.setattr("smt_bridge.nbest.rescore.SENTENCES", 1)
-    monkeypatch.setattr(Translation, "score", lambda self, pairs: pytest.fail("it has begun"))
-    options = [
-        "--by-phrase",
-        "-f",
-        f"translation={tiny / 'run'}",
-        "-w",
-        str(lists / "w"),
-        "-o",
-        str(lists / "o"),
-    ]
-    line: list[str] = []
-    monkeypatch.setattr("nmt.cli.messages.error", lambda command, message: line.append(message))
-    assert rescore.main([str(lists / "n"), "-s", str(lists / "s"), "-q", *options]) == 2
-    assert message in line[0] and sorted(path.name for path in lists.iterdir()) == before
