@@ -33,6 +33,7 @@ class Progress:
         self.total: Total = 0
         self.done = self.given = 0
         self.begun = False
+        self.note: Callable[[], str] | None = None  # what the bar and the log say at the end of their line
         self.bar: tqdm[NoReturn] | None = None
         if total is not None:
             self.begin(0, total)
@@ -99,6 +100,8 @@ class Progress:
         now = time.monotonic()
         passed = now - self.looked
         if self.bar is not None and (passed >= DRAW or self.done == self.total):
+            if self.note:
+                self.bar.set_postfix_str(self.note(), refresh=False)
             self.bar.update(self.done - self.bar.n)
         if now - self.logged >= EVERY:
             self.logged = now
@@ -129,7 +132,8 @@ class Progress:
         if not total:
             return f"{title}{self.done:,} {self.unit}, {rate_of(rate)}"
         left = f", {rate_of(rate)}, {duration(max(0, total - self.done) / rate)} left" if rate > 0 else ""
-        return f"{title}{self.done:,} of {total:,} {self.unit}{left}"
+        note = self.note() if self.note else ""
+        return f"{title}{self.done:,} of {total:,} {self.unit}{left}{note and f'; {note}'}"
 
 
 def rate_of(rate: float) -> str:

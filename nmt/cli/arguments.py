@@ -6,10 +6,12 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nmt import manifest, numbers, settings
 from nmt.errors import ConfigError, DataError
+from nmt.runs import directory
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -109,15 +111,42 @@ def settings_of(config: type[Config], found: argparse.Namespace, **given: object
 
 
 class Input(str):
-    """The type of an argument that names a file or folder to read."""
+    """The type of an argument that names a file or folder to read; the folder of nmt-init stands for the run
+    in it."""
 
     __slots__ = ()
+
+    def __new__(cls, path: str) -> Self:
+        return super().__new__(cls, cls.resolve(path))
+
+    @staticmethod
+    def resolve(path: str) -> str:
+        """The file or folder that is read where an argument says `path`."""
+        run = directory.resolve(path)
+        return path if run == Path(path) else str(run)
+
+
+class ConfigFile(Input):
+    """The type of an argument that names a configuration; the folder of nmt-init stands for the one in it."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def resolve(path: str) -> str:
+        """The configuration of a folder that is no run."""
+        config = os.path.join(path, directory.CONFIG)
+        return config if os.path.isfile(config) and not directory.exists(Path(path)) else path
 
 
 class Output(str):
     """The type of an argument that names a file or folder to write."""
 
     __slots__ = ()
+
+
+def names_file(action: argparse.Action) -> bool:
+    """Does an option or argument name a file or folder?"""
+    return isinstance(action.type, type) and issubclass(action.type, Input | Output)
 
 
 def files_of(found: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:

@@ -48,6 +48,7 @@ class LogFile(logging.FileHandler):
         except OSError as error:
             raise files.cannot_write(path, error) from error
         self.path = path
+        self.setLevel(logging.DEBUG)
         self.setFormatter(OneLine(f"[%(asctime)s] {command}: %(message)s", TIMES))
 
     def handleError(self, record: logging.LogRecord) -> None:
@@ -58,8 +59,8 @@ class LogFile(logging.FileHandler):
 
 
 def start(command: str, quiet: bool, path: str | None, times: bool) -> None:
-    """Messages go to stderr, with `quiet` only warnings and errors, and all of them to a file if one is
-    given. UserError when it cannot be written."""
+    """Messages go to stderr, with `quiet` only warnings and errors; all of them, and details such as what was
+    measured of the processor, to a file if one is given. UserError when it cannot be written."""
     stop()
     terminal: logging.Handler = ToTerminal() if sys.stderr.isatty() else logging.StreamHandler()
     terminal.setFormatter(OneLine("[%(asctime)s] %(message)s" if times else f"{command}: %(message)s", TIMES))
@@ -69,7 +70,7 @@ def start(command: str, quiet: bool, path: str | None, times: bool) -> None:
         root = logging.getLogger(package)
         root.handlers = list(handlers)
         root.propagate = False
-        root.setLevel(min(handler.level or logging.INFO for handler in handlers))
+        root.setLevel(min(handler.level for handler in handlers))
 
 
 def log_file() -> LogFile | None:

@@ -57,8 +57,8 @@ def add_quiet(parser: "Container") -> None:
         type=Output,
         default=None,
         metavar="FILE",
-        help="append all messages with their times to FILE, also what --quiet hides, and a line a minute on "
-        "the progress",
+        help="append all messages with their times to FILE, also what --quiet hides, details of how torch "
+        "computes, and a line a minute on the progress",
     )
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from nmt import __version__
 from nmt.cli import streams
-from nmt.cli.arguments import Input, Output, check_separate, files_of
+from nmt.cli.arguments import Input, Output, check_separate, files_of, names_file
 from nmt.compute.threads import TOO_MANY, bounded
 from nmt.errors import one_line
 
@@ -43,7 +43,7 @@ class PrintCompletion(argparse.Action):
         import shtab
 
         for action in actions_of(parser):
-            if action.type in (Input, Output):
+            if names_file(action):
                 action.complete = shtab.FILE  # type: ignore[attr-defined]  # what shtab looks for
         print(shtab.complete(parser, shell=str(values)))
         parser.exit()

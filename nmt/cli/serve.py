@@ -5,7 +5,6 @@ import logging
 import socket
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, settings_of
@@ -111,8 +110,8 @@ def named_path(text: str) -> tuple[str, str]:
 
 def run_of(engines: Sequence[tuple[str, str]]) -> str | None:
     """The first run directory, whose choice of matrix products counts for all engines."""
-    paths = [path.split(",")[0] for _, path in engines]
-    return next((path for path in paths if directory.exists(Path(path))), None)
+    paths = [directory.resolve(path.split(",")[0]) for _, path in engines]
+    return next((str(path) for path in paths if directory.exists(path)), None)
 
 
 def check_names(args: argparse.Namespace) -> None:

@@ -42,9 +42,10 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "config",
-        type=arguments.Input,
-        metavar="CONFIG.yaml",
-        help="configuration file; see docs/files.md, or --print-config",
+        type=arguments.ConfigFile,
+        metavar="CONFIG",
+        help="configuration file, or the folder that nmt-init has made for it; see docs/files.md, or "
+        "--print-config",
     )
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
     parser.add_argument(

@@ -45,7 +45,9 @@ def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = 
         raise ConfigError(f"device: {device!r} was asked for, but this torch finds no GPU; use --device cpu")
     if kind == "cuda":
         return f"device {device}"
-    return f"device cpu, {torch.get_num_threads()} threads, {back_ends.choose(matmul, memory)}"
+    back_ends.choose(matmul, memory).report()
+    threads = torch.get_num_threads()
+    return f"device cpu, {threads} thread{'s' * (threads > 1)}"
 
 
 @cache

@@ -8,6 +8,7 @@ takes half a second to three seconds of processor time, and two measurements may
 the choice is stored.
 """
 
+import logging
 import math
 import os
 import time
@@ -21,6 +22,8 @@ from nmt import files
 from nmt.compute.processor import processor
 from nmt.errors import ConfigError, DataError, UserError
 
+log = logging.getLogger(__name__)
+
 BACK_ENDS = ("mkl", "onednn")
 SHAPES = [
     (256, 512, 1536),
@@ -33,6 +36,7 @@ TOLERANCE = 8.0
 # oneDNN compiles a kernel for each shape of a product; it and torch keep the last 1,024 of them each, some
 # 500 MB where shapes change from batch to batch. With 64 the same work takes 1% longer.
 CACHES, KERNELS = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "64"
+BASIS = "; oneDNN has {:.1f}x the error and {:.2f}x the speed of MKL"
 MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a busy machine does not decide
 
 
@@ -44,13 +48,10 @@ class Choice:
     error: float = math.nan  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
     speed: float = math.nan  # processor time of MKL over that of oneDNN
 
-    def __str__(self) -> str:
-        if math.isnan(self.error):
-            return f"matrix products by {self.back_end}"
-        return (
-            f"matrix products by {self.back_end} (oneDNN: {self.error:.1f}x the error and "
-            f"{self.speed:.2f}x the speed of MKL)"
-        )
+    def report(self) -> None:
+        """Log it in detail."""
+        basis = "" if math.isnan(self.error) else BASIS.format(self.error, self.speed)
+        log.debug("matrix products by %s%s", self.back_end, basis)
 
 
 def use(back_end: str) -> None:

@@ -233,7 +233,8 @@ def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> 
 def settled(read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str) -> Config:
     """What `read` makes of a run, which a training may be changing meanwhile."""
     devices.settle_threads()
-    return run_directory.settled(directory, lambda: read(directory, which, device))
+    run = run_directory.resolve(directory)
+    return run_directory.settled(run, lambda: read(run, which, device))
 
 
 def load_once(directory: Path, which: str, device: str) -> SavedRun:
@@ -258,7 +259,7 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
 
 def load_parent(directory: str | Path) -> Parent:
     """A run that a translator may start from. CheckpointError says in one line what is wrong with it."""
-    path = Path(directory)
+    path = run_directory.resolve(directory)
     config = run_directory.settled(path, lambda: checked_config(path))
     if not (isinstance(config.model, ModelConfig) and config.model.type in PRETRAINED):
         return load(directory)

@@ -19,6 +19,7 @@ New files are written in `new.part/` and renamed together: what training.pt name
 
 import json
 import logging
+import os
 import re
 import shutil
 from collections.abc import Callable, Container, Iterator
@@ -84,11 +85,33 @@ def exists(directory: Path) -> bool:
     return (directory / VERSION_FILE).exists()
 
 
+def resolve(path: str | Path) -> Path:
+    """The run that a path stands for: that of a folder of nmt-init, which has a configuration and, once it is
+    trained, a run. All other paths stay as they are."""
+    path = Path(path)
+    runs = runs_beside_config(path)
+    return runs[0] if len(runs) == 1 else path
+
+
+def runs_beside_config(folder: Path) -> list[Path]:
+    """The runs in a folder that has a configuration and is no run itself."""
+    if not os.path.isfile(folder / CONFIG) or exists(folder):
+        return []
+    return sorted(path for path in folder.iterdir() if exists(path))
+
+
 def check_version(directory: Path) -> None:
     """CheckpointError for a directory that is no run, or one of a later format."""
     path = directory / VERSION_FILE
     if not directory.is_dir():
         raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
+    if not exists(directory) and (directory / CONFIG).is_file():
+        runs = ", ".join(map(str, runs_beside_config(directory)))
+        raise CheckpointError(
+            f"{directory}: holds several runs; name one of them: {runs}"
+            if runs
+            else f"{directory}: has a configuration, but no run yet; train it: nmt-train {directory}"
+        )
     try:
         found = foreign.read(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -172,9 +195,16 @@ def back_ends_file(run: str | Path) -> Path | None:
 
 def find_step(directory: Path, which: str) -> int:
     """`best`, `last` or a number of updates -> the step whose weights exist."""
-    with suppress(ValueError):
-        return numbers.count(which)
-    return settled(directory, lambda: step_of(directory, which))
+    try:
+        step = numbers.count(which)
+    except ValueError:
+        return settled(directory, lambda: step_of(directory, which))
+    if not weights_path(directory, step).exists():
+        raise CheckpointError(
+            f"{directory}: has no checkpoint of update {step}; it has those of "
+            f"{', '.join(map(str, steps(directory))) or 'none'} (training.keep sets how many stay)"
+        )
+    return step
 
 
 def step_of(directory: Path, which: str) -> int:
@@ -298,19 +328,8 @@ def remove(directory: Path) -> None:
         shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
         sweep(directory)
         weights = [weights_path(directory, step).name for step in steps(directory)]
-        for name in (
-            *weights,
-            STATE,
-            INDEX,
-            TRAIN_LOG,
-            DEV_LOG,
-            BACK_ENDS,
-            INPUTS,
-            *reversed(TEXTS[1:]),
-            manifest.FILE,
-            CONFIG,
-            VERSION_FILE,
-        ):
+        others = (STATE, INDEX, TRAIN_LOG, DEV_LOG, BACK_ENDS, INPUTS, *reversed(TEXTS[1:]), manifest.FILE)
+        for name in (*weights, *others, CONFIG, VERSION_FILE):
             (directory / name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{error.filename or directory}: cannot remove: {error.strerror}") from error

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from nmt.search.config import BEAM_SIZE
 from nmt.settings import number, setting
 
 
@@ -13,7 +14,10 @@ class EngineConfig:
         "cpu", help="device of networks: cpu, cuda, cuda:1 ..., auto (a GPU if there is one)"
     )
     beam_size: int = number(
-        10, least=1, most=1000, help="hypotheses that a network keeps at each word, unless a request says"
+        BEAM_SIZE,
+        least=1,
+        most=1000,
+        help="hypotheses that a network keeps at each word, unless a request says",
     )
     workers: int = number(
         2, least=1, most=1000, help="sentences that a phrase-based engine translates at a time, in threads"

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from nmt import settings
 from nmt.errors import ConfigError
+from nmt.search.config import BEAM_SIZE
 from nmt.settings import choice, name_in, number, setting
-from nmt.training.schedules import SCHEDULES
+from nmt.training.schedules import LINEAR, SCHEDULES
 
 AUTO = "auto"
 
@@ -20,7 +21,7 @@ class TrainingConfig:
     schedule: str = name_in(
         SCHEDULES,
         help="after the warm-up; inverse_sqrt: learning_rate √(warmup / updates); linear: down to 0 at "
-        "the end, max_steps or without it max_epochs. See also decay",
+        "the end, by max_steps, max_epochs or max_minutes, whichever comes first. See also decay",
     )
     rho: float = number(0.95, least=0, below=1, help="adadelta only")
     eps: float = number(1e-6, above=0, help="adadelta only")
@@ -81,7 +82,9 @@ class TrainingConfig:
         0, least=0, help="updates; 0: no limit. One of the limits or `patience` has to end the training"
     )
     max_epochs: int = number(0, least=0, help="0: no limit")
-    max_minutes: float = number(0.0, least=0, help="wall time over all starts of the run; 0: no limit")
+    max_minutes: float = number(
+        0.0, least=0, help="wall time over all starts of the run, the last validation included; 0: no limit"
+    )
     log_every: int = number(100, least=1, help="updates")
     validate_every: int = number(
         1000, least=0, help="updates; 0: at the end of each epoch. Validation also saves"
@@ -90,7 +93,11 @@ class TrainingConfig:
         0, least=0, help="updates; 0: only when validating. Saving more often loses less when a machine dies"
     )
     dev_beam: int = number(
-        4, least=0, most=10_000, help="beam size for BLEU and chrF on the development set; 0: neither"
+        BEAM_SIZE,
+        least=0,
+        most=10_000,
+        help="beam size for BLEU and chrF on the development set; 0: neither. The default is that of "
+        "nmt-translate, so that it gives the same score",
     )
     metric: str = choice(
         "bleu",
@@ -138,11 +145,11 @@ class TrainingConfig:
         settings.check(self, "training.")
         if self.schedule == "inverse_sqrt" and not self.warmup:
             raise ConfigError("training.schedule: inverse_sqrt needs warmup of 1 or more")
-        ends = self.max_steps > self.warmup if self.max_steps else self.max_epochs > 0
-        if self.schedule == "linear" and not ends:
+        ends = self.max_steps > self.warmup if self.max_steps else self.max_epochs or self.max_minutes
+        if self.schedule == LINEAR and not ends:
             raise ConfigError(
                 "training.schedule: linear needs max_steps, the update at which the rate is 0, above warmup, "
-                "or max_epochs without it"
+                "or max_epochs or max_minutes without it"
             )
         if self.decay_below and self.decay == 1:
             raise ConfigError("training.decay_below: needs training.decay below 1, for example 0.5")

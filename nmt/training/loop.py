@@ -19,12 +19,12 @@ from nmt import progress as bars
 from nmt.compute.mixed import Mixed
 from nmt.errors import UserError
 from nmt.runs import directory as run_directory
-from nmt.runs.directory import DEV_LOG, TRAIN_LOG
 from nmt.training import memory, sharing
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
+from nmt.training.limits import deciding, last_update, limit_reached, seconds_left, time_used
 from nmt.training.optimizers import clip, rate_of, set_rate
-from nmt.training.records import DEV_COLUMNS, TRAIN_COLUMNS, Board, Clock, NoTable, Table
+from nmt.training.records import Board, Clock, NoTable, Table, open_tables
 from nmt.training.schedules import scheduled
 from nmt.training.state import save
 from nmt.training.validation import DevScore
@@ -42,6 +42,7 @@ class Records:
     tables: tuple[Table, Table]  # train.tsv, dev.tsv
     board: Board
     clock: Clock
+    signature: str = ""  # of the development scores that the log has last shown
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -74,10 +75,11 @@ def updates(job: Job, records: Records) -> str:
     reason = limit_reached(config, progress)
     while not reason:
         there = job.stream.count(progress.epoch)
-        for size, batches in counted(job, groups(job, there), there):
+        for size, batches in counted(job, records, groups(job, there), there):
             with memory.watched(job, batches):
                 done = update(job, batches, job.team.idle(size))
             count(progress, size, done)
+            records.clock.tick()
             progress.seconds = records.clock.seconds()
             if progress.step % config.log_every == 0:
                 write_log(job, records, done.norm)
@@ -86,9 +88,7 @@ def updates(job: Job, records: Records) -> str:
             elif config.save_every and progress.step % config.save_every == 0:
                 with job.team.busy():
                     save(job, records.tables)
-            reason, progress.decayed = job.team.agree(
-                "signal" if job.stop() else limit_reached(config, progress), progress.decayed
-            )
+            reason = agree(job, "signal" if job.stop() else limit_reached(config, progress))
             if reason:
                 break
         if progress.batch >= there:
@@ -96,24 +96,18 @@ def updates(job: Job, records: Records) -> str:
             progress.batch = 0
             if not config.validate_every:
                 validate_and_save(job, records)
-            reason, progress.decayed = job.team.agree(
-                reason or limit_reached(config, progress), progress.decayed
-            )
+            reason = agree(job, reason or limit_reached(config, progress))
     return reason
 
 
-def limit_reached(config: TrainingConfig, progress: Progress) -> str:
-    """The first limit that holds, or an empty string."""
-    if config.max_steps and progress.step >= config.max_steps:
-        return f"max_steps {config.max_steps}"
-    if config.max_epochs and progress.epoch >= config.max_epochs:
-        return f"max_epochs {config.max_epochs}"
-    if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
-        return f"max_minutes {config.max_minutes:g}"
-    if config.patience and progress.bad >= config.patience:
-        metric = deciding(config.metric, progress)
-        return f"patience: {progress.bad} validations without a better {metric}"
-    return ""
+def agree(job: Job, reason: str) -> str:
+    """The first process' reason to stop, for all; and what the next rate depends on besides the update."""
+    progress = job.progress
+    values = progress.decayed, progress.seconds, progress.validation_seconds
+    reason, [progress.decayed, progress.seconds, progress.validation_seconds] = job.team.agree(
+        reason, *values
+    )
+    return reason
 
 
 def groups(job: Job, there: int) -> Iterator[tuple[int, list[AnyBatch]]]:
@@ -169,7 +163,8 @@ def update(job: Job, batches: Sequence[AnyBatch], idle: bool = False) -> Updated
             f"{job.directory}: the gradient is not a number at step {step}; the last checkpoint is whole. "
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
-    factor = scheduled(config.schedule, config.warmup, step, last_update(job))
+    used = time_used(config, job.progress)
+    factor = scheduled(config.schedule, config.warmup, step, last_update(job), used)
     set_rate(job.optimizer, config.learning_rate * job.progress.decayed * factor)
     job.optimizer.step()
     if job.average:
@@ -177,15 +172,6 @@ def update(job: Job, batches: Sequence[AnyBatch], idle: bool = False) -> Updated
     for part in job.evolving:
         part.updated(step)
     return Updated(cost, norm, int(sentences), int(words))
-
-
-def last_update(job: Job) -> int:
-    """The number of the update at which a schedule ends: max_steps, or without it the last of max_epochs, all
-    taken as long as the first. 0: none does."""
-    config = job.config
-    if config.max_steps or config.schedule != "linear":
-        return config.max_steps
-    return config.max_epochs * job.epoch_updates
 
 
 def count(progress: Progress, batches: int, done: Updated) -> None:
@@ -205,10 +191,10 @@ def write_log(job: Job, records: Records, norm: float) -> None:
         return
     cost = progress.log_cost / progress.log_words
     speed, rate = records.clock.rate(progress.log_words), rate_of(job.optimizer)
+    left = time_left(job, records)
     log.info(
-        "Ep. %d : Up. %d : Sen. %s : Cost %.4f : Time %.0f s : %s words/s : gNorm %.3f : L.r. %g",
-        progress.epoch + 1, progress.step, f"{progress.sentences:,}", cost, progress.seconds, f"{speed:,.0f}",
-        norm, rate,
+        "epoch %d, update %s, cost %.2f, %s words/s%s",
+        progress.epoch + 1, f"{progress.step:,}", cost, f"{speed:,.0f}", f", {left}" if left else "",
     )  # fmt: skip
     records.tables[0].add({
         "step": f"{progress.step}", "epoch": f"{progress.epoch + 1}", "sentences": f"{progress.sentences}",
@@ -218,6 +204,12 @@ def write_log(job: Job, records: Records, norm: float) -> None:
     curves = {"cost": cost, "norm": norm, "rate": rate, "words_per_second": speed}
     records.board.add("train", progress.step, curves)
     progress.log_cost, progress.log_words = 0.0, 0
+
+
+def time_left(job: Job, records: Records) -> str:
+    """`12 min 3 s left`, of the whole training; empty where no limit says when it ends."""
+    seconds = seconds_left(job, records.clock.pace)
+    return "" if seconds is None else f"{bars.duration(seconds)} left"
 
 
 def validate_and_save(job: Job, records: Records) -> None:
@@ -238,22 +230,26 @@ def score_and_save(job: Job, records: Records) -> None:
     else:
         with memory.validating(job), job.averaged():
             score = job.validate()
+        progress.validation_seconds = time.monotonic() - began
         better = judge(job.config, progress, score.value(job.config.metric))
         decay(job.config, progress, better, score.perplexity)
         progress.seconds = records.clock.seconds()
         log_validation(job, records, score, better)
     save(job, records.tables)
-    records.clock.mark += time.monotonic() - began  # words/s are of training alone
+    records.clock.leave_out(time.monotonic() - began)
 
 
 def log_validation(job: Job, records: Records, score: DevScore, better: bool) -> None:
     """A line of the log and of dev.tsv, and a point of each curve; a warning where BLEU stays 0."""
     config, progress = job.config, job.progress
     by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
+    if score.signature != records.signature:
+        records.signature = score.signature
+        log.info("development scores, with a beam of %d: %s", config.dev_beam, score.signature)
     log.info(
-        "Development : Up. %d : Cost %.4f : Perplexity %.2f%s%s",
-        progress.step, score.cost, score.perplexity, score.scores(),
-        f" : best so far{' (by cost)' if by_cost else ''}" if better else "",
+        "development: update %s, cost %.2f, perplexity %.2f%s%s",
+        f"{progress.step:,}", score.cost, score.perplexity, score.scores(),
+        f", best so far{' (by cost)' if by_cost else ''}" if better else "",
     )  # fmt: skip
     records.tables[1].add({
         "step": f"{progress.step}", "epoch": f"{progress.epoch + (progress.batch > 0)}",
@@ -271,11 +267,6 @@ def log_validation(job: Job, records: Records, score: DevScore, better: bool) ->
             "the text? This was %s",
             config.metric, ZEROS, score.signature,
         )  # fmt: skip
-
-
-def deciding(metric: str, progress: Progress) -> str:
-    """What the best validation was found by: the metric, or the cost while the metric is 0.00."""
-    return "cost" if progress.best is not None and progress.best <= 0 else metric
 
 
 def judge(config: TrainingConfig, progress: Progress, value: float) -> bool:
@@ -304,22 +295,19 @@ def open_records(job: Job) -> Records:
     """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
     progress, first = job.progress, job.team.first
     board = Board(job.directory / run_directory.CURVES, job.config.tensorboard and first, progress.step)
-    tables: tuple[Table, Table] = (NoTable(), NoTable())
-    if first:
-        train_size, dev_size = job.log_sizes or (None, None)
-        tables = (
-            Table(job.directory / TRAIN_LOG, TRAIN_COLUMNS, train_size),
-            Table(job.directory / DEV_LOG, DEV_COLUMNS, dev_size),
-        )
+    tables = open_tables(job.directory, job.log_sizes) if first else (NoTable(), NoTable())
     return Records(tables, board, Clock(progress.seconds, progress.log_words))
 
 
-def counted(job: Job, updates: Iterator[Item], there: int) -> Iterator[Item]:
-    """The updates of the epoch, with its progress. `there`: batches of the epoch."""
+def counted(job: Job, records: Records, updates: Iterator[Item], there: int) -> Iterator[Item]:
+    """The updates of the epoch, with its progress and the time that the training still takes. `there`:
+    batches of the epoch."""
     if not job.team.first:
         yield from updates
         return
-    with bars.Progress(None, "batches", job.show_bar, f"epoch {job.progress.epoch + 1}") as shown:
+    title = f"epoch {job.progress.epoch + 1}"
+    with bars.Progress(None, "batches", job.show_bar, title) as shown:
+        shown.note = lambda: time_left(job, records) and f"{time_left(job, records)} of the training"
         shown.reach(job.progress.batch, there)
         for one in updates:
             yield one

@@ -25,7 +25,7 @@ def check(config: RunConfig, given: str) -> None:
     ConfigError or CheckpointError before any work.
     """
     if config.init_from:
-        run_directory.check_version(Path(config.init_from))
+        run_directory.check_version(run_directory.resolve(config.init_from))
     read = {"CONFIG.yaml": given, **{key: str(value_of(config, key)) for key in FILES}}
     read |= {f"data.{key}": path for key, path in inputs.listed(config.data)}
     for key, path in read.items():

@@ -32,7 +32,7 @@ from nmt.layers.output import Evolves
 from nmt.runs import directory as run_directory
 
 LOST_AFTER = timedelta(minutes=10)  # a process that is not heard from so long is lost
-SAID = 2  # most numbers that the first process says at a time
+SAID = 4  # most numbers that the first process says at a time
 BEAT = 30.0  # seconds between two signs of life of the first process, while the others wait for it
 DYING = 60.0  # seconds that a process of an earlier start may take to end, and folders to be seen everywhere
 NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
@@ -148,12 +148,12 @@ class Team:
         dist.all_reduce(tensor, group=self.counting)
         return [float(value) for value in tensor]
 
-    def agree(self, reason: str, decayed: float) -> tuple[str, float]:
-        """The first process' reason to stop and its factor of the learning rate, for all."""
+    def agree(self, reason: str, *values: float) -> tuple[str, list[float]]:
+        """The first process' reason to stop and its values, at most three, for all."""
         if self.size == 1:
-            return reason, decayed
-        stops, factor = self.hear(float(bool(reason)), decayed)
-        return (reason if self.first else "the first process stops") if stops else "", factor
+            return reason, list(values)
+        stops, *heard = self.hear(float(bool(reason)), *values)
+        return (reason if self.first else "the first process stops") if stops else "", heard
 
     def hear(self, *values: float) -> list[float]:
         """The values of the first process; the others wait until it has them."""

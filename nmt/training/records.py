@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
+from nmt.runs.directory import DEV_LOG, TRAIN_LOG
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 
 TRAIN_COLUMNS = ["step", "epoch", "sentences", "cost", "norm", "rate", "seconds", "words_per_second"]
 DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds", "chrf", "signature"]
+
+RECENT = 100  # updates
 
 
 class Table:
@@ -84,6 +87,15 @@ class NoTable(Table):
         pass
 
 
+def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[Table, Table]:
+    """train.tsv and dev.tsv of a run, cut back to their sizes at the last save. `sizes` None: a new run."""
+    train_size, dev_size = sizes or (None, None)
+    return (
+        Table(directory / TRAIN_LOG, TRAIN_COLUMNS, train_size),
+        Table(directory / DEV_LOG, DEV_COLUMNS, dev_size),
+    )
+
+
 class Clock:
     """Seconds of work over all starts of a run, and words per second since it was last asked, or since this
     start."""
@@ -92,12 +104,27 @@ class Clock:
         """`before`: seconds of earlier starts; `words`: words that they read since the rate was last
         asked."""
         self.before = words
-        self.start = time.monotonic() - before
-        self.mark = time.monotonic()
+        self.mark = self.last = time.monotonic()
+        self.start = self.mark - before
+        self.pace = 0.0  # seconds of an update: the mean of this start's, weighted towards the last RECENT
+        self.updates = 0
 
     def seconds(self) -> float:
         """Seconds of all starts."""
         return time.monotonic() - self.start
+
+    def tick(self) -> None:
+        """Note that an update is done."""
+        now = time.monotonic()
+        self.updates += 1
+        self.pace += (now - self.last - self.pace) / min(self.updates, RECENT)
+        self.last = now
+
+    def leave_out(self, seconds: float) -> None:
+        """Take seconds that have just passed for no time of training: words a second and the pace of updates
+        are of training alone."""
+        self.mark += seconds
+        self.last += seconds
 
     def rate(self, words: int) -> float:
         """Words per second; `words`: read since the last call, those of an earlier start included."""

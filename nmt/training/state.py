@@ -82,12 +82,19 @@ def load_state(directory: Path) -> State | None:
     return cast(State, state)
 
 
+def position(directory: Path, state: State) -> tuple[Progress, tuple[int, int]]:
+    """Where a saved training stood, and the sizes of its logs. CheckpointError for a damaged state."""
+    try:
+        train_size, dev_size = map(int, state["sizes"])
+        return Progress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{directory / STATE}: does not fit this configuration ({error})") from error
+
+
 def restore(job: Job, state: State) -> None:
     """Bring model, optimizer and random numbers to where they were saved."""
+    job.progress, job.log_sizes = position(job.directory, state)
     try:
-        job.progress = Progress(**state["progress"])  # type: ignore[arg-type]
-        train_size, dev_size = map(int, state["sizes"])
-        job.log_sizes = train_size, dev_size
         job.optimizer.load_state_dict(state["optimizer"])
         job.carried = on_device(state.get("carried"), job.model.device)
         if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
@@ -103,7 +110,7 @@ def restore(job: Job, state: State) -> None:
     if random_cuda and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(random_cuda)
     if job.team.first:
-        tidy(job)
+        tidy(job.directory, job.progress)
 
 
 def load_weights(job: Job, state: State) -> None:
@@ -118,16 +125,15 @@ def load_weights(job: Job, state: State) -> None:
             raise CheckpointError(f"{job.directory / STATE}: does not fit this configuration") from error
 
 
-def tidy(job: Job) -> None:
+def tidy(directory: Path, progress: Progress) -> None:
     """After a kill: write the index that training.pt implies, and remove weights that it does not name."""
-    progress = job.progress
     stale = tuple(
-        weights_path(job.directory, step).name
-        for step in run_directory.steps(job.directory)
+        weights_path(directory, step).name
+        for step in run_directory.steps(directory)
         if step not in progress.saved
     )
-    run_directory.adopt(job.directory)
-    with run_directory.writing(job.directory, drop=stale) as new:
+    run_directory.adopt(directory)
+    with run_directory.writing(directory, drop=stale) as new:
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
 
 

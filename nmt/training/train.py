@@ -52,9 +52,11 @@ from nmt.training import (
 from nmt.training import config_file as configuration
 from nmt.training.build import Parts
 from nmt.training.ema import WeightAverage
-from nmt.training.job import Job
+from nmt.training.job import Job, Progress
+from nmt.training.limits import deciding, limit_reached
 from nmt.training.optimizers import optimizer_of
 from nmt.training.parallel import Team
+from nmt.training.records import open_tables
 from nmt.training.run_config import RunConfig
 
 log = logging.getLogger(__name__)
@@ -195,23 +197,45 @@ class Training:
             if team.first and overwrite:
                 run_directory.remove(self.directory)
             saved = self.reopen()
-            self.resolve()
-            self.set_up_torch(saved)
-            fresh = saved is None
-            if fresh:
-                log.info("languages: %s", side_languages.shown(self.config))
-            # of a corpus that the first process has checked the others read only their own batches
-            parts = self.build()(
-                build.RunSetup(self.config, self.directory, self.device, fresh, show_bar, team.first)
-            )
-            inputs.check(self.config.data, self.directory)  # they may have changed while they were read
+            over = self.over(saved) if saved else ""
+            parts = None if over else self.parts(saved, show_bar)
+        if parts is None:
+            team.leave()
+            return over
         job = self.job(parts, stop, show_bar)
         if saved:
             self.resume(job, saved)
         sharing.settle(job)
         reason = loop.train(job)
         team.leave()
-        self.report(job, reason)
+        self.report(job.progress, reason)
+        return reason
+
+    def parts(self, saved: state.State | None, show_bar: bool) -> Parts:
+        """Model, batches and development set of a new run, or of one that was saved."""
+        self.resolve()
+        self.set_up_torch(saved)
+        fresh = saved is None
+        if fresh:
+            log.info("languages: %s", side_languages.shown(self.config))
+        # of a corpus that the first process has checked the others read only their own batches
+        setup = build.RunSetup(self.config, self.directory, self.device, fresh, show_bar, self.team.first)
+        parts = self.build()(setup)
+        inputs.check(self.config.data, self.directory)  # they may have changed while they were read
+        return parts
+
+    def over(self, saved: state.State) -> str:
+        """The limit that a saved training has reached, where nothing of it is left to do; else empty. Then
+        neither texts nor model are loaded."""
+        progress, sizes = state.position(self.directory, saved)
+        reason = limit_reached(self.config.training, progress)
+        if not reason or progress.validated != progress.step:
+            return ""
+        if self.team.first:
+            state.tidy(self.directory, progress)
+            for table in open_tables(self.directory, sizes):
+                table.close()
+            self.report(progress, reason)
         return reason
 
     def build(self) -> Callable[[build.RunSetup], Parts]:
@@ -269,12 +293,12 @@ class Training:
                 part.set_pace(job.epoch_updates)
         return job
 
-    def report(self, job: Job, reason: str) -> None:
+    def report(self, progress: Progress, reason: str) -> None:
         """Log how a training ended."""
-        progress, metric = job.progress, job.config.metric
         best = ""
         if progress.best is not None:
-            best = f", best {abs(progress.best):.4f} {loop.deciding(metric, progress)}"
+            metric = deciding(self.config.training.metric, progress)
+            best = f", best {abs(progress.best):.4f} {metric}"
         log.info(
             "stopped at update %d (%s)%s at update %d",
             progress.step, reason, best, progress.best_step or progress.step,

@@ -86,10 +86,9 @@ class DevScore:
         return self.bleu if metric == "bleu" else self.chrf
 
     def scores(self) -> str:
-        """BLEU and chrF, as far as they were computed, with their signatures: a part of a line of the log."""
+        """BLEU and chrF, as far as they were computed: a part of a line of the log."""
         values = {"BLEU": self.bleu, "chrF2": self.chrf}
-        shown = [f" : {name} {value:.2f}" for name, value in values.items() if not math.isnan(value)]
-        return "".join(shown) + (f" : {self.signature}" if self.signature else "")
+        return "".join(f", {name} {value:.2f}" for name, value in values.items() if not math.isnan(value))
 
 
 def bleu_tokenizer(wish: str, data: DataConfig) -> str:

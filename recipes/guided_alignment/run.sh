@@ -42,7 +42,7 @@ train() {  # name, alignment or none, settings
   say "$name"
   nmt-train -q $here/train.yaml run=$out/$name training.max_steps=$steps training.validate_every=$((steps / 3)) "$@"
   nmt-score -q $out/$name -s $corpus/test.en -t $corpus/test.fr --alignments $out/$name.align -o $out/$name.scores
-  nmt-translate -q $out/$name -i $corpus/test.en -o $out/$name.fr
+  nmt-translate -q $out/$name --beam-size 10 -i $corpus/test.en -o $out/$name.fr
 }
 
 train rnn none $rnn

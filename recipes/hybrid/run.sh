@@ -132,7 +132,7 @@ neural() { # NAME RUN ...: no weights to tune, so one output stands for three se
     one=$1
     shift
     for part in dev test; do
-        [ -s "$out/rows/$one.seed-3.$part" ] || nmt-translate "$@" --escaped --threads "$workers" -i "$data/$part.en" -o "$out/rows/$one.seed-1.$part"
+        [ -s "$out/rows/$one.seed-3.$part" ] || nmt-translate "$@" --escaped --beam-size 5 --threads "$workers" -i "$data/$part.en" -o "$out/rows/$one.seed-1.$part"
         for seed in 2 3; do cp -f "$out/rows/$one.seed-1.$part" "$out/rows/$one.seed-$seed.$part"; done
     done
 }

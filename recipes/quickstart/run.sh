@@ -17,7 +17,7 @@ say "2/5  train an RNN encoder-decoder (about 4 minutes; interrupt it, start aga
 nmt-train $here/train.yaml
 
 say "3/5  translate the test set with a beam of 10"
-nmt-translate $out/model --input $corpus/test.en --output $out/test.fr
+nmt-translate $out/model --beam-size 10 --input $corpus/test.en --output $out/test.fr
 
 say "4/5  BLEU by sentence length"
 nmt-analyze by-length --source $corpus/test.en --reference $corpus/test.fr --hypothesis $out/test.fr --least 50 --output $out/analysis

@@ -30,7 +30,15 @@ def exact(entry: nbest.Hypothesis) -> tuple[int, list[str], list[str], list[str]
 @pytest.mark.parametrize("version", ["0.1.0", "0.5.0"])
 def test_an_old_translator_translates_as_it_did(version: str, command: Command) -> None:
     done = command(
-        "nmt-translate", GOLDEN / version / "translator", "-q", "--matmul", "mkl", "-i", GOLDEN / "source.en"
+        "nmt-translate",
+        GOLDEN / version / "translator",
+        "-q",
+        "--matmul",
+        "mkl",
+        "-b",
+        10,
+        "-i",
+        GOLDEN / "source.en",
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (GOLDEN / version / "translator.fr").read_text(encoding="utf-8")

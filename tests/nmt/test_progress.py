@@ -27,6 +27,10 @@ def test_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now = 10
     progress.add(100)
     assert progress.line() == "100 of 600 pairs, 10 a second, 50 s left"
+    progress.note = lambda: "9 min left of the training"
+    assert progress.line() == "100 of 600 pairs, 10 a second, 50 s left; 9 min left of the training"
+    progress.note = lambda: ""
+    assert progress.line().endswith(", 50 s left")
 
 
 def test_what_an_earlier_start_did_is_not_in_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from nmt.analysis.report import ReportConfig, ReportData
 from nmt.analysis.systems import System, TestSet, read_systems, unique_names
 from nmt.cli import options
 from nmt.cli.analyses import inputs
-from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
+from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
@@ -71,14 +71,7 @@ class Report:
             action="store_true",
             help="source and references are tokenized as the runs' text was",
         )
-        parser.add_argument(
-            "--beam-size",
-            "-b",
-            type=positive,
-            default=10,
-            metavar="N",
-            help="beam size with which the runs translate",
-        )
+        add_setting(parser, BeamConfig, "beam_size", "-b", help="beam size with which the runs translate")
         add_setting(parser, ReportConfig, "least")
         add_setting(parser, ReportConfig, "samples")
         inputs.add_vocabularies(parser, required=False)

@@ -13,7 +13,7 @@ import pytest
 from nmt import manifest
 from nmt.cli import arguments, options
 from nmt.cli.analyses.registry import ANALYSES
-from nmt.cli.arguments import Input, Output, check_separate
+from nmt.cli.arguments import check_separate, names_file
 from nmt.errors import ConfigError
 from nmt.settings import number
 
@@ -211,12 +211,10 @@ def test_the_table_above_names_every_file_of_every_command(
     given = {"--log", *(word for line in lines for word in line.split())}
     for parser in parsers(name):
         for action in parser._actions:
-            if action.type in (Input, Output) and action.option_strings:
+            if names_file(action) and action.option_strings:
                 assert given & set(action.option_strings), action.option_strings
             named = {"FILE", "DIR", "RUN_DIR", "LEX", "ARPA"} & set(str(action.metavar).split("|"))
-            assert (
-                not named or action.type in (Input, Output) or (name == "analyze" and action.dest == "output")
-            ), action
+            assert not named or names_file(action) or (name == "analyze" and action.dest == "output"), action
 
 
 @pytest.mark.parametrize("name", [*LINES, "train"])
@@ -227,7 +225,7 @@ def test_numbers_of_every_command_are_strict(
     for parser in parsers(name):
         for action in parser._actions:
             assert action.type not in (int, float, complex), action
-            if callable(action.type) and action.type not in (Input, Output, str):
+            if callable(action.type) and action.type is not str and not names_file(action):
                 for text in ("²", "nan", "9" * 5000, "1_0", "", "--"):
                     with pytest.raises(argparse.ArgumentTypeError) as refused:
                         action.type(text)

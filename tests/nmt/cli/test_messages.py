@@ -18,6 +18,7 @@ def test_the_file_has_all_messages_with_their_times(
     path = str(tmp_path / "a" / "log")
     messages.start("a-command", True, path, False)
     log.info("%s", "two\nlines")
+    log.debug("a detail")
     log.warning("careful")
     logging.getLogger("smt_bridge.of_a_test").info("both packages")
     messages.error("a-command", "wrong")
@@ -25,7 +26,13 @@ def test_the_file_has_all_messages_with_their_times(
     log.warning("afterwards")
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     time = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] a-command: "
-    assert [re.sub(time, "", line) for line in lines] == ["two lines", "careful", "both packages", "wrong"]
+    assert [re.sub(time, "", line) for line in lines] == [
+        "two lines",
+        "a detail",
+        "careful",
+        "both packages",
+        "wrong",
+    ]
     assert all(re.match(time, line) for line in lines)
     assert capsys.readouterr().err == "".join(
         f"a-command: {line}\n" for line in ("careful", "wrong", "afterwards")
@@ -36,6 +43,7 @@ def test_without_a_file_quiet_makes_no_messages(capsys: pytest.CaptureFixture[st
     messages.start("a-command", True, None, False)
     assert not log.isEnabledFor(logging.INFO)
     messages.start("a-command", False, None, True)
+    log.debug("a detail")
     log.info("told")
     assert re.fullmatch(r"\[[\d: -]{19}\] told\n", capsys.readouterr().err)
 

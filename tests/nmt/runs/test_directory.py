@@ -42,6 +42,32 @@ def test_files_come_together_and_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     )
 
 
+def test_a_folder_with_a_configuration_stands_for_its_run(tmp_path: Path) -> None:
+    """As nmt-init makes it. A run has a configuration, too, and stands for itself."""
+    (tmp_path / "new").mkdir()
+    assert run_directory.resolve(tmp_path / "new") == tmp_path / "new"
+    (tmp_path / "new" / "config.yaml").write_text("run: new/en-fr\n")
+    assert run_directory.resolve(tmp_path / "new") == tmp_path / "new"
+    with pytest.raises(CheckpointError, match=r"no run yet; train it: nmt-train .*new$"):
+        run_directory.check_version(tmp_path / "new")
+    make(tmp_path / "new" / "en-fr")
+    assert run_directory.resolve(tmp_path / "new") == tmp_path / "new" / "en-fr"
+    make(tmp_path / "new" / "en-fr" / "below")
+    assert run_directory.resolve(tmp_path / "new" / "en-fr") == tmp_path / "new" / "en-fr"
+    make(tmp_path / "new" / "second")
+    with pytest.raises(CheckpointError, match=r"several runs.*new/en-fr, .*new/second$"):
+        run_directory.check_version(run_directory.resolve(tmp_path / "new"))
+    for name in ("missing", "x" * 5000, "\0"):
+        assert run_directory.resolve(name) == Path(name)
+
+
+def test_a_checkpoint_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
+    make(tmp_path / "run", 7)
+    (tmp_path / "run" / "step-12.pt").write_text("weights")
+    with pytest.raises(CheckpointError, match=r"update 99; it has those of 7, 12 "):
+        run_directory.find_step(tmp_path / "run", "99")
+
+
 def test_an_error_changes_nothing(tmp_path: Path) -> None:
     make(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

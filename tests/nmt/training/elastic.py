@@ -139,7 +139,7 @@ class Hosts:
 
     def updates(self) -> int:
         """Lines on updates in their messages."""
-        return self.messages().count(" : Up. ")
+        return self.messages().count(", update ")
 
     def trains(self, before: int) -> bool:
         """Are there more of them than before?"""

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,21 +15,11 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress
-from nmt.training.loop import Records, decay, judge, last_update, limit_reached, log_validation, update
+from nmt.training.limits import limit_reached
+from nmt.training.loop import Records, decay, judge, log_validation, update, write_log
 from nmt.training.optimizers import make_optimizer, rate_of
-from nmt.training.parallel import Team
 from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table
 from nmt.training.validation import DevScore
-
-
-def test_limits() -> None:
-    config = TrainingConfig(max_steps=10, max_epochs=2, max_minutes=1.0, patience=3)
-    assert limit_reached(config, Progress(step=9, epoch=1, seconds=59.9, bad=2)) == ""
-    assert limit_reached(config, Progress(step=10)).startswith("max_steps")
-    assert limit_reached(config, Progress(epoch=2)).startswith("max_epochs")
-    assert limit_reached(config, Progress(seconds=60)).startswith("max_minutes")
-    assert limit_reached(config, Progress(bad=3)).startswith("patience")
-    assert limit_reached(TrainingConfig(patience=0), Progress(step=10**9, bad=10**9)) == ""
 
 
 class NoBatches:
@@ -39,13 +30,6 @@ class NoBatches:
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
         yield from ()
-
-
-class Seven(NoBatches):
-    """As many batches an epoch, for what counts them."""
-
-    def count(self, epoch: int) -> int:
-        return 7
 
 
 def job(model: Translator, directory: Path = Path(), **options: object) -> Job:
@@ -94,21 +78,16 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
     assert rates == [0.125, 0.25, 0.5, 0.25]  # half of 1/4, 2/4, 1 and √(4/16)
 
 
-def test_a_schedule_ends_with_the_updates_or_the_epochs() -> None:
-    """Updates of an epoch are its batches, a few at a time; the last of an epoch may be of fewer."""
+def test_the_rate_falls_with_the_time_too() -> None:
+    """Of two limits the one that is nearer decides."""
+    torch.manual_seed(0)
     model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
-    work = job(model, schedule="linear", max_epochs=3, accumulate=2)
-    work.stream = Seven()
-    assert last_update(work) == 3 * 4
-    shared = job(model, schedule="linear", max_epochs=3, accumulate=2)
-    shared.stream, shared.team = Seven(), Team(0, 2)
-    assert last_update(shared) == 3 * 2
-    rates, batch = [], make_batch([[3]], [[4]])
-    for work.progress.step in (0, 6, 11):
+    work = job(model, schedule="linear", max_steps=9, max_minutes=2)
+    batch, rates = make_batch([[3]], [[4]]), []
+    for work.progress.step, work.progress.seconds in ((0, 0), (3, 30), (3, 90), (6, 90)):
         update(work, [batch])
         rates.append(rate_of(work.optimizer))
-    assert rates == [12 / 13, 6 / 13, 1 / 13]
-    assert last_update(job(model, schedule="linear", max_epochs=3, max_steps=5)) == 5
+    assert rates == [9 / 10, 6 / 10, 1 / 4, 1 / 4]
 
 
 def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
@@ -161,9 +140,24 @@ def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
     assert [row[DEV_COLUMNS.index("best")] for row in rows] == ["*", "*", "", "*", "", ""]
     [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.startswith("development bleu was 0.00 3 times in a row") and "BLEU|tok:13a" in warning
-    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
-    assert lines[1].endswith(" : BLEU 0.00 : BLEU|tok:13a : best so far (by cost)")
+    first, *lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert "beam of 5" in first and first.endswith("BLEU|tok:13a")
+    assert not any("BLEU|tok:13a" in line for line in lines), "the signature stands there once"
+    assert lines[1].endswith(", BLEU 0.00, best so far (by cost)")
     assert lines[3] == (
-        f"Development : Up. 4 : Cost 9.0000 : Perplexity {math.exp(9):.2f} : BLEU 0.30 : BLEU|tok:13a"
-        " : best so far"
+        f"development: update 4, cost 9.00, perplexity {math.exp(9):.2f}, BLEU 0.30, best so far"
+    )
+
+
+def test_a_line_of_the_log_is_in_words(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    logging.getLogger("nmt").propagate = True
+    caplog.set_level(logging.INFO, "nmt")
+    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    work = job(model, max_steps=1000)
+    work.progress = Progress(step=700, epoch=2, log_cost=231.0, log_words=100)
+    records = Records((NoTable(), NoTable()), Board(tmp_path, False, 0), Clock(0))
+    records.clock.pace = 0.5
+    write_log(work, records, 1.0)
+    assert re.fullmatch(
+        r"epoch 3, update 700, cost 2\.31, [\d,]+ words/s, 2 min 30 s left", caplog.records[-1].getMessage()
     )

@@ -205,7 +205,7 @@ with team.first_then_others(Path("none")):
 with team.busy():
     if team.first:
         time.sleep(12)
-print(team.agree("done" if team.first else "", 0.5), team.totals(1.0))
+print(team.agree("done" if team.first else "", 0.5, 7.0), team.totals(1.0))
 run = Path(sys.argv[1], f"run{team.rank}")
 try:
     with team.first_then_others(run):
@@ -247,8 +247,8 @@ def test_others_wait_for_the_first_while_it_gives_signs_of_life(tmp_path: Path) 
         before = first.communicate()[0]
     tail = "does not see here what the first process wrote; all hosts have to share the run directory\n"
     here = f"process 1 of 2, on {platform.node()}"
-    assert before == f"('done', 0.5) [2.0]\n{tmp_path}/run0: another process {tail}"
+    assert before == f"('done', [0.5, 7.0]) [2.0]\n{tmp_path}/run0: another process {tail}"
     waited, unseen, lost = told.splitlines(keepends=True)
-    assert waited == "('the first process stops', 0.5) [2.0]\n"
+    assert waited == "('the first process stops', [0.5, 7.0]) [2.0]\n"
     assert unseen == f"{tmp_path}/run1: {here}, {tail}"
     assert lost.startswith(f"{here}: cannot reach another process")

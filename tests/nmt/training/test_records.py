@@ -20,6 +20,26 @@ def test_the_rate_after_a_resume_leaves_out_earlier_words(monkeypatch: pytest.Mo
     assert clock.rate(500) == 100
 
 
+def test_the_pace_is_that_of_the_last_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validations are left out; a slow start is forgotten."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    clock = records.Clock(before=40.0)
+    for seconds in (3.0, 1.0):
+        now[0] += seconds
+        clock.tick()
+    assert clock.pace == 2.0
+    now[0] += 50
+    clock.leave_out(50)
+    now[0] += 2
+    clock.tick()
+    assert clock.pace == 2.0
+    for _ in range(10 * records.RECENT):
+        now[0] += 1
+        clock.tick()
+    assert clock.pace == pytest.approx(1.0, abs=0.01)
+
+
 def test_a_log_that_is_shorter_than_it_was_is_not_filled_with_zeros(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

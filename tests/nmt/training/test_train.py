@@ -1,5 +1,6 @@
 """Training from Python."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ import torch
 
 import nmt
 from nmt.errors import ConfigError, DataError
+from nmt.training import build, config_file, loop
+from nmt.training.records import Clock
+from nmt.training.train import run_training
 
 TINY = {"embedding": 4, "hidden": 4, "maxout": 4}
 
@@ -63,6 +67,52 @@ def test_stop_ends_a_training_with_a_save(data: dict[str, object], tmp_path: Pat
         return asked[-1]
 
     assert nmt.train(settings(data, tmp_path, 50), stop=stop).members[0].step == 3
+
+
+class HalfASecond(Clock):
+    """A clock on which each update takes half a second."""
+
+    def __init__(self, before: float, words: int = 0) -> None:
+        super().__init__(0, words)
+        self.earlier = before
+
+    def seconds(self) -> float:
+        return self.earlier + 0.5 * self.updates
+
+
+def test_a_rate_that_follows_the_clock_is_resumed_exactly(
+    data: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time that has passed is a part of the saved state; the rate has fallen to 0 when it is over."""
+    monkeypatch.setattr(loop, "Clock", HalfASecond)
+    timed = {"schedule": "linear", "max_minutes": 0.1, "batch_size": 4, "log_every": 1, "tensorboard": False}
+    weights = []
+    for run, stops in (("whole", []), ("parts", [2, 7])):
+        given = {**settings(data, tmp_path, 0), "run": str(tmp_path / run), "training": timed}
+        for update in [*stops, 99]:
+            nmt.train(given, stop=partial(next, iter([False] * (update - 1) + [True])))
+        weights.append(torch.load(tmp_path / run / "step-12.pt", weights_only=True))
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+    rows = [line.split("\t") for line in (tmp_path / "parts" / "train.tsv").read_text().splitlines()[1:]]
+    assert [float(row[5]) for row in rows] == pytest.approx(
+        [1 - update / 12 for update in range(12)], abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("limit", ["max_minutes", "max_steps"])
+def test_a_training_that_is_over_loads_nothing(
+    limit: str, data: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = settings(data, tmp_path, 3)
+    nmt.train(given)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").glob("[a-z]*.*")}
+    monkeypatch.setattr(build, "translator", None)
+    limits = {"max_steps": 3} if limit == "max_steps" else {"max_steps": 0, "max_minutes": 1e-9}
+    again = {**given, "training": {"batch_size": 4, "tensorboard": False, **limits}}
+    assert run_training(config_file.from_mapping(again)).startswith(limit)
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").glob("[a-z]*.*")}
+    with pytest.raises(TypeError, match="not callable"):  # there is something left to do
+        nmt.train(settings(data, tmp_path, 4))
 
 
 def test_what_is_wrong_is_one_line_before_any_work(data: dict[str, object], tmp_path: Path) -> None:
