@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from nmt import files, folders
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import Input, Output, real
 from nmt.errors import ConfigError, DataError
 from nmt.progress import duration
+from nmt.runs.directory import CONFIG
 from nmt.text import languages
 from nmt.text.inspection import survey
 from nmt.text.inspection.held_out import held_out, split
@@ -22,9 +24,8 @@ from nmt.text.inspection.pairs import PairReport, inspect
 
 if TYPE_CHECKING:
     from nmt.training.cost import Cost
-    from nmt.training.proposal import Texts
+    from nmt.training.proposal import Proposal, Texts
 
-CONFIG, RUN = "config.yaml", "run"
 SIDES = ("source", "target")
 
 
@@ -67,6 +68,14 @@ def parser() -> options.Parser:
         )
     parser.add_argument("--preset", default="", metavar="NAME", help="default: by the number of pairs")
     parser.add_argument(
+        "--minutes",
+        type=real(above=0),
+        default=None,
+        metavar="N",
+        help="time that training may take: the learning rate falls to 0 by then; default: as long as it "
+        "needs",
+    )
+    parser.add_argument(
         "--no-measure", action="store_true", help="do not train for some seconds to see how fast it is here"
     )
     options.add_quiet(parser)
@@ -90,19 +99,17 @@ def command(argv: Sequence[str] | None) -> None:
             "the files first. Nothing was written"
         )
     from nmt.training import config_file as configuration
-    from nmt.training.cost import measure
 
     with new_folder(args.folder) as part:
         texts = place(args, train, part)
-        lines = list(proposed(args, train, texts))
-        files.write_text(part / CONFIG, lines)
+        proposal = proposed(args, train, texts)
+        files.write_text(part / CONFIG, list(proposal.lines()))
         configuration.load(str(part / CONFIG))
-    config = Path(args.folder, CONFIG)
-    print(f"{config} is written")
+    print(f"{Path(args.folder, CONFIG)} is written")
     if not args.no_measure:
-        with tempfile.TemporaryDirectory() as folder:
-            show_cost(measure(configuration.load(str(config)), train.sides, Path(folder)))
-    print(f"next: nmt-train {config}")
+        estimate(args, train, proposal)
+    folder = shlex.quote(args.folder)
+    print(f"next: nmt-train {folder}, then nmt-translate {folder}")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -184,27 +191,46 @@ def place(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
     return Texts(train_paths, dev_paths, named)
 
 
-def proposed(args: argparse.Namespace, train: PairReport, texts: "Texts") -> Iterator[str]:
-    """The lines of the configuration."""
+def proposed(args: argparse.Namespace, train: PairReport, texts: "Texts") -> "Proposal":
+    """The configuration. Its run has the name of the languages, or that of the folder."""
     from nmt.training.proposal import propose
 
-    return propose(train, texts, os.path.join(args.folder, RUN), args.preset).lines()
+    source, target = texts.languages
+    name = f"{source}-{target}" if source and target else Path(args.folder).name
+    return propose(train, texts, os.path.join(args.folder, name), args.preset, args.minutes or 0.0)
 
 
-def show_cost(cost: "Cost") -> None:
-    """Print what a training will take."""
+def estimate(args: argparse.Namespace, train: PairReport, proposal: "Proposal") -> None:
+    """Measure and print what a training will take; a warm-up that does not fit into its time is shortened."""
+    from nmt.training import config_file as configuration
+    from nmt.training.cost import measure
+
+    path = Path(args.folder, CONFIG)
+    config = configuration.load(str(path))
+    with tempfile.TemporaryDirectory() as folder:
+        cost = measure(config, train.sides, Path(folder))
+    show_cost(cost, config.training.max_epochs)
+    if args.minutes and proposal.fit_warmup(config.training.warmup, cost.planned_updates):
+        files.write_text(path, list(proposal.lines()))
+
+
+def show_cost(cost: "Cost", epochs: int) -> None:
+    """Print what a training will take, which may be fewer than the configured epochs."""
     print(
         f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds a thousand target words or "
         f"subwords, measured over {cost.updates} updates in {cost.seconds:.0f} s ({cost.device})"
     )
-    if not cost.planned_epochs:
+    if not cost.epochs and not cost.minutes:
         print("no limit is set, so nobody can say how long the training takes")
         return
+    whole = f" of {epochs}" if epochs > cost.planned_epochs else ""
     print(
-        f"planned: {cost.planned_epochs:.3g} epochs, {cost.planned_updates:,} updates, "
-        f"{cost.planned_units / 1e6:.3g} million target words or subwords: about "
-        f"{duration(cost.planned_seconds)}, and the time of the validations"
+        f"planned: {cost.planned_epochs:.3g}{whole} epochs, {cost.planned_updates:,} updates and "
+        f"{cost.planned_validations} validations of about {duration(cost.validation_seconds)}: about "
+        f"{duration(cost.planned_seconds)}"
     )
+    if cost.planned_epochs < 1:
+        print("  there is not enough time for one epoch: a part of the text would never be read")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from nmt.runs import checkpoint, migrations
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG
 from nmt.runs.sections import REGISTRIES
-from nmt.training import combinations, side_languages
+from nmt.training import combinations, side_languages, subwords
 from nmt.training.config import AUTO
 from nmt.training.run_config import DERIVED, FREE, RunConfig
 from nmt.training.schema import Part, Schema, Where, schema_of
@@ -86,8 +86,12 @@ def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool)
         return (givers or parts)[-1 if givers else 0].where(key)
 
     result = resolve(merge_all(schema.defaults(kind), [*defaults, *parts], schema), where)
-    if not overwrite and (old := text_of_old_run(result.run)):
+    if not overwrite and (old := changed_defaults(result.run)):
         result = resolve(merge_all(schema.defaults(kind), [*defaults, old, *parts], schema), where)
+    elif preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
+        with located(where):
+            side_languages.find(result)
+            result.data.bpe_merges *= subwords.suits(result.data, result.monolingual)
     if not result.run:
         raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
     with located(where):
@@ -173,17 +177,22 @@ def read(path: str) -> tuple[migrations.Section, str]:
     return cast(migrations.Section, content), text
 
 
-def text_of_old_run(run: str) -> Part | None:
-    """Language, case and segmentation of a run that version 0.5 or earlier made: to resume it, a file that
-    does not say them means what the run has, not today's defaults."""
+def changed_defaults(run: str) -> Part | None:
+    """What a run has of the settings whose defaults, or those of a preset, have changed since 0.5, in text of
+    version 0.5 or earlier language, case and segmentation, too: to resume it, a file that does not say them
+    means what the run has."""
     directory = Path(run)
-    if not run or run_directory.version(directory) != migrations.FORMATS[0]:
+    if not run or not (version := run_directory.version(directory)):
         return None
-    data = DictConfig(checkpoint.read_yaml(directory))
-    keys = [f"data.{side}.{key}" for side in ("source", "target") for key in ("language", "case", "segment")]
+    content = DictConfig(checkpoint.read_yaml(directory))
+    of_side = (
+        ("language", "case", "segment", "min_count") if version == migrations.FORMATS[0] else ("min_count",)
+    )
+    keys = [f"data.{side}.{key}" for side in ("source", "target") for key in of_side]
     stored = OmegaConf.create()
-    for key in keys:
-        OmegaConf.update(stored, key, OmegaConf.select(data, key))
+    for key in (*keys, "data.bpe_merges", "training.dev_beam"):
+        if (value := OmegaConf.select(content, key)) is not None:
+            OmegaConf.update(stored, key, value)
     content = cast(migrations.Section, OmegaConf.to_container(stored))
     return Part(content, lambda key: str(directory / CONFIG))
 

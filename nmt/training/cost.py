@@ -2,6 +2,7 @@
 seconds on a sample of the text."""
 
 import logging
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,9 @@ from nmt.compute import device as devices
 from nmt.data.batches import BatchStream
 from nmt.data.corpus import Corpus
 from nmt.models.config import ModelConfig
-from nmt.models.registry import make
+from nmt.models.registry import AnyModel, make
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
 from nmt.text.inspection.language import WORD
 from nmt.text.inspection.side import SideReport
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -28,8 +31,13 @@ from nmt.training.job import Job, Stream
 from nmt.training.loop import update
 from nmt.training.optimizers import optimizer_of
 from nmt.training.run_config import RunConfig
+from nmt.training.validation import dev_cost, evaluating
 
 SAMPLE = 3000  # pairs
+WHOLE = (
+    100_000  # pairs of a text whose vocabulary is made as training makes it; that of longer ones is estimated
+)
+SEARCHED = 64  # lines whose translation is timed
 WARM_UP, FEWEST = 1, 2  # updates that are not measured, and that are, at least
 SECONDS = 10.0  # of measured updates
 FEWEST_MERGES = 100
@@ -45,9 +53,12 @@ class Cost:
     updates: int  # that were measured
     units: int  # that they had
     seconds: float
-    planned_epochs: float  # 0: the configuration has no limit
-    planned_updates: int
-    planned_units: float
+    validation_seconds: float  # of one validation
+    epoch_updates: float
+    epoch_units: float
+    validate_every: int  # updates; 0: each epoch
+    epochs: float  # after which the training ends; 0: the configuration does not say
+    minutes: float = 0.0  # the same
 
     @property
     def per_thousand(self) -> float:
@@ -55,9 +66,33 @@ class Cost:
         return 1000 * self.seconds / self.units
 
     @property
+    def epoch_seconds(self) -> float:
+        """Of an epoch with its validations."""
+        validations = self.epoch_updates / self.validate_every if self.validate_every else 1
+        return self.epoch_units * self.seconds / self.units + validations * self.validation_seconds
+
+    @property
+    def planned_epochs(self) -> float:
+        """Epochs until a limit ends the training; 0: no limit is set."""
+        limits = [self.epochs] if self.epochs else []
+        if self.minutes:
+            limits.append(max(0.0, 60 * self.minutes - self.validation_seconds) / self.epoch_seconds)
+        return min(limits, default=0.0)
+
+    @property
+    def planned_updates(self) -> int:
+        return round(self.planned_epochs * self.epoch_updates)
+
+    @property
+    def planned_validations(self) -> int:
+        """The last one, of a part of an epoch or of `validate_every`, included."""
+        return math.ceil(round(self.planned_updates / (self.validate_every or self.epoch_updates), 3))
+
+    @property
     def planned_seconds(self) -> float:
-        """Of all updates, without validations."""
-        return self.planned_units * self.seconds / self.units
+        """Of updates and validations."""
+        updates = self.planned_epochs * self.epoch_units * self.seconds / self.units
+        return updates + self.planned_validations * self.validation_seconds
 
 
 @dataclass
@@ -79,15 +114,21 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
     for path, lines in zip(paths, zip(*rows, strict=True), strict=True):
         files.write_text(path, lines)
     small = replace(data, train_source=str(paths[0]), train_target=str(paths[1]))
-    small.bpe_merges = fewer_merges(merges, sides, rows)
+    if pairs > WHOLE:
+        small.bpe_merges = fewer_merges(merges, sides, rows)
     with silent():
-        source, target, source_counts, target_counts = prepare.make_pipelines(small)
+        source, target, source_counts, target_counts = prepare.make_pipelines(
+            small if pairs > WHOLE else data
+        )
         vocabs = prepare.make_vocabs(small, (source, target), (source_counts, target_counts))
         corpus = prepare.make_corpus(small, folder / "corpus", (source, target), vocabs)
-    sizes = (
-        vocab_size(data.source, sides[0], vocabs[0], source, merges),
-        vocab_size(data.target, sides[1], vocabs[1], target, merges),
-    )
+    sizes = len(vocabs[0]), len(vocabs[1])
+    if pairs > WHOLE:
+        growth = merges / small.bpe_merges if merges else 1.0
+        sizes = (
+            vocab_size(data.source, sides[0], vocabs[0], source, growth),
+            vocab_size(data.target, sides[1], vocabs[1], target, growth),
+        )
     return Sample(len(rows) / pairs, corpus, (max(sizes),) * 2 if data.shared_vocabulary else sizes)
 
 
@@ -102,11 +143,12 @@ def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequen
 
 
 def vocab_size(
-    config: SideConfig, side: SideReport, vocab: Vocab, pipeline: TextPipeline, merges: int
+    config: SideConfig, side: SideReport, vocab: Vocab, pipeline: TextPipeline, growth: float
 ) -> int:
-    """About how many words or units the vocabulary of a side will have, of which a sample shows fewer."""
+    """About how many words or units the vocabulary of a side will have, of which a sample shows fewer.
+    `growth`: merges of the text over those of the sample."""
     if pipeline.subwords:
-        expected = PIECES if pipeline.subwords.raw else merges
+        expected = PIECES if pipeline.subwords.raw else round(growth * len(vocab))
     else:
         expected = sum(1 for number in side.words.values() if number >= config.min_count)
     return max(len(vocab), min(expected, config.vocabulary))
@@ -125,18 +167,40 @@ def measure(
     shown = devices.set_up(device, config.threads or None, config.matmul)
     job = job_of(config, sample, device)
     updates, units, took = timed(job, seconds)
-    updates_an_epoch = batches(config, sample, job.stream) / job.update_batches
-    epochs = planned_epochs(config, updates_an_epoch)
+    epoch_updates = batches(config, sample, job.stream) / job.update_batches
     return Cost(
         device=shown,
         parameters=sum(one.numel() for one in job.model.parameters()),
         updates=updates,
         units=units,
         seconds=took,
-        planned_epochs=epochs,
-        planned_updates=round(epochs * updates_an_epoch),
-        planned_units=epochs / sample.share * (len(sample.corpus.target) + len(sample.corpus)),
+        validation_seconds=validation_seconds(config, sample, job),
+        epoch_updates=epoch_updates,
+        epoch_units=(len(sample.corpus.target) + len(sample.corpus)) / sample.share,
+        validate_every=config.training.validate_every,
+        epochs=planned_epochs(config, epoch_updates),
+        minutes=config.training.max_minutes,
     )
+
+
+def validation_seconds(config: RunConfig, sample: Sample, job: Job) -> float:
+    """About how long a validation takes: lines of the sample stand for those of the development set, and
+    translations are as long as the other side. 0 without a development set."""
+    if not config.data.dev_source:
+        return 0.0
+    model = cast(AnyModel, job.model)
+    rows = range(0, len(sample.corpus), -(-len(sample.corpus) // SEARCHED))
+    pairs = [sample.corpus.pair(row) for row in rows]
+    ratio = len(sample.corpus.target) / max(1, len(sample.corpus.source))
+    beam = config.training.dev_beam
+    began = time.monotonic()
+    with evaluating(model):
+        dev_cost(model, pairs)
+        if beam:
+            limits = BeamConfig(beam_size=beam, max_length_factor=ratio)
+            for _ in search(model, [source for source, _ in pairs], limits):
+                pass
+    return (time.monotonic() - began) / len(pairs) * files.number_of_lines(config.data.dev_source)
 
 
 def job_of(config: RunConfig, sample: Sample, device: str) -> Job:

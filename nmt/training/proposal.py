@@ -12,11 +12,12 @@ from nmt.text.inspection.pairs import PairReport
 from nmt.text.inspection.side import SideReport
 from nmt.text.units import is_spaceless
 from nmt.training.config_file import PRESETS
+from nmt.training.schedules import LINEAR
 
 LARGE = 200_000  # pairs from which the preset `large` is worth its time
 EPOCHS = {LARGE: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
-MERGES = {0: 2000, 10_000: 8000, LARGE: 16_000, 1_000_000: 32_000}
-RARE = 0.03  # share of words that occur once from which whole words leave too many unknown
+MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE: 16_000, 1_000_000: 32_000}
+WARM_UP = 0.2  # most of the updates of a training whose time is limited
 SUBWORD_FACTOR, TOKEN_FACTOR = 1.4, 1.15  # units for a word between blanks
 SHORTEST, LONGEST = 60, 100  # of `max_length`; longer sentences cost more than they teach
 PLAIN = re.compile(r"[\w./][\w./+-]*")
@@ -42,7 +43,7 @@ class Proposal:
     texts: Texts
     data: Values = field(default_factory=dict)
     sides: tuple[Values, Values] = field(default_factory=lambda: ({}, {}))
-    epochs: int = 0  # 0: those of the preset
+    training: Values = field(default_factory=dict)  # what differs from the preset
 
     def lines(self) -> Iterator[str]:
         """The file."""
@@ -59,34 +60,46 @@ class Proposal:
                 yield f"  {side}:"
                 yield from written(values, "    ")
         yield f"# From here on the preset {self.preset}; nmt-train --print-config shows all other settings."
-        for line in sections_of(self.preset):
-            if self.epochs and line.startswith("  patience:"):
-                yield f"  max_epochs: {self.epochs}  # patience may end it sooner"
-            yield line
+        for line in sections_of(self.preset):  # `training` is the last one
+            if line.strip().partition(":")[0] not in self.training:
+                yield line
+        yield from written(self.training, "  ")
+
+    def fit_warmup(self, warmup: int, updates: int) -> bool:
+        """Shorten a warm-up that takes too many of the updates for which there is time; returns whether it
+        did."""
+        if warmup <= WARM_UP * updates:
+            return False
+        most = int(WARM_UP * updates)
+        self.training["warmup"] = (most, f"of about {updates:,} updates for which there is time")
+        return True
 
 
-def propose(report: PairReport, texts: Texts, run: str, preset: str = "") -> Proposal:
-    """The configuration for a parallel text. `preset`: another one than its size asks for."""
+def propose(report: PairReport, texts: Texts, run: str, preset: str = "", minutes: float = 0.0) -> Proposal:
+    """The configuration for a parallel text. `preset`: another one than its size asks for; `minutes`: that
+    training may take, 0: as long as it needs."""
     pairs = report.usable
     preset = preset or ("large" if pairs >= LARGE else "small")
     found = Proposal(run, preset, texts)
     if preset == "large":
-        found.epochs = by_size(EPOCHS, max(pairs, LARGE))
+        found.training["max_epochs"] = (by_size(EPOCHS, max(pairs, LARGE)), "patience may end it sooner")
+    if minutes:
+        found.training["schedule"] = (LINEAR, "down to 0 at the end, be it by epochs or by minutes")
+        found.training["max_minutes"] = (minutes, "the last validation included")
     sides = list(zip(report.sides, texts.languages, strict=True))
     merged = [is_cut_here(*side) for side in sides]
-    rare = max([side.once() for side, language in sides if is_cut_here(side, language)], default=0.0)
-    subwords = preset != "small" or rare > RARE
-    if subwords and any(merged):
-        reason = f"{100 * rare:.1f}% of the running words occur once, and as many would be unknown"
-        found.data["bpe_merges"] = (by_size(MERGES, pairs), reason if rare > RARE else "")
+    if any(merged):
+        rare = max(side.once() for side, language in sides if is_cut_here(side, language))
+        reason = f"{100 * rare:.1f}% of the running words occur once; as whole words as many would be unknown"
+        found.data["bpe_merges"] = (by_size(MERGES, pairs), reason)
         scripts = {side.guess().script for side in report.sides}
         if len(scripts) > 1 and all(merged) and preset != "transformer-small":
             found.data["bpe_joint"] = (False, "the scripts have no units in common")
     if preset == "transformer-small":
         found.data["shared_vocabulary"] = (True, "for model.tied: all")
-    found.data["max_length"] = max_length(report, subwords)
+    found.data["max_length"] = max_length(report, any(merged))
     for values, (side, language) in zip(found.sides, sides, strict=True):
-        values.update(side_values(side, language, subwords))
+        values.update(side_values(side, language))
     return found
 
 
@@ -103,7 +116,7 @@ def max_length(report: PairReport, subwords: bool) -> tuple[int, str]:
     return limit, f"units; 99% of the lines have at most {longest} words"
 
 
-def side_values(side: SideReport, language: str, subwords: bool) -> Values:
+def side_values(side: SideReport, language: str) -> Values:
     """The settings of one side that differ from the defaults."""
     values: Values = {}
     cut = bool(side.counts["subwords"])
@@ -123,8 +136,6 @@ def side_values(side: SideReport, language: str, subwords: bool) -> Values:
     if side.guess().script in CASED and not raw and not cut:
         cased = side.has_case()
         values["case"] = ("truecase", "") if cased else ("keep", "it has no capitals")
-    if not subwords and not raw and not cut:
-        values["min_count"] = (2, "a word seen once cannot be learned")
     return values
 
 
@@ -146,7 +157,8 @@ def sections_of(preset: str) -> Iterator[str]:
 def written(values: Values, indent: str) -> Iterator[str]:
     """Lines of YAML."""
     for key, (value, reason) in values.items():
-        shown = plain(value) if isinstance(value, str) else str(value).lower()
+        shown = f"{value:g}" if isinstance(value, float) else plain(str(value).lower())
+        shown = plain(value) if isinstance(value, str) else shown
         yield f"{indent}{key}: {shown}{f'  # {reason}' if reason else ''}"
 
 

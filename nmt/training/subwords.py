@@ -43,6 +43,16 @@ class LearningSide:
         return cls(name, config, kind, pipeline, TrainingText(reads_raw(kind)))
 
 
+def suits(data: DataConfig, monolingual: bool) -> bool:
+    """Do the merges of a preset suit a text? Not that of a language model, nor where a configuration has
+    units, a vocabulary or word vectors of its own, nor where SentencePiece cuts both sides."""
+    sides = (data.source, data.target)
+    own = any(side.codes or side.vocab_file or side.characters for side in sides)
+    if monolingual or own or data.source_vectors or data.target_vectors:
+        return False
+    return any(kind_of(side, data.bpe_merges) == BPE.kind for side in sides)
+
+
 def check_sides(data: DataConfig, *sides: LearningSide) -> None:
     """ConfigError for settings of subwords that contradict each other, before any text is read."""
     pairs = [side for side in sides if side.kind == BPE.kind]

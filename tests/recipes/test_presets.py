@@ -31,7 +31,7 @@ def test_dry_run(tmp_path: Path) -> None:
     """Every variant is a configuration that is accepted, and every command one that can be parsed."""
     done = recipe("--dry-run", "--out", tmp_path)
     commands = [line.split() for line in done.stdout.split("\n")[:-1]]
-    assert done.returncode == 0 and len(commands) == 3 * 4 * 9, done.stderr
+    assert done.returncode == 0 and len(commands) == 3 * 4 * 11, done.stderr
     for name, *given in commands:
         if name != "nmt-train":
             PARSERS[name]().parse_args(given)

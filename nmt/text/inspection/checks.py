@@ -1,6 +1,7 @@
 """What may be wrong with a line, or needs a setting: one function and one line of CHECKS each."""
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff
 # UTF-8 that was once read as Latin-1 or Windows-1252: é is now Ã©, ’ is â€™.
 TWICE_ENCODED = re.compile("[ÃÂ][\u0080-\u00bf]|â€|[ÐÑ][\u0080-\u00bf]")
 ESCAPED = re.compile("|".join(escaped for escaped, _ in ESCAPES))
+UNDO = shlex.quote(
+    "; ".join(f"s/{escaped}/{plain.replace('&', chr(92) + '&')}/g" for escaped, plain in ESCAPES)
+)
 ENTITY = re.compile(r"&(?:#\d{2,6}|#x[0-9A-Fa-f]{2,5}|[A-Za-z]{2,8});")
 TAG = re.compile(
     r"</?(?:a|b|br|div|em|font|h[1-6]|i|img|li|ol|p|seg|span|strong|sub|sup|table|td|tr|u|ul)(?:\s[^<>]*)?/?>",
@@ -105,7 +109,7 @@ CHECKS = {
     "escaped": Check(
         "lines with escapes (&apos; &quot; ...)",
         place_of(ESCAPED),
-        "undo them, unless Moses' tokenizer has made the text",
+        f"undo them, unless Moses' tokenizer has made the text: sed {UNDO} FILE",
     ),
     "html": Check(
         "lines with HTML tags or entities",

@@ -3,14 +3,15 @@ what to do, and examples."""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from nmt.text import languages
 from nmt.text.inspection.checks import CHECKS
 from nmt.text.inspection.language import shown
 from nmt.text.inspection.pairs import SAME, PairReport
 from nmt.text.inspection.repeats import Digests64
 from nmt.text.inspection.side import BAD, BOM, RETURNS, SideReport
-from nmt.text.units import is_spaceless
+from nmt.text.units import IDEOGRAPHS_A_WORD, LETTERS_A_WORD, is_spaceless
 
 CLEAN = {  # reasons of nmt-clean, and SAME
     "empty": "pairs with an empty side",
@@ -22,6 +23,10 @@ NMT_CLEAN = "nmt-clean drops them"
 OTHER_SCRIPTS = 3  # that are named
 UNLIKE = 0.2  # share of running words; any training text has more of a development set in its language
 ENOUGH = 20  # running words of a text, to say that they are of another language
+A_WORD = {  # what `line_length` counts where words have no blanks between them
+    **dict.fromkeys(("ja", "zh"), f"{IDEOGRAPHS_A_WORD} characters"),
+    **dict.fromkeys(("bo", "km", "lo", "my", "th"), f"{LETTERS_A_WORD} letters"),
+}
 CASED = frozenset(("ARMENIAN", "CYRILLIC", "GREEK", "LATIN"))  # scripts that have capitals
 
 
@@ -46,10 +51,15 @@ def counted(what: str, count: int, advice: str = "") -> str:
 
 def title(side: SideReport) -> str:
     """The line of a text."""
+    guess, ending = side.guess(), languages.of_file(side.path)
+    if len(guess.languages) > 1 and ending in guess.languages:  # much alike, and the name says which
+        guess = replace(guess, languages=(ending,))
+    characters = f", {A_WORD[guess.language]} being a word" if guess.language in A_WORD else ""
     shares = {"half": 0.5, "95%": 0.95, "99%": 0.99, "all": 1.0}
     upper = ", ".join(f"{name} up to {side.lengths.quantile(share)}" for name, share in shares.items())
     return (
-        f"{side.path}: {side.lines:,} lines; {side.guess()}; {side.lengths.mean():.1f} words a line ({upper})"
+        f"{side.path}: {side.lines:,} lines; {guess}; {side.lengths.mean():.1f} words a line{characters} "
+        f"({upper})"
     )
 
 

@@ -2,10 +2,12 @@
 
 import io
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar, Self
 
 from nmt import files
@@ -44,6 +46,8 @@ def learn(
     learn_bpe.tqdm = over  # its own progress bar would go to pipes and files, too
     learn_bpe.get_vocabulary = lambda words, *args: words  # its own splits lines into words differently
     codes = io.StringIO(newline="\n")
+    # It writes to stderr when a text has fewer merges; our log has their number.
+    learn_bpe.sys = SimpleNamespace(stderr=io.StringIO(), version_info=sys.version_info)
     learn_bpe.learn_bpe(words, codes, merges, min_frequency, is_dict=True)
     return codes.getvalue().rstrip("\n").split("\n")
 

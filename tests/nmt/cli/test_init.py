@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import init, train
+from nmt.cli import init, train, translate
+from nmt.training import config_file
+from nmt.training import cost as costs
+from nmt.training.cost import Cost
 
 EN = [f"The man number {number} sleeps in the house of a dog." for number in range(60)]
 FR = [f"L'homme numéro {number} dort dans la maison d'un chien." for number in range(60)]
@@ -30,7 +33,7 @@ def test_a_development_set_is_held_out(texts: Path, capsys: pytest.CaptureFixtur
         "train.en: 60 lines; Latin script, probably en; 11.0 words a line (half up to 11,"
     )
     assert "\n3 pairs are held out as a development set; the others are the training text\n" in printed
-    assert printed.endswith("\nnew/config.yaml is written\nnext: nmt-train new/config.yaml\n")
+    assert printed.endswith("\nnew/config.yaml is written\nnext: nmt-train new, then nmt-translate new\n")
     assert sorted(path.name for path in Path("new").iterdir()) == [
         "config.yaml", "dev.en", "dev.fr", "train.en", "train.fr",
     ]  # fmt: skip
@@ -45,7 +48,7 @@ def test_a_given_development_set(texts: Path, capsys: pytest.CaptureFixture[str]
     assert "  pairs that are in the training text, too: 9; validations" in capsys.readouterr().out
     assert [path.name for path in Path("above/new").iterdir()] == ["config.yaml"]
     text = Path("above/new/config.yaml").read_text()
-    assert "\nrun: above/new/run\n" in text and "\n  dev_target: dev.fr\n" in text
+    assert "\nrun: above/new/en-fr\n" in text and "\n  dev_target: dev.fr\n" in text
 
 
 def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,6 +62,7 @@ def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[s
     assert "    language: ca  # the text: Latin script, probably fr\n" in Path("two/config.yaml").read_text()
     assert gzip.decompress(Path("one/train.en.gz").read_bytes()).count(b"\n") == 57
     assert Path("two/dev.ca").exists()
+    assert "\nrun: two/en-ca\n" in Path("two/config.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,41 @@ def test_what_training_costs_and_that_it_begins(texts: Path, capsys: pytest.Capt
     assert init.main(["new", *TRAIN]) == 0
     printed = capsys.readouterr().out
     assert " seconds a thousand target words or subwords, measured over " in printed
-    assert "\nplanned: 16 epochs, 16 updates, " in printed
+    assert "\nplanned: 16 epochs, 16 updates and 16 validations of about " in printed
     limits = ["training.max_steps=1", "training.dev_beam=0", "training.metric=cost", "model.hidden=8"]
-    assert train.main(["new/config.yaml", *limits, "-q"]) == 0
-    assert Path("new/run/step-1.pt").exists()
+    assert train.main(["new", *limits, "-q"]) == 0
+    assert Path("new/en-fr/step-1.pt").exists()
+    capsys.readouterr()
+    text = Path("text")
+    text.write_text("The man sleeps.\n")
+    assert translate.main(["new", "-q", "-i", "text", "-o", "out", "--max-length", "3"]) == 0
+    assert len(Path("out").read_text().splitlines()) == 1
+    assert translate.main(["new", "-q", "-i", "text", "--checkpoint", "99"]) == 2
+    assert "new/en-fr: has no checkpoint of update 99; it has those of 1 " in capsys.readouterr().err
+
+
+def test_a_run_that_is_not_trained_yet(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init.main(["new", *TRAIN, "--no-measure"]) == 0
+    assert translate.main(["new", "-q", "-i", "train.en"]) == 2
+    assert "no run yet; train it: nmt-train new\n" in capsys.readouterr().err
+
+
+def test_minutes(texts: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer epochs than the preset has, and a warm-up that fits into them."""
+    monkeypatch.setattr(costs, "measure", lambda config, *others: Cost(
+        device="cpu", parameters=7, updates=5, units=1000, seconds=10.0, validation_seconds=20.0,
+        epoch_updates=10.0, epoch_units=4000.0, validate_every=config.training.validate_every,
+        epochs=config.training.max_epochs, minutes=config.training.max_minutes,
+    ))  # fmt: skip
+    for preset in ("small", "transformer-small"):
+        assert init.main([preset, *TRAIN, "--minutes", "8", "--preset", preset]) == 0
+        # 460 seconds without the last validation, 40 an epoch and 20 its validation
+        assert "planned: 7.67 of " in capsys.readouterr().out
+        config = config_file.load(f"{preset}/config.yaml").training
+        assert (config.max_minutes, config.schedule) == (8, "linear")
+        assert config.warmup == (15 if preset == "transformer-small" else 0), "a fifth of 77 updates"
+    assert init.main(["short", *TRAIN, "--minutes", "0.5"]) == 0
+    assert "not enough time for one epoch" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        init.main(["never", *TRAIN, "--minutes", "0"])
+    assert not Path("never").exists()

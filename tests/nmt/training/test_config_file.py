@@ -237,6 +237,38 @@ def test_python_is_checked_alike() -> None:
             check.check()
 
 
+@pytest.mark.parametrize(
+    ("text", "merges"),
+    [
+        ("data: {train_source: a.en, train_target: b.fr}", 4000),
+        ("data: {train_source: a.en, train_target: b.ja}", 4000),
+        ("data: {train_source: a.en, train_target: b.fr, bpe_merges: 0}", 0),
+        ("data: {train_source: a.zh, train_target: b.ja}", 0),
+        ("data: {train_source: a.en, train_target: b.fr, source: {vocab_file: v}}", 0),
+        ("data: {train_source: a.en, train_target: b.fr, source_vectors: v}", 0),
+        ("data: {train_text: a.en}\nlm: {type: cslm}", 0),
+    ],
+)
+def test_a_preset_cuts_words_where_nothing_else_is_said(text: str, merges: int, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(f"run: r\n{text}\n")
+    assert config.load(str(tmp_path / "c.yaml"), [], "small").data.bpe_merges == merges
+
+
+def test_a_run_of_a_former_default_is_resumed(tmp_path: Path) -> None:
+    """The preset `small` had whole words, and validations another beam."""
+    given = ["data.bpe_merges=0", "data.source.min_count=2", "training.dev_beam=4"]
+    text = f"run: {tmp_path}/run\ndata: {{train_source: a.en, train_target: b.fr}}\n"
+    (tmp_path / "c.yaml").write_text(text)
+    before = config.load(str(tmp_path / "c.yaml"), given, "small")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(config.to_yaml(before))
+    (tmp_path / "run" / "version").write_text("nmt-run 2\n")
+    now = config.load(str(tmp_path / "c.yaml"), [], "small")
+    assert config.differences(now, tmp_path / "run") == []
+    afresh = config.load(str(tmp_path / "c.yaml"), [], "small", overwrite=True)
+    assert (afresh.data.bpe_merges, afresh.training.dev_beam) == (4000, 5)
+
+
 def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
     before = load(tmp_path, "run: r\n")
     (tmp_path / "config.yaml").write_text(config.to_yaml(before))

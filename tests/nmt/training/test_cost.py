@@ -3,6 +3,7 @@ of the clock."""
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,7 +54,7 @@ def test_the_work_that_is_planned(training: dict[str, object], tmp_path: Path) -
     epochs = min(4, 20 / updates) if "max_steps" in training else 4
     assert found.planned_epochs == epochs and found.planned_updates == round(epochs * updates)
     units = sum(batch.target_tokens for batch in parts.stream.batches(0))
-    assert found.planned_units == pytest.approx(epochs * units)
+    assert found.epoch_units == pytest.approx(units) and found.validation_seconds == 0
     assert found.updates >= 2 and found.seconds > 0 and found.units > found.updates
     assert config.data.train_source == str(tmp_path / "train.en"), "the configuration stays as it was"
 
@@ -68,8 +69,26 @@ def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(costs, "SAMPLE", 30)
     (tmp_path / "third").mkdir()
     third = measure(config, report.sides, tmp_path / "third", seconds=0)
-    assert third.planned_units == pytest.approx(whole.planned_units, rel=0.1)
+    assert third.epoch_units == pytest.approx(whole.epoch_units, rel=0.1)
     assert third.parameters == whole.parameters
+    monkeypatch.setattr(costs, "WHOLE", 30)
+    (tmp_path / "estimate").mkdir()
+    estimate = measure(config, report.sides, tmp_path / "estimate", seconds=0)
+    assert estimate.parameters == pytest.approx(whole.parameters, rel=0.1)
+
+
+@pytest.mark.ci
+def test_units_are_counted_as_training_counts_them(tmp_path: Path) -> None:
+    """Of a small text there are fewer than merges; and a validation takes time."""
+    config = config_of(tmp_path)
+    config.data.bpe_merges = 5000
+    config.data.dev_source, config.data.dev_target = config.data.train_source, config.data.train_target
+    report = inspect(config.data.train_source, config.data.train_target)
+    (tmp_path / "sample").mkdir()
+    cost = measure(config, report.sides, tmp_path / "sample", seconds=0)
+    parts = build.translator(build.RunSetup(config, tmp_path / "run", "cpu", fresh=True))
+    assert cost.parameters == sum(one.numel() for one in parts.model.parameters())
+    assert cost.validation_seconds > 0
 
 
 def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +113,20 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_seconds() -> None:
-    found = Cost(
-        "cpu", 1, updates=3, units=500, seconds=2.0, planned_epochs=1, planned_updates=9, planned_units=1500
-    )
-    assert found.per_thousand == 4.0 and found.planned_seconds == 6.0
+    """4 ms a unit: an epoch takes 6 s and a validation of 2 s."""
+    cost = Cost(
+        "cpu", 1, updates=3, units=500, seconds=2.0, validation_seconds=2.0, epoch_updates=9,
+        epoch_units=1500, validate_every=0, epochs=2,
+    )  # fmt: skip
+    assert (cost.per_thousand, cost.planned_seconds) == (4.0, 2 * (6 + 2))
+    assert (cost.planned_epochs, cost.planned_updates, cost.planned_validations) == (2, 18, 2)
+    often = replace(cost, validate_every=3)
+    assert (often.planned_validations, often.planned_seconds) == (6, 2 * (6 + 3 * 2))
+    assert replace(cost, minutes=60).planned_epochs == 2
+    timed = replace(cost, epochs=0, minutes=0.5)  # 28 s of epochs of 8 s, and the last validation
+    assert timed.planned_epochs == 3.5 and timed.planned_validations == 4
+    assert timed.planned_seconds <= 30
+    assert replace(timed, minutes=0.01).planned_epochs == 0
 
 
 def test_epochs_that_are_planned(tmp_path: Path) -> None:

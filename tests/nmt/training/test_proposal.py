@@ -37,8 +37,8 @@ def test_raw_text(tmp_path: Path) -> None:
     preset = configuration.from_mapping({"run": "x", "device": "auto"}, "small")
     assert config.training == preset.training and config.model == preset.model
     assert (config.data.source.language, config.data.target.language) == ("en", "fr")
-    assert config.data.source.case == "truecase" and config.data.source.min_count == 2
-    assert config.data.bpe_merges == 0 and config.data.max_length == 60 and config.device == "auto"
+    assert config.data.source.case == "truecase" and config.data.source.min_count == 1
+    assert config.data.bpe_merges == 2000 and config.data.max_length == 60 and config.device == "auto"
     assert (config.data.train_source, config.data.dev_target) == ("a b/train.en", "dev.txt")
     text = (tmp_path / "config.yaml").read_text()
     assert "max_length: 60  # units; 99% of the lines have at most 11 words\n" in text
@@ -53,13 +53,25 @@ def test_tokenized_escaped_lower_cased_text(tmp_path: Path) -> None:
     assert config_of(tmp_path, report).data.target.tokenize
 
 
-def test_rare_words_ask_for_subwords(tmp_path: Path) -> None:
+def test_words_are_cut(tmp_path: Path) -> None:
     words = "abcdefghijklmnopqrstuvwxyz"
     source = [f"the {one}{two}{two}x of {two}{one}y" for one in words for two in words[:9]]
     report = inspected(tmp_path, source, source)
-    config = config_of(tmp_path, report)
-    assert config.data.bpe_merges == 2000 and config.data.source.min_count == 1
-    assert "% of the running words occur once" in (tmp_path / "config.yaml").read_text()
+    assert config_of(tmp_path, report).data.bpe_merges == 2000
+    assert "  # 50.0% of the running words occur once;" in (tmp_path / "config.yaml").read_text()
+
+
+def test_a_time_limit(tmp_path: Path) -> None:
+    """The rate falls to 0 at its end, whatever the preset's schedule; a warm-up is a part of it."""
+    report = inspected(tmp_path, EN, FR)
+    texts = Texts(("train.en", "train.fr"), ("dev.en", "dev.fr"), ("en", "fr"))
+    for preset, warmup in (("small", 0), ("transformer-small", 20), ("large", 20)):
+        proposal = propose(report, texts, str(tmp_path / "run"), preset, 7.5)
+        assert proposal.fit_warmup(2000 if warmup else 0, 100) == bool(warmup)
+        (tmp_path / "config.yaml").write_text("\n".join(proposal.lines()) + "\n")
+        training = configuration.load(str(tmp_path / "config.yaml")).training
+        assert (training.schedule, training.max_minutes, training.warmup) == ("linear", 7.5, warmup)
+    assert not propose(report, texts, "run", "small", 7.5).fit_warmup(20, 100)
 
 
 def test_text_that_is_cut_already(tmp_path: Path) -> None:

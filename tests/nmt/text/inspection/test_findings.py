@@ -1,7 +1,13 @@
 """What is said about two texts, line by line."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
+import pytest
+
+from nmt.text.escapes import ESCAPES, unescape
+from nmt.text.inspection.checks import CHECKS
 from nmt.text.inspection.findings import Finding, of_dev, of_pairs, of_side, ratio, title
 from nmt.text.inspection.pairs import PairReport, inspect
 
@@ -27,6 +33,30 @@ def test_sound_texts(tmp_path: Path) -> None:
     )
     assert ratio(report) == "2 pairs; 0.92 target words a source word"
     assert said(of_side(report.source, "en")) == said(of_pairs(report)) == []
+
+
+def test_a_name_decides_between_languages_that_are_alike(tmp_path: Path) -> None:
+    text = "a je se v na že to s z do o by tak\n"  # Czech and Slovak both
+    for ending, expected in (("cs", "probably cs;"), ("sk", "probably sk;"), ("de", "probably cs or sk;")):
+        path = tmp_path / f"text.{ending}"
+        path.write_text(text)
+        assert expected in title(inspect(str(path), str(path)).source)
+
+
+def test_words_without_blanks_are_explained(tmp_path: Path) -> None:
+    for line, unit in (("犬が猫を見る。", "2 characters"), ("สุนัขเห็นแมว", "4 letters"), ("a b c", "")):
+        (tmp_path / "text").write_text(line + "\n")
+        words = title(inspect(str(tmp_path / "text"), str(tmp_path / "text")).source)
+        assert (f" words a line, {unit} being a word (" in words) == bool(unit)
+
+
+@pytest.mark.skipif(not shutil.which("sed"), reason="needs sed")
+def test_the_command_that_undoes_escapes(tmp_path: Path) -> None:
+    text = " ".join(escaped for escaped, _ in ESCAPES) + " &amp;lt; a & b"
+    (tmp_path / "FILE").write_text(text + "\n")
+    command = CHECKS["escaped"].advice.partition(": ")[2]
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == unescape(text) + "\n"
 
 
 def test_what_stops_a_training(tmp_path: Path) -> None:
@@ -55,8 +85,9 @@ def test_every_kind_is_counted_with_an_example(tmp_path: Path) -> None:
         "  lines that repeat an earlier one: 2",
         f"      {tmp_path}/a.en:3 is line 1 again",
     ]
-    assert said(of_side(report.target, "fr"))[:2] == [
-        "  lines with escapes (&apos; &quot; ...): 1; undo them, unless Moses' tokenizer has made the text",
+    escapes = said(of_side(report.target, "fr"))
+    assert escapes[0].startswith("  lines with escapes (&apos; &quot; ...): 1; undo them, unless Moses'")
+    assert escapes[1:2] == [
         f"      {tmp_path}/b.fr:5: le chat &apos;s",
     ]
     text = said(of_pairs(report))
