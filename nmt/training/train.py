@@ -31,6 +31,7 @@ from nmt.layers.output import Evolves
 from nmt.lm.registry import language_model_class
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
+from nmt.runs import removal
 from nmt.runs.directory import INPUTS
 from nmt.runs.language_model import line_scorer
 from nmt.runs.line_scores import LineScorer
@@ -166,7 +167,7 @@ def run_training(
             return work.run(overwrite, stop, show_bar)
     with team.busy():
         checker(config)(config.data, fresh)
-    run_directory.check_place(directory, overwrite)
+    removal.check_place(directory, overwrite)
     # the process that was first before torchrun started them again may still be ending, on whatever host
     with locked(directory, "nmt-train", patience=parallel.patience()), parallel.reached():
         return work.run(overwrite, stop, show_bar)
@@ -195,7 +196,7 @@ class Training:
         team = self.team
         with team.first_then_others(self.directory):
             if team.first and overwrite:
-                run_directory.remove(self.directory)
+                removal.remove(self.directory)
             saved = self.reopen()
             over = self.over(saved) if saved else ""
             parts = None if over else self.parts(saved, show_bar)
