@@ -184,14 +184,14 @@ def changed_defaults(run: str) -> Part | None:
     directory = Path(run)
     if not run or not (version := run_directory.version(directory)):
         return None
-    content = DictConfig(checkpoint.read_yaml(directory))
+    before = DictConfig(checkpoint.read_yaml(directory))
     of_side = (
         ("language", "case", "segment", "min_count") if version == migrations.FORMATS[0] else ("min_count",)
     )
     keys = [f"data.{side}.{key}" for side in ("source", "target") for key in of_side]
     stored = OmegaConf.create()
     for key in (*keys, "data.bpe_merges", "training.dev_beam"):
-        if (value := OmegaConf.select(content, key)) is not None:
+        if (value := OmegaConf.select(before, key)) is not None:
             OmegaConf.update(stored, key, value)
     content = cast(migrations.Section, OmegaConf.to_container(stored))
     return Part(content, lambda key: str(directory / CONFIG))
