@@ -124,7 +124,7 @@ def prepare(line: str, folder: Path, command: Command) -> None:
         run(f"smt-align -s train.en -t train.fr {made}", folder, command)
     if first == "compare":  # weights of so few sentences may pick the same translations
         shutil.copy(folder / "moses.fr", folder / "control.fr")
-    if name == "nmt-train" and (config := folder / first / "config.yaml").exists():  # a smaller model, an epoch
+    if name == "nmt-train" and (config := folder / first / "config.yaml").exists():  # small, one epoch
         text = re.sub("(hidden|embedding|attention|maxout): .*", r"\1: 8", config.read_text())
         config.write_text(re.sub("max_epochs: .*", "max_epochs: 1", text))
     if name == "nmt-interpolate":
