@@ -62,7 +62,8 @@ def gather(build: Build) -> Facts:
         about=about(build),
         notes=[
             "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
-            "without it; a search without it would find other translations."
+            "without it; a search without it would find other translations.",
+            *warnings(build),
         ],
     )
 
@@ -81,6 +82,13 @@ def about(build: Build) -> dict[str, str]:
         "search": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in search.items()) + beam,
         "date": day([build.work / evaluation.FILE]),
     }
+
+
+def warnings(build: Build) -> list[str]:
+    """What the tunings warned of, a sentence each."""
+    names = [tuning.PHRASE_BASED, *([tuning.HYBRID] if build.plan.networks else [])]
+    said = [(name, tuning.tuned(build, name).warning) for name in names]
+    return [f"The {name} system: {warning}." for name, warning in said if warning]
 
 
 def reason(build: Build, found: Evaluation) -> str:

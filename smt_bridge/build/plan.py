@@ -21,7 +21,7 @@ FORMAT = "smt-build plan 1"
 FILE = "plan.json"
 SIDE_BY_SIDE = 2  # trainings that a plan counts with, whatever --workers is: it may not change the result
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of the most updates
-ITERATIONS = ((10, 6), (6, 5), (4, 4))  # of the tuning: phrase-based, hybrid
+ITERATIONS = ((10, 8), (6, 6), (4, 5))  # of the tuning: phrase-based, hybrid
 LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
 # Tried first: a tuning that is a little shorter costs less BLEU than a network with half the updates.
 # The shortest tunings are tried before a network is left out.
@@ -65,7 +65,7 @@ class TuningPlan:
 
     lines: int  # of the development set, evenly chosen
     iterations: int = 10  # at most, of the phrase-based system
-    hybrid_iterations: int = 5
+    hybrid_iterations: int = 6
     n_best: int = 100
     neural_beam: int = 200
     method: str = "mert"

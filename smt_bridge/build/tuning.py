@@ -26,7 +26,7 @@ from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.config import TuneConfig
-from smt_bridge.tuning.decoding import decoded, whole_weights
+from smt_bridge.tuning.decoding import decoded, starts, whole_weights
 from smt_bridge.tuning.loop import Tuning
 from smt_bridge.tuning.registry import TUNERS
 
@@ -44,6 +44,7 @@ class Tuned:
     iterations: list[float]  # BLEU of each
     lines: int
     names: list[str]  # of the single weights
+    warning: str = ""  # that it gained nothing
 
 
 def search(plan: TuningPlan) -> dict[str, Value]:
@@ -85,16 +86,18 @@ def tune(build: Build, name: str, start: Ini, iterations: int) -> None:
             chosen(Texts(build.work).lines(f"dev.{side}"), plan.lines) for side in ("source", "target")
         )
         tuning = opened(build, work, decoder, source, target, iterations)
-        values = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
         reason = loop.run(
             tuning,
-            values,
+            starts(decoder, tuning.names),
             lambda weights: decoded(decoder, weights, source, build.config.workers, "dev.source"),
             loop.references_of([target]),
         )
     best = tuning.iterations[tuning.best()]
     log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
-    found = Tuned(best.bleu, [one.bleu for one in tuning.iterations], len(source), tuning.names)
+    if said := tuning.nothing_gained():
+        log.warning("%s: %s", name, said)
+    bleus = [one.bleu for one in tuning.iterations]
+    found = Tuned(best.bleu, bleus, len(source), tuning.names, said)
     write(build, name, start, whole_weights(decoder.system, tuning.names, best.weights), found)
 
 

@@ -139,17 +139,15 @@ def places_of(args: argparse.Namespace) -> Places:
 def tune(args: argparse.Namespace, places: Places) -> None:
     """Run the loop; write the best weights, and what other seeds make of the lists."""
     from smt_bridge.tuning import loop
-    from smt_bridge.tuning import pool as pools
-    from smt_bridge.tuning.decoding import whole_weights
+    from smt_bridge.tuning.decoding import starts, whole_weights
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
     decoder = decoder_for(args, moses_ini.read(places.ini), sources)
     tuning = open_tuning(args, places, decoder, [*sources, *(line for text in texts for line in text)])
-    start = pools.from_weights(tuning.names, decoder.system.tuneable_weights())
     with decodings(args, decoder) as decode:
         followed = partial(translations, args, decode, sources)
-        reason = loop.run(tuning, start, followed, loop.references_of(texts))
+        reason = loop.run(tuning, starts(decoder, tuning.names), followed, loop.references_of(texts))
     whole = partial(whole_weights, decoder.system, tuning.names)
     write(args, tuning, places, whole)
     final_seeds(args, tuning, places.work, whole)
@@ -159,6 +157,8 @@ def tune(args: argparse.Namespace, places: Places) -> None:
     log.info(
         "%s; the best of %d iterations is %d: BLEU %.2f; %s", reason, count, best + 1, score, places.output
     )
+    if said := tuning.nothing_gained():
+        log.warning("%s", said)
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
@@ -279,7 +279,7 @@ def final_seeds(
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
-            point = tuning.next_weights(seed)
+            point = tuning.tuned(tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
             weight_files.write(path, whole(point.weights), [header])
         log.info("seed %d: %s", seed, path)

@@ -10,11 +10,12 @@ import numpy as np
 from nmt.jobs.executors import Executor
 from nmt.jobs.lost import Lost, LostLines
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.features.protocol import is_stateful
 from smt_bridge.decoder.system import System
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.xml_input import Marked
 from smt_bridge.moses.weights import Weights
-from smt_bridge.tuning.pool import Floats, to_weights
+from smt_bridge.tuning.pool import Floats, from_weights, heads_of, to_weights
 
 BLOCK = 20  # lines that an executor decodes together
 NO_OPTIONS = np.zeros(0, np.int32)
@@ -84,6 +85,17 @@ def bare(found: PhraseTranslation) -> PhraseTranslation:
     return PhraseTranslation(
         None, [Derivation(NO_OPTIONS, one.text, one.features, one.total) for one in found.derivations]
     )
+
+
+def starts(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
+    """The weights that a tuning decodes with before it tunes: those of the system, and first the same without
+    its stateful features. The lists of a search with networks are short and much alike, so that from these
+    alone any weight may seem right for the features that the networks make up for, and yet lead the search
+    astray: it prunes by them. Lists of the search without networks show what such weights do."""
+    own = from_weights(names, decoder.system.tuneable_weights())
+    stateful = {one.name for one in decoder.features if is_stateful(one)}
+    without = np.where([head in stateful for head in heads_of(names)], 0.0, own)
+    return [own] if (without == own).all() or not without.any() else [without, own]
 
 
 def whole_weights(system: System, names: Sequence[str], values: Floats) -> Weights:

@@ -1,9 +1,13 @@
 """Tuning around the decoder: decode the development set into n-best lists, tune on all lists so far, decode
 again.
 
+Lists say little of weights far from those that they were decoded with: what the search would find there, it
+has not shown. So tuning starts from the best weights decoded so far, and goes from them towards what the
+tuner finds: all the way at first, half of it after each decoding that is not better.
+
 Each iteration leaves one file, `NN.npz`: the weights that it decoded with, the features and BLEU statistics
-of its lists, and the BLEU of its best translations. Everything that follows depends on these files alone, so
-a killed tuning can be resumed, and ends with the same weights.
+of its lists, the BLEU of its best translations, and what the lists before it promised. Everything that
+follows depends on these files alone, so a killed tuning can be resumed, and ends with the same weights.
 """
 
 import logging
@@ -30,6 +34,9 @@ from smt_bridge.tuning.tuner import Point, Tuner
 
 log = logging.getLogger(__name__)
 
+SLUMP = (
+    0.01  # BLEU below the best: a loss like this says that the step was too long, not that nothing is left
+)
 SETTINGS = "tune.json"
 LEFT_OVER = (  # by a killed tuning
     "[0-9][0-9].part*",
@@ -49,6 +56,7 @@ class Iteration:
     owner: Ints  # (N,), the sentence of each hypothesis
     features: Floats  # (N, D)
     stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py
+    promised: float = 0.0  # BLEU of these weights on the lists before; 0 where they were not tuned
 
 
 @dataclass
@@ -82,7 +90,8 @@ class Tuning:
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as held:
                 arrays = {name: held[name] for name in ("weights", "owner", "features", "stats")}
-                found = Iteration(bleu=float(held["bleu"]), **arrays)
+                promised = float(held["promised"]) if "promised" in held else 0.0  # since version 0.6
+                found = Iteration(bleu=float(held["bleu"]), promised=promised, **arrays)
             self.check(found)
         except Exception as error:  # zipfile, its decoders and numpy raise a dozen classes for damage
             raise DataError(
@@ -98,7 +107,9 @@ class Tuning:
             raise ValueError(
                 f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics per row"
             )
-        if not all(np.isfinite(array).all() for array in (found.weights, found.bleu, found.features)):
+        if not all(
+            np.isfinite(array).all() for array in (found.weights, found.bleu, found.features, found.promised)
+        ):
             raise ValueError("numbers that are not finite")
         if not rows or found.owner.min() < 0 or found.owner.max() >= self.sentences:
             raise ValueError("rows of other sentences")
@@ -112,6 +123,7 @@ class Tuning:
                 beside,
                 weights=made.weights,
                 bleu=np.float64(made.bleu),
+                promised=np.float64(made.promised),
                 owner=made.owner,
                 features=made.features,
                 stats=made.stats.astype(np.int16),
@@ -145,21 +157,63 @@ class Tuning:
         return max(range(len(self.iterations)), key=lambda number: (self.iterations[number].bleu, -number))
 
     def finished(self) -> str:
-        """The reason to stop before the next iteration; empty if there is none."""
+        """The reason to stop before the next iteration; empty if there is none. Patience does not count
+        steps that were too long."""
         count = len(self.iterations)
         if count >= self.config.iterations:
             return f"{count} iterations"
-        if count and count - 1 - self.best() >= self.config.patience:
+        best = self.best() if count else 0
+        later = [one.bleu for one in self.iterations[best + 1 :] if one.promised]
+        if sum(bleu > self.iterations[best].bleu - SLUMP for bleu in later) >= self.config.patience:
             return f"{self.config.patience} iterations without a better BLEU"
         return ""
 
-    def next_weights(self, seed: int | None = None) -> Point:
-        """The weights that the tuner finds on all lists so far; the seed depends on the iteration unless
-        given."""
+    def share(self) -> float:
+        """The share of the way, from the best weights decoded to what the tuner finds, that is gone."""
+        found = 1.0
+        for number in range(1, len(self.iterations)):
+            if self.iterations[number].promised:
+                better = self.iterations[number].bleu > max(one.bleu for one in self.iterations[:number])
+                found = min(1.0, 2 * found) if better else found / 2
+        return found
+
+    def tuned(self, pool: Pool, seed: int) -> Point:
+        """The weights that the tuner finds on all lists so far."""
         last, best = self.iterations[-1].weights, self.iterations[self.best()].weights
-        seed = self.config.seed * 1000 + len(self.iterations) if seed is None else seed
-        others = [best, np.ones(len(last))]
-        return self.tuner.tune(self.pool(), last, seed, others=others, threads=self.threads)
+        others = [last, np.ones(len(last))]
+        return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
+
+    def next_weights(self) -> Point:
+        """The weights to decode with next, and their BLEU on all lists so far. They are those of the best
+        decoding where the tuner finds no others."""
+        pool, share, best = self.pool(), self.share(), self.best()
+        found = self.tuned(pool, self.config.seed * 1000 + len(self.iterations)).weights
+        start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
+
+        def reached() -> Floats:
+            return found if share == 1 else pools.normalize(start + share * (found - start))
+
+        while not self.same(reached(), start) and any(
+            self.same(reached(), self.iterations[number].weights) for number in others
+        ):
+            share /= 2  # decoded before, and worse
+        return Point(reached(), pool.bleu(reached()))
+
+    def same(self, weights: Floats, others: Floats) -> bool:
+        """Is no weight further from the other one than what counts as a move?"""
+        return bool(np.abs(weights - others).max() < self.config.still)
+
+    def nothing_gained(self) -> str:
+        """What to say where no tuned weights decode better than those that were given; else empty."""
+        best = self.iterations[self.best()]
+        if best.promised:
+            return ""
+        promised = max(one.promised for one in self.iterations)
+        more = f"; its lists promised up to {100 * promised:.2f}" if promised > best.bleu else ""
+        return (
+            f"the tuning gained nothing: the best BLEU, {100 * best.bleu:.2f}, is that of weights it started "
+            f"from{more}"
+        )
 
 
 def references_of(texts: Sequence[Sequence[str]]) -> list[References]:
@@ -170,9 +224,9 @@ def references_of(texts: Sequence[Sequence[str]]) -> list[References]:
 Decode = Callable[[Weights], Generator[PhraseTranslation]]
 
 
-def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[References]) -> str:
-    """Decode and tune in turns until a stopping rule applies; returns the reason. UserError when no weights
-    change BLEU."""
+def run(tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[References]) -> str:
+    """Decode with the given weights, then tune and decode in turns until a stopping rule applies; returns the
+    reason. UserError when no weights change BLEU."""
     tuning.load()
     if tuning.iterations:
         log.info(
@@ -182,27 +236,26 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
         )
     cache: list[dict[str, list[int]]] = [{} for _ in references]
     while not (reason := tuning.finished()):
-        weights = pools.normalize(start)
-        projected = 0.0
-        if tuning.iterations:
+        if len(tuning.iterations) < len(starts):
+            point = Point(pools.normalize(starts[len(tuning.iterations)]), 0.0)
+        else:
             point = tuning.next_weights()
-            weights, projected = point.weights, point.bleu
-            if not np.any(weights):
+            if not np.any(point.weights):
                 raise UserError(
                     "every weight is 0: no direction changes BLEU; are these the references of this text, "
                     "tokenized and escaped like the model?"
                 )
-            if np.abs(weights - tuning.iterations[-1].weights).max() < tuning.config.still:
+            if tuning.same(point.weights, tuning.iterations[tuning.best()].weights):
                 return "the weights have converged"
         begin = time.monotonic()
-        with closing(decode(pools.to_weights(tuning.names, weights))) as translations:
-            tuning.save(collect(translations, weights, references, cache))
+        with closing(decode(pools.to_weights(tuning.names, point.weights))) as translations:
+            tuning.save(collect(translations, point, references, cache))
         here = tuning.iterations[-1]
         seconds = time.monotonic() - begin
         log.info(
             "iteration %d: BLEU %.2f%s, %s hypotheses, %.0f s (%.1f sentences a second)",
             len(tuning.iterations), 100 * here.bleu,
-            f" (on the lists {100 * projected:.2f})" if projected else "", f"{len(here.owner):,}", seconds,
+            f" (on the lists {100 * point.bleu:.2f})" if point.bleu else "", f"{len(here.owner):,}", seconds,
             tuning.sentences / seconds,
         )  # fmt: skip
     return reason
@@ -210,12 +263,12 @@ def run(tuning: Tuning, start: Floats, decode: Decode, references: Sequence[Refe
 
 def collect(
     translations: Iterator[PhraseTranslation],
-    weights: Floats,
+    point: Point,
     references: Sequence[References],
     cache: list[dict[str, list[int]]],
 ) -> Iteration:
-    """Features and statistics of the decoder's n-best lists. `cache`: the statistics of each sentence's known
-    texts."""
+    """Features and statistics of the decoder's n-best lists. `point`: its weights, and what the lists before
+    promised. `cache`: the statistics of each sentence's known texts."""
     owner, features, stats, tops = [], [], [], []
     for number, translation in enumerate(translations):
         known = cache[number]
@@ -229,7 +282,8 @@ def collect(
             stats.append(row)
         tops.append(known[" ".join(translation.text)])
     return Iteration(
-        weights=weights,
+        weights=point.weights,
+        promised=point.bleu,
         bleu=float(bleu(np.array(tops, np.float64).sum(0))),
         owner=np.array(owner),
         features=np.array(features),

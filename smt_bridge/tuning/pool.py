@@ -233,13 +233,18 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
 
 def drop(pool: Pool, features: Sequence[str]) -> None:
     """Make features constant, so that their weights stay 0. DataError for a feature that the pool lacks."""
-    heads = {name: next(iter(to_weights([name], np.zeros(1)))) for name in pool.names}
+    heads = heads_of(pool.names)
     for feature in features:
-        if feature not in heads.values():
+        if feature not in heads:
             raise DataError(
-                f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(heads.values()))}"
+                f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(heads))}"
             )
-    pool.features[:, [heads[name] in features for name in pool.names]] = 0.0
+    pool.features[:, [head in features for head in heads]] = 0.0
+
+
+def heads_of(names: Sequence[str]) -> list[str]:
+    """The feature of each single weight: LM0_0, TM0_0, TM0_1 -> LM0, TM0, TM0"""
+    return [next(iter(to_weights([name], np.zeros(1)))) for name in names]
 
 
 def to_weights(names: Sequence[str], values: Floats) -> Weights:

@@ -1,20 +1,24 @@
 """The tuning of a build: what smt-tune does, in the folder of the build."""
 
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from smt_bridge.build import tuning
+from smt_bridge.build import facts, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts
 from smt_bridge.build.networks import START
 from smt_bridge.build.tuning import PHRASE_BASED, chosen, tuned
+from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.loop import references_of
+from smt_bridge.tuning.pool import Floats
 from tests.smt_bridge.build.builds import decodable, small_plan
 
 
@@ -45,6 +49,27 @@ def test_the_tuned_ini_decodes_as_well_as_the_tuning_says(tmp_path: Path) -> Non
     rows = [one.statistics(line.split()) for one, line in zip(references, output, strict=True)]
     assert float(bleu(np.array(rows, np.float64).sum(0))) == pytest.approx(found.bleu, abs=0.02)
     assert found.names[0].endswith("_0") and len(found.names) == sum(map(len, ini.weights.values()))
+
+
+def test_a_build_says_once_where_a_tuning_gained_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From weights that ignore the phrase table, and from those that made the references."""
+    build, said, starts = decodable(tmp_path), [], tuning.starts
+
+    def blind(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
+        table = [name.startswith("TranslationModel0") for name in names]
+        return [np.where(table, 0.0, one) for one in starts(decoder, names)]
+
+    for choice in (blind, starts):
+        monkeypatch.setattr(tuning, "starts", choice)
+        tuning.tune_phrase_based(build)
+        said.append(tuned(build, PHRASE_BASED).warning)
+        shutil.rmtree(build.work / "dev" / "phrase-based.tuning")
+    assert said[0] == "" and said[1].startswith("the tuning gained nothing")
+    warned = [one.getMessage() for one in caplog.records if "gained nothing" in one.getMessage()]
+    assert warned == [f"phrase-based: {said[1]}"]
+    assert facts.warnings(build) == [f"The phrase-based system: {said[1]}."]
 
 
 def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

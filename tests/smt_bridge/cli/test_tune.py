@@ -108,3 +108,21 @@ def test_each_ini_has_a_tuning_of_its_own(model: str, output: str, tmp_path: Pat
     given = [str(tmp_path / model) if model else str(tmp_path), "-s", "dev.en", "-r", "dev.fr"]
     places = tune.places_of(tune.parser().parse_args(given))
     assert places.output == tmp_path / output and places.work == tmp_path / f"{output}.tuning"
+
+
+@pytest.mark.ci
+def test_it_says_where_nothing_is_gained(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One decoding leaves the weights as they were; a tuned one that is better says nothing."""
+    lines = [sentence(number, 6) for number in range(20)]
+    made = decoder(model, stack=5)
+    references = [
+        " ".join(word if number % 2 else "p" for number, word in enumerate(made.translate_line(line).text))
+        for line in lines
+    ]
+    (model / "s").write_text("".join(f"{line}\n" for line in lines))
+    (model / "r").write_text("".join(f"{line}\n" for line in references))
+    line = [str(model), "-q", "-s", str(model / "s"), "-r", str(model / "r"), "--stack", "5", "--no-cache"]
+    for count, times in ((1, 1), (4, 0)):
+        given = ["--iterations", str(count), "--n-best", "20", "-o", str(model / f"{count}.ini")]
+        assert tune.main([*line, *given]) == 0
+        assert capsys.readouterr().err.count("the tuning gained nothing: the best BLEU") == times

@@ -81,3 +81,26 @@ def test_the_weights_of_all_features_in_the_order_of_lists(decoder: Decoder) -> 
     assert list(whole) == list(decoder.system.sizes)
     assert [value for values in whole.values() for value in values] == list(range(len(names)))
     moses_ini.set_weights(decoder.system.ini, whole)  # takes them
+
+
+class Stateful:
+    """All that a stateful feature is known by."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def start(self) -> None: ...
+
+
+def test_a_tuning_starts_without_its_stateful_features_too(decoder: Decoder) -> None:
+    names = pools.columns(decoder.system.sizes)
+    own = pools.from_weights(names, decoder.system.tuneable_weights())
+    (only,) = decoding.starts(decoder, names)
+    assert (only == own).all()
+    decoder.features = [Stateful("LM0"), Stateful("TranslationModel0")]  # type: ignore[list-item]
+    without, whole = decoding.starts(decoder, names)
+    off = np.array([name.startswith(("LM0_", "TranslationModel0_")) for name in names])
+    assert (whole == own).all() and off.sum() == 5
+    assert not without[off].any() and (without[~off] == own[~off]).all()
+    decoder.features = [Stateful(name) for name in decoder.system.sizes]  # type: ignore[misc]
+    assert len(decoding.starts(decoder, names)) == 1  # without all of them there is nothing to search by

@@ -1,7 +1,9 @@
-"""The folder of a tuning: damage of any kind is one error, never other weights; it belongs to one tuning, of
-one process."""
+"""The loop: how far a step goes, when it ends; and the folder of a tuning: damage of any kind is one error,
+never other weights; it belongs to one tuning, of one process."""
 
 import json
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,15 @@ import pytest
 from nmt import locks, manifest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.settings import check
+from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.decoding import NO_OPTIONS
 from smt_bridge.tuning.kbmira import Kbmira
-from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, open_folder
+from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, open_folder, references_of, run
 from smt_bridge.tuning.mert import Mert
+from smt_bridge.tuning.pool import Floats, Pool
+from smt_bridge.tuning.tuner import Point, Progress, silent
 
 NAMES = ["A_0", "B_0"]
 
@@ -156,3 +163,129 @@ def test_settings_that_an_older_version_did_not_know(tmp_path: Path) -> None:
     open_folder(tmp_path, {"lines": 2}, TuneConfig(method="kbmira"), Kbmira())
     with pytest.raises(ConfigError, match="was started with another passes"):
         open_folder(tmp_path, {"lines": 2}, TuneConfig(method="kbmira"), Kbmira(passes=30))
+
+
+# ---- steps -------------------------------------------------------------------------------------------------
+
+REFERENCE = "a b c d e f g h"
+LINES = 3
+
+
+@dataclass
+class Constant:
+    """A tuner that finds the same weights whatever the lists are."""
+
+    weights: Floats
+
+    def tune(
+        self,
+        pool: Pool,
+        start: Floats | None,
+        seed: int,
+        *,
+        others: Sequence[Floats] = (),
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> Point:
+        return Point(self.weights, 1.0)
+
+
+Wrong = Callable[[float], int]  # weight of B -> words of 8 that the decoder gets wrong
+
+
+def decoder(wrong: Wrong) -> Callable[[Weights], Generator[PhraseTranslation]]:
+    """Translations that depend on the weight of B; no weights find the perfect one of each list."""
+
+    def decode(weights: Weights) -> Generator[PhraseTranslation]:
+        errors = wrong(weights["B"][0])
+        text = [*["x"] * errors, *REFERENCE.split()[errors:]]
+        for _ in range(LINES):
+            yield PhraseTranslation(
+                None,
+                [
+                    Derivation(NO_OPTIONS, text, np.array([1.0, 1.0]), 1.0),
+                    Derivation(NO_OPTIONS, REFERENCE.split(), np.array([0.9, 2.0]), 0.9),
+                ],
+            )
+
+    return decode
+
+
+def finished(folder: Path, wrong: Wrong, starts: Sequence[Floats], config: TuneConfig) -> tuple[Tuning, str]:
+    folder.mkdir(exist_ok=True)
+    tuning = Tuning(folder, NAMES, LINES, config, Constant(np.array([0.0, 1.0])))
+    reason = run(tuning, starts, decoder(wrong), references_of([[REFERENCE] * LINES]))
+    return tuning, reason
+
+
+def steps(tuning: Tuning) -> list[float]:
+    """The weight of B in each iteration."""
+    return [round(float(one.weights[1]), 4) for one in tuning.iterations]
+
+
+START = np.array([1.0, 0.0])
+ALL = TuneConfig(iterations=9)
+
+
+def test_a_step_that_is_too_long_is_halved_until_it_gains(tmp_path: Path) -> None:
+    """The search does well up to a weight of 0.3, and badly beyond, although the tuner wants 1."""
+    tuning, reason = finished(tmp_path, lambda b: 1 if 0.1 < b < 0.3 else 4 if b > 0.3 else 2, [START], ALL)
+    assert steps(tuning)[:4] == [0, 1, 0.5, 0.25] and tuning.best() == 3
+    # from there again towards 1, a longer step first
+    assert steps(tuning)[4] == 0.625 and all(0.25 < b < 0.625 for b in steps(tuning)[5:])
+    assert reason == "9 iterations"
+
+
+def test_steps_that_slump_do_not_wear_out_patience(tmp_path: Path) -> None:
+    """Three slumps in a row are no reason to stop; three decodings that are nearly as good are."""
+    config = replace(ALL, patience=2)
+    tuning, _ = finished(tmp_path / "slumps", lambda b: 4 if b > 0.1 else 1 if b else 2, [START], config)
+    assert steps(tuning)[:5] == [0, 1, 0.5, 0.25, 0.125] and tuning.iterations[5].bleu > 0.8
+    tuning, reason = finished(tmp_path / "level", lambda b: 2, [START], config)
+    assert steps(tuning) == [0, 1, 0.5] and reason == "2 iterations without a better BLEU"
+
+
+def test_whatever_the_search_does_the_best_decoding_is_the_result(tmp_path: Path) -> None:
+    for seed in range(20):
+        chance = np.random.default_rng(seed)
+        tuning, _ = finished(tmp_path / str(seed), lambda b, c=chance: int(c.integers(0, 5)), [START], ALL)
+        bleus = [one.bleu for one in tuning.iterations]
+        assert bleus[tuning.best()] == max(bleus) >= bleus[0]
+        for number in range(2, len(bleus)):  # from the best so far, towards the tuner's
+            from_best = steps(tuning)[int(np.argmax(bleus[:number]))]
+            assert from_best < steps(tuning)[number] <= 1
+
+
+def test_a_resumed_tuning_takes_the_same_steps(tmp_path: Path) -> None:
+    def wrong(b: float) -> int:
+        return 1 if 0.1 < b < 0.3 else 4 if b > 0.3 else 2
+
+    whole, _ = finished(tmp_path / "whole", wrong, [START, START[::-1]], ALL)
+    for count in range(1, 9):
+        finished(tmp_path / "parts", wrong, [START, START[::-1]], replace(ALL, iterations=count))
+    parts, _ = finished(tmp_path / "parts", wrong, [START, START[::-1]], ALL)
+    assert [one.promised for one in parts.iterations] == [one.promised for one in whole.iterations]
+    names = sorted(path.name for path in (tmp_path / "whole").glob("*.npz"))
+    assert len(names) == 9
+    for name in names:
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_tuning_says_where_it_gained_nothing(tmp_path: Path) -> None:
+    tuning, _ = finished(tmp_path / "worse", lambda b: 4 if b else 2, [START], ALL)
+    bleu, promised = 100 * tuning.iterations[0].bleu, 100 * max(one.promised for one in tuning.iterations)
+    assert tuning.best() == 0 and f"{bleu:.2f}" in tuning.nothing_gained()
+    assert f"promised up to {promised:.2f}" in tuning.nothing_gained()
+    tuning, _ = finished(tmp_path / "better", lambda b: 1 if b else 2, [START], ALL)
+    assert tuning.nothing_gained() == ""
+    tuning, reason = finished(tmp_path / "still", lambda b: 2, [START[::-1]], ALL)
+    assert reason == "the weights have converged" and "promised" not in tuning.nothing_gained()
+
+
+def test_iterations_of_earlier_versions_have_no_promise(folder: Path) -> None:
+    with np.load(folder / "01.npz") as held:
+        arrays = {name: held[name] for name in held if name != "promised"}
+    with open(folder / "01.npz", "wb") as out:
+        np.savez(out, allow_pickle=False, **arrays)
+    (folder / manifest.FILE).unlink()
+    assert [one.promised for one in load(folder).iterations] == [0, 0]
