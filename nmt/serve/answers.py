@@ -11,7 +11,7 @@ from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest
 from nmt.serve.served import ServedEngine
-from nmt.serve.waiting import Closed, QueueFull
+from nmt.serve.waiting import Closed, QueueFull, Sender
 
 Answer = TypeVar("Answer")
 
@@ -32,9 +32,27 @@ class EngineAccess:
         HTTPException: 429 where the queue is full, 503 on the way to the end, 504 when it takes too long, 499
         when the client has left."""
         self.check(lines)
+        return await self.translate_checked(request, served, lines, options)
+
+    async def translate_checked(
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options
+    ) -> list[Translated]:
+        """As `translate`, of lines that are not too many nor too long, or of their sentences, of which there
+        may be more: they wait in turn."""
         request.state.lines += len(lines)
         request.state.engine = served.name
-        return await self.answer(request, served.translate(request.state.sender, lines, options))
+        return await self.answer(request, self.in_turn(request.state.sender, served, lines, options))
+
+    async def in_turn(
+        self, sender: Sender, served: ServedEngine, lines: Sequence[str], options: Options
+    ) -> list[Translated]:
+        """The translations of lines, of which at most `max_lines` wait at a time."""
+        size = self.config.max_lines
+        return [
+            translation
+            for first in range(0, len(lines), size)
+            for translation in await served.translate(sender, lines[first : first + size], options)
+        ]
 
     async def score(
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool

@@ -123,6 +123,7 @@ class EngineInfo:
     capabilities: tuple[str, ...] = ()
     beam_size: int = 0  # 0: it has none
     tokenized_only: bool = False  # reads and writes words between blanks only
+    tags: tuple[str, ...] = ()  # that a line may begin with
     features: tuple[FeatureInfo, ...] = ()
 
 

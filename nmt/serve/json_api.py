@@ -12,17 +12,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from nmt import __version__
-from nmt.serve import fields, openapi
+from nmt.serve import fields, openapi, sentences
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, Hypothesis, Options, Translated
 from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.plain_text import PlainText
 from nmt.serve.served import ServedEngine, ServedEngines
+from nmt.text.sentences import whole
 
 TRANSLATE = (
     "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
-    "terms", "avoid", "plain",
+    "terms", "avoid", "plain", "split_sentences",
 )  # fmt: skip
 SCORED = ("engine", "source", "target", "tokenized", "word_scores")
 
@@ -53,7 +54,15 @@ class JsonApi:
                 raise BadRequest(
                     f"engine {served.name} does not take the field {name}; see capabilities in /api/engines"
                 )
-        found = await self.translated(request, served, lines, options, given.flag("plain"))
+        plain, split = given.flag("plain"), given.flag("split_sentences")
+        if split and (options.tokenized or (served.info.tokenized_only and not plain)):
+            raise BadRequest(
+                "split_sentences: words between blanks have no sentences to split; send plain text"
+            )
+        self.access.check(lines)
+        text = sentences.cut(lines, served.languages, served.info.tags) if split else whole(lines)
+        results = await self.translated(request, served, text.sentences, options, plain)
+        found = sentences.joined(text, results, options.n_best)
         return JSONResponse(
             {
                 "engine": served.name,
@@ -65,10 +74,10 @@ class JsonApi:
     async def translated(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options, plain: bool
     ) -> list[Translated]:
-        """The translations of lines. `plain`: of text, also by an engine that reads words between blanks."""
+        """The translations of lines that were checked, or of their sentences. `plain`: of text, also by an
+        engine that reads words between blanks."""
         if not (plain and served.info.tokenized_only):
-            return await self.access.translate(request, served, lines, options)
-        self.access.check(lines)
+            return await self.access.translate_checked(request, served, lines, options)
         if not served.plain:
             raise BadRequest(
                 f"plain: engine {served.name} does not say its languages; give it a name like en-fr, or send "
@@ -78,7 +87,7 @@ class JsonApi:
             PlainText, *served.languages, lambda word: served.engine.fit(word) > 0
         )
         words = await asyncio.to_thread(rules.lines, lines)
-        found = await self.access.translate(request, served, words, options)
+        found = await self.access.translate_checked(request, served, words, options)
         return [rules.translation(line, one) for line, one in zip(lines, found, strict=True)]
 
     async def score(self, request: Request) -> Response:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from nmt.serve import fields, html_text
+from nmt.serve import fields, html_text, sentences
 from nmt.serve.access import Token
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
@@ -19,6 +19,7 @@ from nmt.serve.html_text import Piece
 from nmt.serve.language_names import name_of
 from nmt.serve.life import Life
 from nmt.serve.served import ServedEngine, ServedEngines
+from nmt.text.sentences import whole
 
 AUTO = "auto"
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -197,10 +198,23 @@ class LibreTranslate:
         found: dict[int, list[list[str]]] = {}
         for name, numbers in groups.items():
             lines = [line for number in numbers for line in texts[number].lines]
-            answers = iter(await self.access.translate(request, self.engines[name], lines, options))
+            answers = iter(await self.sentence_by_sentence(request, self.engines[name], lines, options))
             for number in numbers:
                 found[number] = versions([next(answers) for _ in texts[number].lines], count)
         return [found[number] for number in range(len(texts))]
+
+    async def sentence_by_sentence(
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options
+    ) -> list[Translated]:
+        """The translations of lines; sentences of a raw line are translated by themselves."""
+        self.access.check(lines)
+        text = (
+            whole(lines)
+            if served.info.tokenized_only
+            else sentences.cut(lines, served.languages, served.info.tags)
+        )
+        parts = await self.access.translate_checked(request, served, text.sentences, options)
+        return sentences.joined(text, parts, options.n_best)
 
     def engine(self, source: str, target: str) -> ServedEngine:
         """The engine of two languages. BadRequest where there is none."""

@@ -97,6 +97,10 @@ def translate_request(config: ServeConfig, engine: Schema, lines: Schema) -> Sch
             **FLAG,
             "description": "text in and out, also where the engine is tokenized_only",
         },
+        split_sentences={
+            **FLAG,
+            "description": "translate each sentence of a line by itself; what stands between them stays",
+        },
     )
     return {
         **found,

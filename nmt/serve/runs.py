@@ -35,6 +35,7 @@ class RunEngine:
             target=member.data.target.language,
             capabilities=tuple(can),
             beam_size=config.beam_size,
+            tags=tuple(member.source.tags),
         )
 
     def session(self) -> RunSession:

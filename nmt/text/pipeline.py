@@ -123,6 +123,15 @@ def reads_raw(kind: str) -> bool:
     return kind != NONE and subwords.SUBWORDS[kind].raw
 
 
+def tag_of(line: str, tags: Iterable[str]) -> tuple[str, str]:
+    """The one of some tags that a line begins with, or an empty one, and the rest of the line."""
+    start = line.lstrip(" \t") if tags else ""
+    for tag in tags:
+        if start.startswith(tag):
+            return tag, start[len(tag) :]
+    return "", line
+
+
 class TextPipeline:
     """`units(line)` for a model to read, `text(units)` for people to read.
 
@@ -185,11 +194,7 @@ class TextPipeline:
 
     def tagged(self, line: str) -> tuple[str, str]:
         """The tag that a line begins with, or an empty one, and the rest of the line."""
-        start = line.lstrip(" \t") if self.tags else ""
-        for tag in self.tags:
-            if start.startswith(tag):
-                return tag, start[len(tag) :]
-        return "", line
+        return tag_of(line, self.tags)
 
     def settle(self, words: list[str]) -> list[str]:
         """What `tokenizer.split` made of a line -> its words."""

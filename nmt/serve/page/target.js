@@ -130,7 +130,8 @@ export class Target {
 
   // What every request of this engine says, that of a file too.
   settings() {
-    return { engine: this.engine.name, ...this.glossary.request(this.engine), ...(this.engine.tokenized_only && this.plain.checked ? { plain: true } : {}) };
+    const words = this.engine.tokenized_only, plain = words && this.plain.checked;
+    return { engine: this.engine.name, ...this.glossary.request(this.engine), ...(plain ? { plain } : {}), ...(!words || plain ? { split_sentences: true } : {}) };
   }
 
   trouble(message, again = false) {

@@ -34,6 +34,15 @@ def test_a_text() -> None:
     assert answer.status_code == 200 and answer.json() == {"translatedText": "A B\n\nC\n"}
 
 
+def test_each_sentence_is_translated_by_itself() -> None:
+    engine, text = Upper(), "Dr. Who sleeps.  A dog runs.\n\nIt barks. "
+    with client(engine) as api:
+        answer = api.post("/translate", json={"q": text, "alternatives": 1, **EN_FR}).json()
+    assert {"Dr. Who sleeps.", "A dog runs.", "It barks. "} <= set(engine.seen)
+    assert answer["translatedText"] == "DR. WHO SLEEPS.  A DOG RUNS.\n\nIT BARKS."
+    assert answer["alternatives"] == ["DR. WHO SLEEPS.  A DOG RUNS. !\n\nIT BARKS. !"]
+
+
 def test_a_list_of_texts() -> None:
     with client(Batch()) as api:
         answer = api.post("/translate", json={"q": ["a b", "c\nd"], **EN_FR}).json()
