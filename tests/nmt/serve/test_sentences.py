@@ -61,7 +61,8 @@ def test_attention_and_features_are_those_of_all_sentences() -> None:
     assert one.attention == [[0.3, 0.7, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.5]]
     assert one.features == {"F": [4.0, 6.0]} and one.log_prob == -3.0
     parts[1].hypotheses[0].attention = []
-    assert sentences.joined(sentences.cut(["Come in. Hello."], ENGLISH), parts, 1)[0].hypotheses[0].attention == []
+    [line] = sentences.joined(sentences.cut(["Come in. Hello."], ENGLISH), parts, 1)
+    assert line.hypotheses[0].attention == []
 
 
 def test_a_line_of_one_sentence_is_as_the_engine_has_it() -> None:
