@@ -16,7 +16,7 @@ const VIEWS = [
   ["Alignment", (known, best) => best.attention?.length || best.alignment.length, alignment],
   ["Phrases", (known, best) => best.segments?.length, phrases],
   ["Features", (known, best) => best.features, features],
-  ["Parse", (known) => known.parse?.nodes.length, (known) => parseView(known.parse)],
+  ["Parse", (known) => known.parse?.nodes.length, (known) => parseView(known.parse, scrolled)],
 ];
 
 export class Details {
@@ -85,8 +85,11 @@ export class Details {
       tab.addEventListener("click", () => this.open(name));
       return tab;
     }));
-    this.part(".panels").replaceChildren(...found.filter(([name]) => name === open).map(([name, , draw]) =>
-      element("div", { role: "tabpanel", class: "panel", id: id(name, "panel"), "aria-labelledby": id(name, "tab"), tabindex: 0 }, ...draw(this.known, this.best, this))));
+    this.part(".panels").replaceChildren(...found.filter(([name]) => name === open).map(([name, , draw]) => {
+      const panel = element("div", { role: "tabpanel", class: "panel", id: id(name, "panel"), "aria-labelledby": id(name, "tab") }, ...draw(this.known, this.best, this));
+      if (!panel.querySelector("button, [tabindex]")) panel.tabIndex = 0;
+      return panel;
+    }));
     if (!found.length) this.part(".panels").append(element("p", { class: "panel note" }, this.best ? "The engine tells nothing more of this line." : "This line has no translation."));
     this.found = found;
     if (had) this.part('[aria-selected="true"]')?.focus();
@@ -134,7 +137,8 @@ function alternatives(known, best, { on, line, language, target }) {
   return [scrolled(element("table", { class: "wide" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows)))];
 }
 
-const scrolled = (node) => element("div", { class: "scroll" }, node);
+// What may be wider than the page; without a control in it, it can be focused to scroll it by keys.
+const scrolled = (node, label = "") => element("div", { class: "scroll", ...(label ? { role: "group", tabindex: 0, "aria-label": label } : {}) }, node);
 
 // A table: a row for each target word, a column for each source word, shaded by attention; a dot marks an
 // alignment point.
@@ -157,7 +161,7 @@ function alignment(known, best, view) {
   });
   const table = element("table", { class: "matrix" }, element("thead", {}, element("tr", {}, element("td", {}, element("span", { class: "heard" }, "Target word")), ...head)), element("tbody", {}, ...rows));
   const note = weights.length ? "Rows are words of the translation; numbers and shades are attention, frames are alignment points." : "Rows are words of the translation; dots are alignment points.";
-  return [element("p", { class: "note" }, note), scrolled(table)];
+  return [element("p", { class: "note" }, note), scrolled(table, "Alignment")];
 }
 
 // Both sides cut into phrases; those that belong together have the same color and number.
@@ -201,5 +205,5 @@ function features(known, best, { target }) {
   if (weighed && Math.abs(best.score - sum) > 0.005)
     rows.push(element("tr", {}, element("th", { scope: "row", colspan: heads.length - 1 }, "Features that are not tuned, such as the penalty of unknown words"), element("td", {}, signed(best.score - sum))));
   const total = element("tr", {}, element("th", { scope: "row", colspan: heads.length - 1 }, weighed ? "Total" : "Total, with the weights of the model"), element("td", {}, signed(best.score)));
-  return [scrolled(element("table", { class: "features" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows), element("tfoot", {}, total)))];
+  return [scrolled(element("table", { class: "features" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows), element("tfoot", {}, total)), "Features")];
 }

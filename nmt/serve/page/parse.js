@@ -11,7 +11,8 @@ const svg = (name, attributes, ...children) => {
   return made;
 };
 
-export function parseView(parse) {
+// `scrolled(node, label)`: a frame for what may be wider than the page
+export function parseView(parse, scrolled) {
   const { units, nodes } = parse, count = units.length, step = Math.max(62, 9 * Math.max(...units.map((unit) => unit.length)) + 14);
   const place = (level, position) => [MARGIN + step * (position + level / 2 + 0.25), MARGIN / 2 + ROW * (count - 1 - level)];
   const lines = nodes.flatMap((node) => edges(node).map(([child, kind, weight]) => {
@@ -31,8 +32,8 @@ export function parseView(parse) {
   picture.style.minWidth = `${Math.min(width, READABLE)}px`;
   return [
     element("p", { class: "note" }, "Blue edges make a new combination of both children, gray ones copy one of them."),
-    element("div", { class: "scroll" }, picture),
-    element("details", {}, element("summary", {}, "Weights"), element("div", { class: "scroll" }, table(units, nodes))),
+    scrolled(picture, "Parse"),
+    element("details", {}, element("summary", {}, "Weights"), scrolled(table(units, nodes), "Weights of the parse")),
   ];
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nmt.metrics import corpus_bleu
-from tests.browser import opened
+from tests.browser import opened, tab_stops, tabbable
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -248,6 +248,11 @@ def test_words_are_compared(browser: "Chrome") -> None:
     assert kinds("a x c", "a b c") == [["", "wrong", ""], [0, 2]]
     assert kinds("c a b", "a b c") == [["moved", "", ""], [0, 1, 2]]
     assert kinds("a a", "a") == [["", "wrong"], [0]] and kinds("", "a") == [[], []]
+
+
+def test_tab_reaches_every_control(browser: "Chrome") -> None:
+    stops = tabbable(browser)
+    assert tab_stops(browser) == stops and len(stops) > 40
 
 
 def test_the_contents_lead_to_each_section(browser: "Chrome") -> None:
