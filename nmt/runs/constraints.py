@@ -88,8 +88,11 @@ class ConstraintMaker:
         rendered = {term.where: term for term in self.terms.terms.values()}
         self.known = {where: self.ids(term.words, term.raw, where) for where, term in rendered.items()}
 
-    def of(self, line: str, where: str, required: Phrases = (), avoided: Phrases = ()) -> LineConstraints:
-        """The constraints of a line, with those of this line alone. Unmet for one that cannot be met."""
+    def of(
+        self, line: str, where: str, required: Phrases = (), avoided: Phrases = (), most: int | None = None
+    ) -> LineConstraints:
+        """The constraints of a line, with those of this line alone. Unmet for one that cannot be met, and for
+        one that requires more than `most` units."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, where)
         words = self.source_words(self.member.source.tagged(line)[1])
@@ -102,6 +105,9 @@ class ConstraintMaker:
         if more := self.phrases(avoided):
             avoid = self.avoided_of([*self.everywhere, *more])
         wanted = [ids for ids in wanted if ids and not self.is_avoided(ids, avoid, where)]
+        size = sum(map(len, wanted))
+        if most is not None and size > most:
+            raise Unmet(f"{where}: its terms require {size} units, at most {most} can be", "split it")
         found: list[AnyConstraint] = [] if avoid is None else [avoid]
         if wanted:
             found.append(Required(wanted, self.member.target_spelling.joints))

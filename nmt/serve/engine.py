@@ -41,6 +41,7 @@ class Options:
     parse: bool = False
     terms: tuple[tuple[str, str], ...] = ()  # source terms, and the translations that they must have
     avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
+    prepared: object = field(default=None, compare=False)  # what the engine has made of it, see Preparing
 
 
 @dataclass
@@ -174,6 +175,16 @@ class Continuous(Protocol):
     """Translates many lines together, which may begin at different times; `workers` are sessions then."""
 
     def session(self) -> Session: ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """Makes what all lines of a request share, beside the search for other lines."""
+
+    def prepare(self, options: Options) -> object:
+        """What the engine will find in `Options.prepared`. UserError for what cannot be met. After the engine
+        has been loaded anew it may be that of the old one."""
+        ...
 
 
 @runtime_checkable

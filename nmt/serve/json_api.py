@@ -25,6 +25,7 @@ TRANSLATE = (
     "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
     "terms", "avoid", "plain", "split_sentences",
 )  # fmt: skip
+MOST_CELLS = 2_000_000  # of the automaton that looks for phrases: its states times its characters
 SCORED = ("engine", "source", "target", "tokenized", "word_scores")
 
 
@@ -143,6 +144,9 @@ class JsonApi:
         size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))
         if size > self.config.max_terms:
             raise BadRequest(f"terms, avoid: {size} characters, expected at most {self.config.max_terms}")
+        letters = "".join(avoid)
+        if len(letters) * len({*letters}) > MOST_CELLS:
+            raise BadRequest("avoid: too many different characters; give fewer phrases")
         return Options(
             n_best=given.number("n_best", 1, 1, self.config.max_n_best),
             beam_size=given.number("beam_size", 0, 1, self.config.max_beam_size),

@@ -16,11 +16,15 @@ from nmt.runs.run import Run
 from nmt.runs.translation import BeamTranslation
 from nmt.search.beam import Candidate
 from nmt.search.config import BeamConfig
-from nmt.search.constraints.protocol import AnyConstraint
+from nmt.search.constraints.protocol import AnyConstraint, Demand
 from nmt.search.continuous import ContinuousSearch
 from nmt.search.steps import Reading
 from nmt.serve.engine import Hypothesis, Options, Parse, ParseNode, Translated, nothing
 from nmt.text.vocab import EOS, UNK
+
+# Each step looks at the units that the terms of a line require, for each hypothesis.
+MOST_REQUIRED = 1000  # units, times the beam size
+LEAST_REQUIRED = 20  # units that may be required with any beam size
 
 
 @dataclass
@@ -51,6 +55,12 @@ class Task:
         return all(part.candidates is not None for part in self.parts)
 
     @property
+    def required(self) -> int:
+        """Units that its parts in search require."""
+        searched = [part.constraints for part in self.parts if part.sentence is not None]
+        return sum(one.units for asked in searched for one in asked if isinstance(one, Demand))
+
+    @property
     def unmet(self) -> bool:
         """Has the search of a part found nothing that meets what is asked for?"""
         asked = self.options.terms or self.options.avoid
@@ -67,14 +77,17 @@ class RunSession:
         self.tasks: dict[Hashable, Task] = {}
         self.owner: dict[int, Hashable] = {}  # sentence of the search -> key of its line
         self.empty: list[Hashable] = []  # lines without words
-        self.constrained: tuple[Options, ConstraintMaker] | None = None  # for the last line that had any
 
     @property
     def busy(self) -> bool:
         return bool(self.tasks)
 
     def wants(self) -> bool:
-        return self.search.wants()
+        required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
+        return required < MOST_REQUIRED and self.search.wants()
+
+    def beam_size(self, options: Options) -> int:
+        return options.beam_size or self.search.work.config.beam_size
 
     def add(self, key: Hashable, line: str, options: Options) -> None:
         run, tokenized = self.run, options.tokenized
@@ -108,13 +121,14 @@ class RunSession:
 
     def constraints_of(self, line: str, options: Options) -> Sequence[AnyConstraint]:
         """What the translation of a line has to meet. DataError for what it cannot."""
-        if not (options.terms or options.avoid):
-            return ()
+        maker = options.prepared
+        if not isinstance(maker, ConstraintMaker) or maker.member is not self.run.members[0]:
+            maker = constraint_maker(self.run, options)
         try:
-            if self.constrained is None or self.constrained[0] != options:  # the lines of a request share it
-                asked = Constraints(terms=dict(options.terms), avoid=options.avoid)
-                self.constrained = options, self.run.maker(asked, options.tokenized)
-            return self.constrained[1].of(line, "a line").constraints
+            if maker is None:
+                return ()
+            most = max(LEAST_REQUIRED, MOST_REQUIRED // self.beam_size(options))
+            return maker.of(line, "a line", most=most).constraints
         except Unmet as error:
             raise DataError(f"{error.problem}; {error.remedy}") from error
 
@@ -146,6 +160,16 @@ class RunSession:
                 self.search.cancel(part.sentence)
         if key in self.empty:
             self.empty.remove(key)
+
+
+def constraint_maker(run: Run, options: Options) -> ConstraintMaker | None:
+    """Makes the constraints of the lines of a request, if it has any. DataError for what cannot be met."""
+    if not (options.terms or options.avoid):
+        return None
+    try:
+        return run.maker(Constraints(terms=dict(options.terms), avoid=options.avoid), options.tokenized)
+    except Unmet as error:
+        raise DataError(f"{error.problem}; {error.remedy}") from error
 
 
 # ---- results -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt.errors import UserError
 from nmt.runs import directory
+from nmt.runs.constraints import ConstraintMaker
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.serve import engine, run_session
@@ -50,6 +51,9 @@ class RunEngine:
                     raise found
                 return found
         raise InterruptedError
+
+    def prepare(self, options: Options) -> ConstraintMaker | None:
+        return run_session.constraint_maker(self.run, options)
 
     def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
         return self.run.word_scores(pairs, tokenized)

@@ -4,13 +4,15 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from nmt.errors import ConfigError, UserError
 from nmt.serve import names, registry
 from nmt.serve.config import EngineConfig, ServeConfig
-from nmt.serve.engine import Engine, EngineInfo, Options, Scoring, Translated
+from nmt.serve.engine import Engine, EngineInfo, Options, Preparing, Scoring, Translated
 from nmt.serve.waiting import Answer, Closed, LineQueue, Scores, Sender, WaitingLine, Work
 from nmt.serve.workers import Workers
 
@@ -29,6 +31,7 @@ class ServedEngine:
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
         self.name, self.load, self.config = name, load, config
         self.workers = self.start(load())
+        self.preparing = ThreadPoolExecutor(1, "prepare")
         self.reloading = threading.Lock()
 
     def start(self, engine: Engine) -> Workers:
@@ -72,6 +75,11 @@ class ServedEngine:
     async def translate(self, sender: Sender, lines: Sequence[str], options: Options) -> list[Translated]:
         """The translations of lines. QueueFull where too many wait; UserError for a line that cannot be
         translated. When the caller is cancelled, the lines are given up."""
+        engine = self.engine
+        if isinstance(engine, Preparing) and (options.terms or options.avoid):
+            work = partial(engine.prepare, options)
+            prepared = await asyncio.get_running_loop().run_in_executor(self.preparing, work)
+            options = replace(options, prepared=prepared)
         return await self.answers([WaitingLine[Translated](sender, line, options) for line in lines])
 
     async def score(

@@ -39,14 +39,14 @@ class Glossary:
 
     def __init__(self, terms: dict[Words, Term]) -> None:
         self.terms = terms
-        self.longest = max(map(len, terms), default=0)
+        self.sizes = sorted({len(words) for words in terms}, reverse=True)
 
     def find(self, words: Sequence[str], starts: Sequence[bool]) -> list[Match]:
         """The terms of a sentence, which do not overlap: the longest first, of equally long ones the first.
         `starts`: where sentences begin; there a capital letter matches a small one."""
         found = [
             Match(begin, begin + size, term)
-            for size in range(min(self.longest, len(words)), 0, -1)
+            for size in self.sizes
             for begin in range(len(words) - size + 1)
             if (term := self.term(words[begin : begin + size], starts[begin]))
         ]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.text.spelling import BOUNDARY, Spelling
 
+REMEMBERED = 1000  # states whose units are kept
 OTHER, BOUND = 0, 1  # symbols: any character that no phrase has, and the boundary
 
 
@@ -31,7 +32,12 @@ class Avoided:
         for codes in spelling.columns.codes:
             place = np.searchsorted(known, codes).clip(max=len(known) - 1)
             self.columns.append(np.where(known[place] == codes, symbols[place], OTHER))
-        self.found: dict[int, list[int]] = {}
+        # After most first characters it does not matter which phrase was begun before.
+        self.first = np.zeros(len(spelling.columns.order), np.int64)
+        if self.columns:
+            self.first[: len(self.columns[0])] = self.columns[0]
+        self.anywhere = self.hits(0, np.arange(len(self.first)))
+        self.ending: dict[int, NDArray[np.int64]] = {}  # units with which a phrase ends, by state
         self.next: dict[tuple[int, int], int] = {}
 
     def encode(self, text: str) -> list[int]:
@@ -52,16 +58,24 @@ class Avoided:
             self.next[key] = self.start if self.accepts[mark] else mark
         return self.next[key]
 
-    def forbidden(self, mark: int, left: int) -> Sequence[int]:
+    def forbidden(self, mark: int, left: int) -> NDArray[np.int64]:
         """See Constraint: units with which a phrase ends."""
-        if mark not in self.found:
-            order = self.spelling.columns.order
-            states, hits = np.full(len(order), mark), np.zeros(len(order), np.bool_)
-            for column in self.columns:
-                states[: len(column)] = self.table[states[: len(column)], column]
-                hits[: len(column)] |= self.accepts[states[: len(column)]]
-            self.found[mark] = sorted(order[hits].tolist())
-        return self.found[mark]
+        if mark not in self.ending:
+            if len(self.ending) >= REMEMBERED:
+                self.ending.clear()
+            hits, differs = self.anywhere.copy(), (self.table[mark] != self.table[0])[self.first]
+            hits[differs] = self.hits(mark, np.flatnonzero(differs))
+            self.ending[mark] = np.sort(self.spelling.columns.order[hits])
+        return self.ending[mark]
+
+    def hits(self, mark: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Does a phrase end inside of a unit that follows? For some places of the columns, in order."""
+        states, hits = np.full(len(places), mark), np.zeros(len(places), np.bool_)
+        for column in self.columns:
+            count = int(np.searchsorted(places, len(column)))
+            states[:count] = self.table[states[:count], column[places[:count]]]
+            hits[:count] |= self.accepts[states[:count]]
+        return hits
 
     def occurs(self, units: Sequence[int]) -> bool:
         """Is one of the phrases in a sequence of units, at the end symbol at the latest?"""
@@ -73,7 +87,7 @@ class Avoided:
         return False
 
 
-def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """The state after each symbol: (states, symbols); and in which states a phrase has just ended: (states,).
     State 0: no phrase is begun. Several boundaries count as one."""
     trie: list[dict[int, int]] = [{}]
@@ -87,7 +101,7 @@ def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[n
                 bounded.append(int(symbol == BOUND))
             node = trie[node][symbol]
         ends.add(node)
-    table = np.zeros((len(trie), symbols), np.int64)
+    table = np.zeros((len(trie), symbols), np.int32)
     accepts = np.array([node in ends for node in range(len(trie))])
     shorter = [0] * len(trie)  # where the longest ending of a node begins some phrase
     waiting = deque([0])

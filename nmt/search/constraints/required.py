@@ -7,7 +7,8 @@ must also occur outside of it.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from operator import mul, sub
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,10 @@ from nmt.text.spelling import Joints
 from nmt.text.vocab import EOS
 
 Phrase = tuple[int, ...]
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+REMEMBERED = 20_000  # results of a sentence
 
 
 class Progress(NamedTuple):
@@ -34,16 +39,16 @@ class Required:
 
     def __init__(self, phrases: Iterable[Sequence[int]], joints: Joints) -> None:
         """`phrases`: at least one, none of them empty; the same one twice must be there twice."""
-        given = Counter(tuple(phrase) for phrase in phrases)
-        self.phrases, self.joints = list(given), joints
-        self.times = [
-            sum(times * occurrences(phrase, other, joints) for other, times in given.items())
-            for phrase in self.phrases
-        ]
+        times = occurrences(Counter(tuple(phrase) for phrase in phrases), joints)
+        self.phrases, self.times, self.joints = list(times), list(times.values()), joints
+        self.sizes = list(map(len, self.phrases))
+        self.starting: dict[int, list[int]] = {}  # phrases by their first unit
+        for number, phrase in enumerate(self.phrases):
+            self.starting.setdefault(phrase[0], []).append(number)
         self.units = sum(len(phrase) * times for phrase, times in zip(self.phrases, self.times, strict=True))
         # Inside of a word no phrase can begin.
         self.waits = any(joints.open_start[phrase[0]] for phrase in self.phrases)
-        self.known: dict[tuple[Progress, int], Progress] = {}
+        self.next: dict[tuple[Progress, int], Progress] = {}
         self.states: dict[Progress, tuple[list[int], int, int]] = {}
 
     def vocabulary(self) -> set[int]:
@@ -57,15 +62,16 @@ class Required:
     def follow(self, mark: Progress, unit: int) -> Progress:
         """See Constraint."""
         key = (mark, unit)
-        if key not in self.known:
-            self.known[key] = self.advanced(mark, unit)
-        return self.known[key]
+        if key not in self.next:
+            forget(self.next)
+            self.next[key] = self.advanced(mark, unit)
+        return self.next[key]
 
     def advanced(self, mark: Progress, unit: int) -> Progress:
         """As `follow`."""
         same_word = mark.inside and bool(self.joints.open_start[unit])
         counts = mark.counts if same_word else added(mark.counts, mark.ended)
-        starts = () if same_word else ((phrase, 0) for phrase in range(len(self.phrases)))
+        starts = () if same_word else ((phrase, 0) for phrase in self.starting.get(unit, ()))
         begun, ended = list[tuple[int, int]](), list[int]()
         for phrase, there in (*mark.begun, *starts):
             units = self.phrases[phrase]
@@ -80,16 +86,17 @@ class Required:
 
     def missing(self, counts: Sequence[int]) -> list[int]:
         """How often each phrase is still to come."""
-        return [times - count for times, count in zip(self.times, counts, strict=True)]
+        return list(map(sub, self.times, counts))
 
     def size(self, missing: Sequence[int]) -> int:
         """The units of phrases that are to come."""
-        return sum(len(phrase) * times for phrase, times in zip(self.phrases, missing, strict=True))
+        return sum(map(mul, self.sizes, missing))
 
     def state(self, mark: Progress) -> tuple[list[int], int, int]:
         """How often each phrase is missing, their units, and how many of those the furthest phrase that is
         begun has."""
         if mark not in self.states:
+            forget(self.states)
             missing = self.missing(added(mark.counts, mark.ended))
             there = max((there for phrase, there in mark.begun if missing[phrase]), default=0)
             self.states[mark] = missing, self.size(missing), there
@@ -149,15 +156,25 @@ def added(counts: Sequence[int], phrases: Sequence[int]) -> tuple[int, ...]:
     """Counts with some phrases counted once more."""
     if not phrases:
         return tuple(counts)
-    return tuple(count + (phrase in phrases) for phrase, count in enumerate(counts))
+    more = list(counts)
+    for phrase in phrases:
+        more[phrase] += 1
+    return tuple(more)
 
 
-def occurrences(phrase: Phrase, text: Phrase, joints: Joints) -> int:
-    """How often a phrase stands in a text as whole words."""
-    size = len(phrase)
-    return sum(
-        text[begin : begin + size] == phrase
-        and not joints.inside(text, begin)
-        and not joints.inside(text, begin + size)
-        for begin in range(len(text) - size + 1)
-    )
+def occurrences(phrases: Counter[Phrase], joints: Joints) -> dict[Phrase, int]:
+    """How often each phrase has to be there: as often as it stands in all of them as whole words."""
+    times, sizes = dict.fromkeys(phrases, 0), {len(phrase) for phrase in phrases}
+    for text, count in phrases.items():
+        for size in sizes:
+            for start in range(len(text) - size + 1):
+                part = text[start : start + size]
+                if part in times and not joints.inside(text, start) and not joints.inside(text, start + size):
+                    times[part] += count
+    return times
+
+
+def forget(results: dict[Key, Result]) -> None:
+    """Empty a dictionary of results that has become large: with many phrases each result is large, too."""
+    if len(results) >= REMEMBERED:
+        results.clear()

@@ -14,6 +14,8 @@ from nmt.search.constraints.repeats import NoRepeat
 from nmt.search.expansion import Expansion, topk
 from nmt.text.vocab import EOS
 
+MOST_WANTED = 50  # units that are a step forward are tried in a row, so that no sentence holds up the others
+
 Marks = tuple[object, ...]  # of a hypothesis, one for each constraint
 Step = tuple[int, int]  # row, and the unit that follows it
 
@@ -129,14 +131,19 @@ class Constrained:
         sentence: Sequence[int],
         widths: Tensor,
     ) -> list[tuple[Step, float]]:
-        """The best continuations of some rows, and those that are a step forward, with their log p."""
+        """The best continuations of some rows, and the likeliest steps forward, with their log p."""
         index = torch.tensor(rows, device=log_probs.device)
         each = min(self.allocation.each(int(widths.max())), log_probs.shape[1])
         _, units = topk(log_probs[index], each)
-        steps = [(row, unit) for row, best in zip(rows, units.tolist(), strict=True) for unit in best]
+        steps = [(row, unit) for row, first in zip(rows, units.tolist(), strict=True) for unit in first]
         for row in rows:
             number, demand = self.demands[sentence[row]]
-            steps += [(row, unit) for unit in demand.wanted(marks[row][number])]
+            wanted = list(demand.wanted(marks[row][number]))
+            if len(wanted) > MOST_WANTED:
+                likely = log_probs[row, torch.tensor(wanted, device=index.device)]
+                best = likely.argsort(descending=True, stable=True)[:MOST_WANTED].tolist()
+                wanted = [wanted[place] for place in best]
+            steps += [(row, unit) for unit in wanted]
         parent, word = torch.tensor(steps, device=log_probs.device).unbind(1)
         values = (totals[parent] + log_probs[parent, word]).tolist()
         return [pair for pair in zip(steps, values, strict=True) if pair[1] > -math.inf]

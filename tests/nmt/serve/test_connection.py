@@ -131,7 +131,12 @@ def test_a_client_with_too_many_requests_in_hand_is_refused() -> None:
 def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     size, lost = 30_000_000, threading.Event()
     ends = H11Protocol.connection_lost
-    monkeypatch.setattr(H11Protocol, "connection_lost", lambda *args: (ends(*args), lost.set()))
+
+    def tell(protocol: H11Protocol, error: Exception | None) -> None:
+        ends(protocol, error)
+        lost.set()
+
+    monkeypatch.setattr(H11Protocol, "connection_lost", tell)
     config = ServeConfig(read_timeout=0.2, timeout=0.5)
     with clients(Response(b"x" * size), config) as client:
         connection = client.connect()

@@ -94,6 +94,16 @@ def test_text_for_an_engine_that_reads_words() -> None:
     assert listed == [True, False]
 
 
+def test_phrases_of_very_many_different_characters() -> None:
+    """The automaton that looks for them grows with their number times the length of the phrases."""
+    letters = "".join(map(chr, range(0x4E00, 0x4E00 + 1500)))
+    info = EngineInfo("fake", "", "de", "en", ("avoid",))
+    with client(Upper(info)) as api:
+        answer = api.post("/api/translate", json={"text": "a", "avoid": [letters]})
+        assert answer.status_code == 400 and "different characters" in answer.json()["error"]
+        assert api.post("/api/translate", json={"text": "a", "avoid": ["ab " * 2000]}).status_code == 200
+
+
 def test_an_error_of_ours_is_not_told() -> None:
     with client(Upper()) as api:
         answer = api.post("/api/translate", json={"text": "crash"})

@@ -145,6 +145,54 @@ def test_what_cannot_be_met(run: Run, asked: Constraints, message: str) -> None:
     assert not session.tasks and not session.owner
 
 
+@pytest.mark.parametrize(
+    ("terms", "beam_size"),
+    [
+        ({"man": "fille " * 1600}, 0),  # one request of 10 kB
+        ({"man": "fille garçon"}, 0),
+        ({"man": "fille"}, 50),
+        ({f"man {'follows ' * number}man": "fille " * 20 for number in range(30)}, 0),
+    ],
+    ids=["one long term", "one short term", "a wide beam", "many terms"],
+)
+def test_the_units_that_a_line_requires_are_bounded(run: Run, terms: dict[str, str], beam_size: int) -> None:
+    """2,500 terms of 3,300 units took a minute a step, for everybody."""
+    session, line = RunSession(run, CONFIG), "man " * 240 + " ".join(terms)
+    options = replace(options_of(Constraints(terms=terms)), beam_size=beam_size)
+    session.add("other", LINES[1], Options())
+    with pytest.raises(UserError, match=r"its terms require \d+ units, at most \d+ can be"):
+        session.add("line", line, options)
+    session.add("fewer", "The man.", replace(options, terms=(("man", "fille"),)))
+    assert set(finish(session)) == {"other", "fewer"}
+
+
+def test_a_session_is_full_when_its_lines_require_much(run: Run) -> None:
+    session = RunSession(run, CONFIG)
+    terms = {"man": " ".join(["fille", "garçon", "homme"] * 35)}
+    wants = list[bool]()
+    for number in range(2):
+        session.add(number, "The man.", options_of(Constraints(terms=terms)))
+        wants.append(session.wants())
+    assert wants == [True, False] and session.search.wants()
+    session.cancel(0)
+    assert session.wants()
+
+
+def test_what_was_prepared_for_another_run_is_not_used(run: Run) -> None:
+    """Engines may be loaded anew between the preparation and the search."""
+    options = options_of(Constraints(avoid=["un", "une", "les", "l'"]))
+    other = run_session.constraint_maker(Run.of(TRANSLATOR), options_of(Constraints()))
+    assert other is None
+    old = run_session.constraint_maker(Run.of(TRANSLATOR), options_of(Constraints(avoid=["x"])))
+    mine = run_session.constraint_maker(run, options)
+    texts = []
+    for prepared in (None, old, mine):
+        session = RunSession(run, CONFIG)
+        session.add(0, LINES[1], replace(options, prepared=prepared))
+        texts.append(finish(session)[0].hypotheses[0].text)
+    assert len({*texts}) == 1 and texts[0] != run.translate([LINES[1]], CONFIG)[0]
+
+
 def iter_steps(session: RunSession) -> Iterator[tuple[object, Translated | UserError]]:
     while session.busy:
         yield from session.step()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 
 import pytest
 
@@ -102,6 +103,31 @@ def test_join_waits_for_what_is_in_hand_but_no_longer_than_is_said() -> None:
     upper.go.set()
     engine.join(30)
     assert job.answer.done() and not any(thread.is_alive() for thread in engine.workers.threads)
+
+
+class Prepares(Upper):
+    """Says in which thread terms are prepared, and what its lines come with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads, self.options = list[str](), list[Options]()
+
+    def prepare(self, options: Options) -> object:
+        self.threads.append(threading.current_thread().name)
+        return len(self.threads)
+
+    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+        self.options.append(options)
+        return super().translate(line, options, stop)
+
+
+def test_terms_are_prepared_once_for_a_request_beside_the_engine() -> None:
+    engine = Prepares()
+    served = serving(engine).first
+    for options in (Options(avoid=("x",)), Options(), Options(terms=(("a", "b"),))):
+        asyncio.run(served.translate(ME, ["a", "b"], options))
+    assert [options.prepared for options in engine.options] == [1, 1, None, None, 2, 2]
+    assert all(name.startswith("prepare") for name in engine.threads)
 
 
 def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:

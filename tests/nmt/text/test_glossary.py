@@ -65,7 +65,7 @@ def test_a_file(tmp_path: Path) -> None:
         "a": "a",
         "#1": "no 1",
     }
-    assert made.terms["heat", "pump"].words == ["pompe", "à", "chaleur"] and made.longest == 2
+    assert made.terms["heat", "pump"].words == ["pompe", "à", "chaleur"] and made.sizes == [2, 1]
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,15 @@ def test_what_is_wanted_is_a_step_forward(kind: str, phrases: list[list[int]]) -
             steps = [required.needed(required.follow(mark, unit)) for unit in required.wanted(mark)]
             assert not steps or min(steps) == required.needed(required.follow(mark, best))
     assert required.vocabulary() == {unit for phrase in phrases for unit in phrase}
+
+
+def test_results_that_are_forgotten_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    phrases = [[3, 4], [5], [4], [4, 4, 5]]
+    usual = Required(phrases, SPELLINGS["words"].joints)
+    monkeypatch.setattr("nmt.search.constraints.required.REMEMBERED", 3)
+    forgetful = Required(phrases, SPELLINGS["words"].joints)
+    for units in itertools.product((3, 4, 5), repeat=6):
+        mark, other = after(usual, list(units)), after(forgetful, list(units))
+        assert mark == other and usual.met(mark) == forgetful.met(other)
+        assert usual.wanted(mark) == forgetful.wanted(other)
+    assert len(forgetful.next) <= 3 and len(forgetful.states) <= 3

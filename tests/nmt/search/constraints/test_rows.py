@@ -117,6 +117,17 @@ def test_every_hypothesis_keeps_to_its_constraints(kind: str, beam: int, allocat
             assert words_of([candidates]) == words_of([plain[row]])
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_of_many_phrases_the_likeliest_are_tried(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hypothesis still has all of them."""
+    monkeypatch.setattr("nmt.search.constraints.rows.MOST_WANTED", most)
+    asked: Asked = ([[number] for number in range(3, 9)], [])
+    for candidates in search(
+        MODELS["attention"](), SOURCES[:2], BeamConfig(beam_size=4), constraints=[constraints_of(asked)] * 2
+    ):
+        assert candidates[0].log_prob > -math.inf and all(met(asked, one.words) for one in candidates)
+
+
 def test_no_constraints_no_change() -> None:
     """Not a bit, whether none are given or empty ones."""
     model = make(words=20, seed=4)
