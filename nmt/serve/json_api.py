@@ -34,6 +34,7 @@ class JsonApi:
 
     def __init__(self, engines: ServedEngines, config: ServeConfig) -> None:
         self.engines, self.config, self.access = engines, config, EngineAccess(config)
+        self.plain_texts = dict[str, PlainText]()  # of engines that read words between blanks
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -84,12 +85,18 @@ class JsonApi:
                 f"plain: engine {served.name} does not say its languages; give it a name like en-fr, or send "
                 "words between blanks"
             )
-        rules = await asyncio.to_thread(
-            PlainText, *served.languages, lambda word: served.engine.fit(word) > 0
-        )
+        rules = await asyncio.to_thread(self.rules, served)
         words = await asyncio.to_thread(rules.lines, lines)
         found = await self.access.translate_checked(request, served, words, options)
         return [rules.translation(line, one) for line, one in zip(lines, found, strict=True)]
+
+    def rules(self, served: ServedEngine) -> PlainText:
+        """The text rules of an engine, which take a moment to make."""
+        if served.name not in self.plain_texts:
+            self.plain_texts[served.name] = PlainText(
+                *served.languages, lambda word: served.engine.fit(word) > 0
+            )
+        return self.plain_texts[served.name]
 
     async def score(self, request: Request) -> Response:
         given = fields.of_json(await request.body())

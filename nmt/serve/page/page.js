@@ -113,7 +113,7 @@ function facts(target) {
   if (target.seconds !== undefined && target.lines.length) parts.push(`${target.seconds.toFixed(2)} s`);
   if (missing.length) parts.push(`not known: ${missing.join(", ")}`);
   if (targets.length > 1 && known) parts.push("underlined words are not in the other translation");
-  if (known && target.engine.tokenized_only && !target.plain.checked) parts.push("reads and writes words between blanks");
+  if (known && target.engine.tokenized_only && !target.isPlain) parts.push("reads and writes words between blanks");
   if (known?.parts > 1) parts.push(`translated in ${known.parts} parts`);
   target.part(".facts").textContent = parts.join(" · ");
 }

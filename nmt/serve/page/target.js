@@ -50,7 +50,7 @@ export class Target {
     this.engine = engineOf(name);
     this.part("h2").textContent = `Translation by ${name}`;
     this.part(".engine").title = this.engine.description;
-    this.part(".plain").hidden = !this.engine.tokenized_only;
+    this.part(".plain").hidden = !(this.engine.tokenized_only && this.engine.plain);
     this.output.setAttribute("aria-label", `Translation by ${name}; arrow keys go from word to word`);
     if (this.engine.target) this.output.lang = this.engine.target;
     else this.output.removeAttribute("lang");
@@ -128,9 +128,12 @@ export class Target {
     return request;
   }
 
+  // Whether the engine reads words, and gets them made of text.
+  get isPlain() { return this.engine.tokenized_only && this.engine.plain && this.plain.checked; }
+
   // What every request of this engine says, that of a file too.
   settings() {
-    const words = this.engine.tokenized_only, plain = words && this.plain.checked;
+    const words = this.engine.tokenized_only, plain = this.isPlain;
     return { engine: this.engine.name, ...this.glossary.request(this.engine), ...(plain ? { plain } : {}), ...(!words || plain ? { split_sentences: true } : {}) };
   }
 

@@ -2,7 +2,10 @@
 
 import pytest
 
+from nmt.serve.config import ServeConfig
+from tests.browser import opened
 from tests.nmt.serve.page.driving import Page
+from tests.nmt.serve.page.serving import Backwards, Served, info, running
 
 pytestmark = pytest.mark.ci
 
@@ -118,6 +121,19 @@ def test_text_for_an_engine_that_reads_words(page: Page) -> None:
     assert not page.one(".plain input").is_selected()
     page.choose("first-engine", "en-fr")
     assert not page.one(".plain").is_displayed()
+
+
+def test_an_engine_whose_languages_nobody_says() -> None:
+    """It gets the words that stand in the text, and no language is detected."""
+    known = {"moses": Backwards(info("words", "", ""))}
+    with running(known, ServeConfig(gather=0.0, port=0), "") as url, opened(url) as browser:
+        page = Page(browser, Served(url, known))
+        page.until(lambda: page.js("return document.documentElement.dataset.ready") == "yes")
+        page.write("It isn't so.")
+        page.translated("SO. ISN'T IT")
+        assert page.texts("#from option") == ["language not stated"] and page.texts("#source-note") == [""]
+        assert not page.one(".plain").is_displayed() and not page.one("#compare").is_displayed()
+        assert "words between blanks" in page.one("section.target .facts").text
 
 
 def test_shortcuts(page: Page) -> None:
