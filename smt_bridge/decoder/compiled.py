@@ -17,8 +17,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept: a folder for each state of all sources that are compiled.
+def cache_folder() -> Path | None:
+    """Where compiled code is kept: a folder for each state of all sources that are compiled, beside them or
+    in the user's cache. None where neither is to be had: for a service without a home, say.
 
     numba itself looks at the file of a function only, not at those of the functions it calls: after an update
     of one file alone it would run old code.
@@ -27,7 +28,20 @@ def cache_folder() -> Path:
     digest = hashlib.sha256()
     for path in sorted([*here.rglob("*.py"), *(here.parent / "extraction").glob("*.py")]):
         digest.update(path.read_bytes())
-    return here / "__pycache__" / f"numba-{digest.hexdigest()[:16]}"
+    name = f"numba-{digest.hexdigest()[:16]}"
+    of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    folders = here / "__pycache__" / name, Path(of_user, "nmt-smt-compiled", name)
+    return next((folder for folder in folders if folder.is_absolute() and is_own(folder)), None)
+
+
+def is_own(folder: Path) -> bool:
+    """Is this folder the user's, who can write to it? It is made if need be. Code from another user's is not
+    run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK)
+    except OSError:
+        return False
 
 
 class Compiled:
@@ -95,8 +109,9 @@ try:
     import numba.core.event
 
     HAVE_NUMBA = True
-    if not os.environ.get("NUMBA_CACHE_DIR"):
-        folder = cache_folder()
+    keeps = bool(os.environ.get("NUMBA_CACHE_DIR"))
+    if not keeps and (folder := cache_folder()):
+        keeps = True
         numba.core.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
         for old in folder.parent.glob("numba-*"):
             if old != folder:
@@ -108,11 +123,11 @@ except ImportError:
 
 
 def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
-    """The function compiled, once per machine and version, to run without the interpreter's lock. Without
-    numba the function itself."""
+    """The function compiled, once per machine and version where that can be kept, to run without the
+    interpreter's lock. Without numba the function itself."""
     if not HAVE_NUMBA:
         return function
-    made = numba.njit(nogil=True, cache=True, error_model=error_model)(function)
+    made = numba.njit(nogil=True, cache=keeps, error_model=error_model)(function)
     return cast(Callable[P, R], Compiled(made))
 
 

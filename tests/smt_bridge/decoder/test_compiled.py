@@ -42,7 +42,26 @@ def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.M
     for path in files:
         path.write_text("x = 2\n")
         found.add(compiled.cache_folder())
-    assert len(found) == 3 and {place.parent for place in found} == {tmp_path / "decoder" / "__pycache__"}
+    assert len(found) == 3
+    assert {place and place.parent for place in found} == {tmp_path / "decoder" / "__pycache__"}
+
+
+def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that another user has installed: the code is kept in this user's cache, and nowhere if there
+    is none. Code that another user has compiled is never run."""
+    (tmp_path / "decoder").mkdir()
+    (tmp_path / "extraction").mkdir()
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "decoder" / "compiled.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    own = compiled.is_own
+    monkeypatch.setattr(compiled, "is_own", lambda folder: "__pycache__" not in folder.parts and own(folder))
+    folder = compiled.cache_folder()
+    assert folder and folder.parent == tmp_path / "cache" / "nmt-smt-compiled" and folder.is_dir()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert compiled.cache_folder() is None
+    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert not own(tmp_path)
 
 
 def test_without_numba_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
