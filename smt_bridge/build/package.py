@@ -4,7 +4,7 @@ in it are the full ones, not those of the development set."""
 import shutil
 from pathlib import Path
 
-from nmt import files
+from nmt import files, locks
 from smt_bridge import train_system
 from smt_bridge.build import evaluation, facts, report, tuning
 from smt_bridge.build.config import Build
@@ -55,17 +55,29 @@ def write_ini(build: Build, chosen: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all."""
-    with files.Writing(target.with_name(f"{target.name}.part")) as out, open(source, "rb") as read:
+    """Copy a file, whole or not at all. Its bytes, whatever its name: a `.gz` is not packed again."""
+    part = target.with_name(f"{target.name}.part")
+    with files.Writing(part) as out, open(source, "rb") as read:
         while block := read.read(1 << 20):
             out.write(block)
-    target.with_name(f"{target.name}.part").replace(target)
+    try:
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise files.cannot_write(target, error) from error
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a run directory, whole or not at all."""
+    """Copy a run directory, whole or not at all. UserError for a disk that is full."""
     part = target.with_name(f"{target.name}.part")
     for path in (part, target):
         shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(source, part)
-    part.replace(target)
+    try:
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and path.name != locks.FILE:
+                copy(path, part / path.relative_to(source))
+        part.replace(target)
+    except OSError as error:
+        raise files.cannot_write(target, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -2,6 +2,7 @@
 smt-filter-table do."""
 
 from nmt import files
+from nmt.errors import DataError
 from nmt.formats.pharaoh import Links
 from smt_bridge import train_system
 from smt_bridge.build.config import Build
@@ -55,7 +56,11 @@ def filter_to_dev(build: Build) -> None:
     table, filtered, reordering, reordering_filtered = (
         folder / name for name in names for folder in (model, dev)
     )
-    filter_tables(Filtering(table, filtered, reordering, reordering_filtered), wanted)
+    if not filter_tables(Filtering(table, filtered, reordering, reordering_filtered), wanted):
+        raise DataError(
+            f"{build.config.dev_source}: no phrase of it is in {build.config.source}, so that nothing can be "
+            "tuned; give a development set of the same language and kind"
+        )
     ini = moses_ini.read(str(model / train_system.INI))
     ini = moses_ini.set_path(ini, "LM0", f"../{MODEL}/{train_system.LM}")
     moses_ini.write(dev / BASE, ini)

@@ -1,12 +1,15 @@
 """The folder that a build ends with."""
 
 import json
+import resource
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nmt import files, manifest
+from nmt.errors import UserError
 from smt_bridge import train_system
 from smt_bridge.build import facts, package, report
 from smt_bridge.build.config import Build, BuildConfig
@@ -83,6 +86,27 @@ def test_packing_again_after_a_kill_gives_the_same_folder(
     (build.folder / "networks" / "joint.part").mkdir()
     package.package(build)
     assert contents(build.folder) == whole
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Files of at most 5,000 bytes, as `ulimit -f` sets it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", ["networks/joint/step-1.pt", "model/lm.arpa.gz"])
+def test_a_file_that_grows_too_large_is_named_and_nothing_of_it_is_left(
+    name: str, build: Build, request: pytest.FixtureRequest
+) -> None:
+    (build.work / name).write_bytes(bytes(9000))
+    request.getfixturevalue("small_files")
+    with pytest.raises(UserError, match=f"{Path(name).name}.*: cannot write: File too large"):
+        package.package(build)
+    assert not list(build.folder.rglob("*.part*")) and not (build.folder / hybrid.FILE).exists()
+    assert not (build.folder / "networks" / "joint").exists()
 
 
 def test_a_phrase_based_system_has_no_networks(build: Build) -> None:

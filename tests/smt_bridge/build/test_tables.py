@@ -6,11 +6,15 @@ from types import ModuleType
 
 import pytest
 
+from nmt import files
+from nmt.errors import DataError
+from smt_bridge import train_system
 from smt_bridge.build import corpus, tables
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.build.builds import config, small_plan
+from tests.smt_bridge.decoder.models import write_model
 
 
 @pytest.fixture
@@ -47,3 +51,15 @@ def test_the_tables_of_the_development_set(build: Build) -> None:
     ini = moses_ini.read(str(dev / tables.BASE))
     for feature in ini.features:
         assert "path" not in feature.options or (dev / feature.options["path"]).exists()
+
+
+def test_a_development_set_without_any_phrase_of_the_training_text_is_named(
+    build: Build, tmp_path: Path
+) -> None:
+    files.write_text(Texts(build.work).path("dev.source"), ["kein Wort davon"])
+    model = build.work / tables.MODEL
+    write_model(model, 1)
+    (model / "table").rename(model / train_system.TABLE)
+    (model / "reordering").rename(model / train_system.REORDERING)
+    with pytest.raises(DataError, match=rf"^{tmp_path}/dev\.en: no phrase of it is in {tmp_path}/train\.en"):
+        tables.filter_to_dev(build)
