@@ -16,6 +16,7 @@ Total = int | Callable[[], int]  # 0: unknown. A function is called only once th
 
 EVERY = 60.0  # seconds between lines
 DRAW = 0.1  # seconds between two states of the bar
+FORETOLD = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # where the rate does not say what is left
 MOST = 256  # units that may pass before the clock is read again
 
 
@@ -24,12 +25,19 @@ class Progress:
     `reach` instead."""
 
     def __init__(
-        self, total: Total | None, unit: str, visible: bool = False, title: str = "", opening: str = ""
+        self,
+        total: Total | None,
+        unit: str,
+        visible: bool = False,
+        title: str = "",
+        opening: str = "",
+        left: Callable[[], float] | None = None,
     ) -> None:
         """`total` None: the first call of `reach` says. `visible`: as a bar on stderr, which is a terminal.
         `title`: what is going on. `opening`: a line for the log when the work begins, after all that may be
-        refused."""
+        refused. `left`: seconds to the end, from a caller who knows better than the rate so far tells."""
         self.unit, self.visible, self.title, self.opening = unit, visible, title, opening
+        self.left = left
         self.total: Total = 0
         self.done = self.given = 0
         self.begun = False
@@ -59,6 +67,7 @@ class Progress:
                 smoothing=0.1,
                 mininterval=0,
                 miniters=0,
+                bar_format=FORETOLD if self.left else None,
             )
 
     def __enter__(self) -> "Progress":
@@ -102,6 +111,8 @@ class Progress:
         if self.bar is not None and (passed >= DRAW or self.done == self.total):
             if self.note:
                 self.bar.set_postfix_str(self.note(), refresh=False)
+            elif self.left:
+                self.bar.set_postfix_str(f"about {duration(self.left())} left", refresh=False)
             self.bar.update(self.done - self.bar.n)
         if now - self.logged >= EVERY:
             self.logged = now
@@ -129,6 +140,8 @@ class Progress:
         """As the log has it."""
         title = f"{self.title}: " if self.title else ""
         total, rate = self.known_total(), self.rate
+        if self.left:
+            return f"{title}{100 * self.done / max(1, total):.0f}%, about {duration(self.left())} left"
         if not total:
             return f"{title}{self.done:,} {self.unit}, {rate_of(rate)}"
         left = f", {rate_of(rate)}, {duration(max(0, total - self.done) / rate)} left" if rate > 0 else ""

@@ -30,6 +30,10 @@ class BuildConfig:
     )
     seed: int = number(1, least=0, help="seed of the networks and of the tuning")
     plan: str = setting("", help="build by this plan.json, of another build, instead of making one")
+    keep_plan: bool = setting(
+        False,
+        help="do all that the plan says, even where the build is late; else its later steps are shortened",
+    )
 
     def texts(self) -> list[str]:
         """All files that are read."""
@@ -41,7 +45,9 @@ class BuildConfig:
         words = ["smt-build"]
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.default is MISSING or value != item.default:
+            if value is True:
+                words.append(f"--{item.name.replace('_', '-')}")
+            elif item.default is MISSING or value != item.default:
                 shown = f"{value}s" if item.name == "budget" else str(value)
                 words += [f"--{item.name.replace('_', '-')}", shown]
         return shlex.join(words)
@@ -53,6 +59,7 @@ class Build:
 
     config: BuildConfig
     plan: Plan
+    share: float = 0.0  # of the step at hand, as far as it says how much of it is done
 
     @cached_property
     def folder(self) -> Path:

@@ -2,6 +2,8 @@
 again without it, on the lists of the tuning (as smt-tune-nbest --drop does)."""
 
 import json
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -13,6 +15,7 @@ from nmt.search.config import BeamConfig
 from smt_bridge.build import tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.networks import FEATURES, WORDS
+from smt_bridge.build.rates import Rates
 from smt_bridge.build.tables import DEV
 from smt_bridge.build.training import NETWORKS
 from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
@@ -20,9 +23,12 @@ from smt_bridge.tuning import loop, runs
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import bleu
 
+log = logging.getLogger(__name__)
+
 FILE = "evaluation.json"
 OUTPUTS = "outputs"  # below the folder of the development set
 NEURAL = "neural"  # the attention model alone
+TUNING = "tuning"  # without a part
 BEAM = BeamConfig(beam_size=5)
 PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
 
@@ -39,17 +45,24 @@ class Evaluation:
 
 def evaluate(build: Build) -> None:
     """Translate, and find the weights again without each part."""
-    found = {name: decoded(build, name) for name in systems(build)}
+    seconds = expected_seconds(build)
+    work = Advance(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
+    found = {
+        name: list(work.over(decoded(build, name), seconds[name] / build.plan.evaluated))
+        for name in systems(build)
+    }
     if build.plan.has("attention"):
         found[NEURAL] = translated(build)
+        work.add(seconds[NEURAL])
     references = loop.references_of([tuning.compared(build, "dev.target")])
     whole = {}
     for name, lines in found.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
         rows = [one.statistics(line.split()) for one, line in zip(references, lines, strict=True)]
         whole[name] = float(bleu(np.array(rows, np.float64).sum(0)))
+        log.info("%s: BLEU %.2f on %s lines", name, 100 * whole[name], f"{len(lines):,}")
     chosen = choose({name: whole[name] for name in systems(build)})
-    lists, without = ablation(build, chosen)
+    lists, without = ablation(build, chosen, lambda: work.add(seconds[TUNING]))
     made = Evaluation(chosen, whole, lists, without)
     files.write_text(build.work / FILE, [json.dumps(asdict(made))])
 
@@ -69,10 +82,43 @@ def choose(scores: dict[str, float]) -> str:
     return max(reversed(scores), key=lambda name: scores[name])
 
 
-def decoded(build: Build, name: str) -> list[str]:
+def expected_seconds(build: Build) -> dict[str, float]:
+    """About how long the parts of the evaluation take, of the tunings each."""
+    plan, rates = build.plan, Rates()
+    words = plan.sizes.dev_words * plan.evaluated / plan.sizes.dev_pairs
+    found = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
+    if plan.networks:
+        found[HYBRID] = words * (rates.searching + sum(network.search for network in plan.networks))
+    if plan.has("attention"):
+        found[NEURAL] = words * rates.translating
+    return found
+
+
+@dataclass
+class Advance:
+    """How much of the evaluation is done, for the progress of the build."""
+
+    build: Build
+    total: float  # seconds, as expected
+    done: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Advance by work that was expected to take so long."""
+        self.done += seconds
+        self.build.share = min(1.0, self.done / max(1e-9, self.total))
+
+    def over(self, items: Iterable[str], seconds: float) -> Iterator[str]:
+        """The items, each of which was expected to take so long."""
+        for item in items:
+            yield item
+            self.add(seconds)
+
+
+def decoded(build: Build, name: str) -> Iterator[str]:
     """The development set by a tuned system."""
     decoder = tuning.load(build, tuning.ini_path(build, name))
-    return decoder.translate(tuning.compared(build, "dev.source"), build.config.workers)
+    lines = tuning.compared(build, "dev.source")
+    return map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
 
 
 def translated(build: Build) -> list[str]:
@@ -83,8 +129,10 @@ def translated(build: Build) -> list[str]:
     return run.translate(lines, BEAM, tokenized=True)
 
 
-def ablation(build: Build, name: str) -> tuple[float, dict[str, float]]:
-    """BLEU of a system on the lists of its tuning, and without each part."""
+def ablation(
+    build: Build, name: str, passed: Callable[[], None] = lambda: None
+) -> tuple[float, dict[str, float]]:
+    """BLEU of a system on the lists of its tuning, and without each part. `passed` is called after each."""
     work = build.work / DEV / f"{name}.tuning"
     found = tuning.tuned(build, name)
     held = tuning.held(build, work, found.names, found.lines, len(found.iterations))
@@ -96,6 +144,9 @@ def ablation(build: Build, name: str) -> tuple[float, dict[str, float]]:
         pools.drop(without, parts)
         seeds = [build.config.seed]
         points = runs.run_all(without, held.tuner, start, seeds, held.threads, lambda done, total: None)
+        passed()
+        without_what = f" without {', '.join(parts)}" if parts else ""
+        log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)
         return points[0].bleu
 
     heads = pools.to_weights(found.names, start)

@@ -1,7 +1,7 @@
 """What the report of a build says, from the files that its steps left."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nmt import files
 from nmt.analysis.curves import read_curves
@@ -9,18 +9,17 @@ from nmt.analysis.report import day
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.weights import load_tensors
-from smt_bridge.build import evaluation, report, tuning
+from smt_bridge.build import clock, evaluation, report, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, Texts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
-from smt_bridge.build.networks import WORDS
-from smt_bridge.build.plan import NetworkPlan
+from smt_bridge.build.networks import ORDER, WORDS
+from smt_bridge.build.plan import NetworkPlan, missing
 from smt_bridge.build.report import Ablation, Candidate, Facts, Feature, Network, Step
 from smt_bridge.build.tables import DEV
 from smt_bridge.build.training import NETWORKS, RUNS
 from smt_bridge.moses import ini as moses_ini
 
-TIMES = "times.json"  # seconds of each step
 SIGNATURE = (
     "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
 )
@@ -61,11 +60,21 @@ def gather(build: Build) -> Facts:
         command=build.config.command(),
         about=about(build),
         notes=[
+            *notes(build),
             "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
             "without it; a search without it would find other translations.",
             *warnings(build),
         ],
     )
+
+
+def notes(build: Build) -> Iterator[str]:
+    """Networks that are left out, and what was shortened."""
+    plan = build.plan
+    for name in ORDER:
+        if not plan.has(name):
+            yield f"{WORDS[name]}: left out, {missing(name, plan)}"
+    yield from (decision for decision in plan.decisions.values() if decision)
 
 
 def about(build: Build) -> dict[str, str]:
@@ -117,20 +126,8 @@ def sizes(build: Build) -> dict[str, int]:
 
 def steps(build: Build) -> list[Step]:
     """Each step, as planned and as it was; the last one is still at work."""
-    took = times(build)
+    took = clock.read(build.work)
     return [Step(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
-
-
-def times(build: Build) -> dict[str, float]:
-    """Seconds of the steps that are finished, the last start of each."""
-    place = build.work / TIMES
-    found: dict[str, float] = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
-    return found
-
-
-def note_time(build: Build, name: str, seconds: float) -> None:
-    """Keep how long a step took."""
-    files.write_text(build.work / TIMES, [json.dumps(times(build) | {name: round(seconds, 1)})])
 
 
 def network(build: Build, plan: NetworkPlan) -> Network:

@@ -1,21 +1,34 @@
-"""A build, step by step. Each step ends with the file that is named beside it, so that finished steps are not
-repeated: a build that is killed at any moment and started again ends with the same system."""
+"""A build, step by step. A step is finished once its result is there and the checksums of what it made are
+noted, so that finished steps are not repeated: a build that is killed at any moment and started again ends
+with the same system."""
 
 import logging
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt import locks, manifest
 from nmt.compute import matmul
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.jobs import begun
 from nmt.progress import Progress, duration
-from smt_bridge.build import corpus, evaluation, facts, package, plan, rates, tables, training, tuning
+from smt_bridge.build import (
+    corpus,
+    evaluation,
+    finished,
+    package,
+    plan,
+    plan_file,
+    rates,
+    shortening,
+    tables,
+    training,
+    tuning,
+)  # fmt: skip
+from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.followed import Followed
 from smt_bridge.build.plan import Plan
@@ -29,22 +42,39 @@ UNIT = "planned seconds"
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a build: its work is done once `result`, below the folder of the build, is there."""
+    """A step of a build. `result` is the file that it writes last, `files` are patterns of all files whose
+    checksums are noted, both below the folder of the build; the last step has none, as the system has its own
+    list. `share`: how much of it is done."""
 
     name: str
     result: str
     work: Callable[[Build], None]
+    files: tuple[str, ...] = ()
+    share: Callable[[Build], float] = lambda build: build.share
+
+    def finished(self, work: Path) -> bool:
+        """Is there nothing left to do?"""
+        listed = not self.files or self.result in (manifest.read(work) or {})
+        return listed and (work / self.result).exists()
 
 
+DEV = tables.DEV
 STEPS = (
-    Step("corpus", f"{corpus.FOLDER}/{corpus.COUNTS}", corpus.prepare),
-    Step("alignment", tables.ALIGNMENT, tables.align),
-    Step("model", f"{tables.MODEL}/moses.ini", tables.train),
-    Step("filter", f"{tables.DEV}/{tables.BASE}", tables.filter_to_dev),
-    Step("tune", f"{tables.DEV}/{tuning.PHRASE_BASED}.ini", tuning.tune_phrase_based),
-    Step("networks", training.DONE, training.train_all),
-    Step("tune-hybrid", f"{tables.DEV}/{tuning.HYBRID}.ini", tuning.tune_hybrid),
-    Step("evaluate", evaluation.FILE, evaluation.evaluate),
+    Step("corpus", f"{corpus.FOLDER}/{corpus.COUNTS}", corpus.prepare, (f"{corpus.FOLDER}/*",)),
+    Step("alignment", tables.ALIGNMENT, tables.align, (tables.ALIGNMENT, tables.DEV_ALIGNMENT)),
+    Step("model", f"{tables.MODEL}/moses.ini", tables.train, (f"{tables.MODEL}/*",)),
+    Step("filter", f"{DEV}/{tables.BASE}", tables.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{tables.BASE}")),
+    Step(
+        "tune",
+        f"{DEV}/{tuning.PHRASE_BASED}.ini",
+        tuning.tune_phrase_based,
+        (f"{DEV}/{tuning.PHRASE_BASED}.*",),
+    ),
+    Step("networks", training.DONE, training.train_all, (f"{training.NETWORKS}/**/*",), training.share),
+    Step("tune-hybrid", f"{DEV}/{tuning.HYBRID}.ini", tuning.tune_hybrid, (f"{DEV}/{tuning.HYBRID}.*",)),
+    Step(
+        "evaluate", evaluation.FILE, evaluation.evaluate, (evaluation.FILE, f"{DEV}/{evaluation.OUTPUTS}/*")
+    ),
     Step("package", f"../{hybrid.FILE}", package.package),
 )
 
@@ -64,7 +94,10 @@ def plan_of(config: BuildConfig) -> Plan:
     this machine."""
     kept = kept_plan(config)
     if kept.exists() or config.plan:
-        return plan.read(kept if kept.exists() else config.plan)
+        path = kept if kept.exists() else config.plan
+        found = plan_file.read(path)
+        training.check(Build(config, found), str(path))
+        return found
     sizes = corpus.survey(config)
     speed, back_end = rates.graded(rates.measured()), matmul.choose().back_end
     return plan.decide(sizes, config.budget, speed, back_end)
@@ -85,6 +118,8 @@ def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = Fal
             show(line)
         found = Build(config, made)
         take_steps(found, show_bar)
+        if (folder / hybrid.FILE).exists():
+            hybrid.verify(hybrid.read(folder))
     return found
 
 
@@ -106,13 +141,26 @@ def begin(folder: Path, config: BuildConfig) -> Plan:
             f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one "
             "to start anew"
         )
+    if before is not None:
+        repeat_incomplete(folder / WORK)
     made = plan_of(config)
     if before is None:
         begun.write(folder / WORK / SETTINGS, settings)
     if not kept.exists():
-        plan.write(kept, made)
+        plan_file.write(kept, made)
     sweep(folder)
+    if plan.FILE not in (manifest.read(folder / WORK) or {}):
+        finished.record(folder / WORK, [SETTINGS, plan.FILE])
     return made
+
+
+def repeat_incomplete(work: Path) -> None:
+    """Have steps whose files were removed taken again. DataError for a file that was changed."""
+    gone = set(finished.check(work, (SETTINGS, plan.FILE)))
+    for step in STEPS:
+        names = finished.listed(work, step.files)
+        if gone & names:
+            finished.forget(work, names)
 
 
 def sweep(folder: Path) -> None:
@@ -135,37 +183,68 @@ def steps_of(made: Plan) -> list[Step]:
     return [step for step in STEPS if step.name in made.seconds]
 
 
+def next_step(build: Build) -> Step | None:
+    """The first step that is not finished; None at the end."""
+    return next((step for step in steps_of(build.plan) if not step.finished(build.work)), None)
+
+
 def take_steps(build: Build, show_bar: bool) -> None:
-    """Take each step whose result is not there yet."""
-    steps, seconds = steps_of(build.plan), plan.with_workers(build.plan, build.config.workers)
-    total, done = round(sum(seconds.values())), 0.0
-    with Progress(None, UNIT, show_bar, "building") as progress:
-        for number, step in enumerate(steps, 1):
-            if not (build.work / step.result).exists():
-                progress.reach(round(done), total)
-                log.info(
-                    "step %d of %d: %s, about %s", number, len(steps), step.name, duration(seconds[step.name])
-                )
-                begin = time.monotonic()
-                with following(build, progress, done, seconds[step.name], total):
-                    step.work(build)
-                took = time.monotonic() - begin
-                facts.note_time(build, step.name, took)
-                log.info("step %d of %d: %s, %s", number, len(steps), step.name, duration(took))
-            done += seconds[step.name]
+    """Take each step that is not finished."""
+    clock, workers = BuildClock(build.work), build.config.workers
+    budget = max(build.config.budget, sum(plan.with_workers(build.plan, workers).values()))
+    with Progress(None, UNIT, show_bar, "building", left=clock.left) as progress:
+        while step := next_step(build):
+            adapt(build, step, clock, budget)
+            if step not in steps_of(build.plan):
+                continue
+            steps, seconds = steps_of(build.plan), plan.with_workers(build.plan, workers)
+            number, planned = steps.index(step) + 1, seconds[step.name]
+            done, total = sum(seconds[one.name] for one in steps[: number - 1]), sum(seconds.values())
+            clock.start(step.name, seconds)
+            build.share = 0.0
+            log.info("step %d of %d: %s, about %s", number, len(steps), step.name, duration(planned))
+            with following(build, step, clock, progress, (done, total)):
+                step.work(build)
+            finished.record(build.work, finished.files_of(build.work, step.files))
+            clock.stop()
+            log.info("step %d of %d: %s, %s", number, len(steps), step.name, duration(clock.took[step.name]))
+
+
+def adapt(build: Build, step: Step, clock: BuildClock, budget: float) -> None:
+    """Before a long step: shorten the plan where the build is behind it, and keep what was decided, so that
+    it is decided once."""
+    if build.config.plan or step.name not in shortening.STEPS or step.name in build.plan.decisions:
+        return
+    pace = clock.pace()
+    if build.config.keep_plan:
+        pace = 0.0
+    changed, why = shortening.decide(build.plan, step.name, clock.spent(), budget, pace, build.config.workers)
+    if why:
+        log.warning("%s; --keep-plan takes the time instead", why)
+    part = build.work / f"{plan.FILE}.part"
+    plan_file.write(part, changed)
+    manifest.publish(build.work, {plan.FILE: part})
+    build.plan = changed
 
 
 @contextmanager
-def following(build: Build, progress: Progress, done: float, planned: float, total: int) -> Iterator[None]:
-    """While a step works: its share of the progress, second by second, and messages of its processes."""
+def following(
+    build: Build, step: Step, clock: BuildClock, progress: Progress, planned: tuple[float, float]
+) -> Iterator[None]:
+    """While a step works: its share of the progress, second by second, and messages of its processes.
+    `planned`: seconds before it, and of all steps."""
     stop, logs = threading.Event(), Followed(build.work / training.LOGS)
-    begin = time.monotonic()
+    before, total = planned
 
     def follow() -> None:
         while not stop.wait(1.0):
-            progress.reach(round(done + min(planned, time.monotonic() - begin)), total)
+            with suppress(UserError):  # a full disk: the step itself will say so
+                clock.tick(step.share(build))
+            progress.reach(max(progress.done, round(before + clock.done())), round(total))
+            progress.look()
             logs.show()
 
+    progress.reach(max(progress.done, round(before)), round(total))
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     try:

@@ -1,23 +1,19 @@
 """The plan of a build: which networks, how many updates, how long each step takes.
 
-It is decided once, before anything runs, and kept as `plan.json`: a resumed build reads it, so that what is
-built depends on no clock. All sizes are in updates, iterations and lines, none in minutes.
+It is decided before anything runs, and kept (plan_file.py): a resumed build reads it. What comes later may be
+shortened (shortening.py), before it begins and never again; the plan that is kept says so. All sizes are in
+updates, iterations and lines, none in minutes.
 """
 
-import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
-from typing import Any
 
-from nmt import files
-from nmt.errors import DataError
 from nmt.progress import duration
 from smt_bridge.build.networks import ORDER, Name, recipe
 from smt_bridge.build.rates import Rates
 
-FORMAT = "smt-build plan 1"
 FILE = "plan.json"
 SIDE_BY_SIDE = 2  # trainings that a plan counts with, whatever --workers is: it may not change the result
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of the most updates
@@ -69,6 +65,12 @@ class TuningPlan:
     n_best: int = 100
     neural_beam: int = 200
     method: str = "mert"
+    hybrid_lines: int = 0  # for the system with networks; 0: as many as `lines`
+
+    @property
+    def lines_of_hybrid(self) -> int:
+        """Lines of the development set on which the system with networks is tuned."""
+        return self.hybrid_lines or self.lines
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,14 @@ class Plan:
     tuning: TuningPlan
     monolingual_network: bool  # does the CSLM learn the monolingual text, too?
     seconds: dict[str, float] = field(default_factory=dict)  # of each step
+    compared: int = 0  # lines of the development set that the systems are compared on; 0: as many as usual
+    # step -> what was shortened before it began, in words; empty where the build was on time
+    decisions: dict[str, str] = field(default_factory=dict)
 
     @property
     def evaluated(self) -> int:
         """Lines of the development set that the systems are compared on."""
-        return min(self.sizes.dev_pairs, EVALUATED * self.tuning.lines)
+        return min(self.sizes.dev_pairs, self.compared or EVALUATED * self.tuning.lines)
 
     def total(self) -> float:
         """Seconds of all steps."""
@@ -141,7 +146,7 @@ def planned(sizes: Sizes, trial: Trial, speed: float, matmul: str) -> Plan | Non
     found = [one for one in networks if one]
     lines = min(sizes.dev_pairs, trial.lines)
     tuning = TuningPlan(lines, *trial.iterations)
-    times = seconds(sizes, found, tuning, speed)
+    times = seconds(sizes, found, tuning, speed, min(sizes.dev_pairs, EVALUATED * lines))
     return Plan(sizes, speed, matmul, found, tuning, sensible and bool(found), times)
 
 
@@ -170,15 +175,19 @@ def network_plan(
     )  # fmt: skip
 
 
-def seconds(sizes: Sizes, networks: list[NetworkPlan], tuning: TuningPlan, speed: float) -> dict[str, float]:
-    """The estimate for each step."""
+def seconds(
+    sizes: Sizes, networks: list[NetworkPlan], tuning: TuningPlan, speed: float, evaluated: int
+) -> dict[str, float]:
+    """The estimate for each step. `evaluated`: lines that the systems are compared on."""
     rates = Rates()
     words = sizes.target_words
-    dev = sizes.dev_words * tuning.lines / max(1, sizes.dev_pairs)  # words of the lines that are tuned on
-    compared = min(sizes.dev_words, EVALUATED * dev)
+    length = sizes.dev_words / max(1, sizes.dev_pairs)  # words of a line
+    dev, hybrid_dev, compared = (
+        length * lines for lines in (tuning.lines, tuning.lines_of_hybrid, evaluated)
+    )
     plain, start = rates.searching, rates.starting
     neural = plain + sum(one.search for one in networks)
-    mert = rates.tuning * tuning.lines
+    mert, hybrid_mert = rates.tuning * tuning.lines, rates.tuning * tuning.lines_of_hybrid
     found = {
         "corpus": sizes.pairs / rates.preparing + sizes.monolingual_lines / rates.preparing / 2,
         "alignment": words / rates.aligning,
@@ -189,10 +198,10 @@ def seconds(sizes: Sizes, networks: list[NetworkPlan], tuning: TuningPlan, speed
     if networks:
         found["networks"] = speed * side_by_side([one.seconds for one in networks])
         found["tune-hybrid"] = 2 * start + tuning.hybrid_iterations * (
-            dev * neural / rates.two_threads + mert
+            hybrid_dev * neural / rates.two_threads + hybrid_mert
         )
     found["evaluate"] = (
-        2 * start + compared * (plain + neural) / rates.two_threads + (len(networks) + 2) * mert
+        2 * start + compared * (plain + neural) / rates.two_threads + (len(networks) + 2) * hybrid_mert
     )
     found["package"] = start + words / rates.packing
     return {name: round(value / speed) for name, value in found.items()}
@@ -232,7 +241,8 @@ def shown(plan: Plan, seconds: Mapping[str, float], budget: float) -> Iterator[s
         yield f"{one.name}: {one.what}; {trained}"
     for name in ORDER:
         if not plan.has(name):
-            yield f"{name}: left out, {missing(name, sizes)}"
+            yield f"{name}: left out, {missing(name, plan)}"
+    yield from (decision for decision in plan.decisions.values() if decision)
     yield ""
     for step, value in seconds.items():
         yield f"{step:12} {duration(value)}"
@@ -241,30 +251,21 @@ def shown(plan: Plan, seconds: Mapping[str, float], budget: float) -> Iterator[s
     yield f"{'all steps':12} {duration(total)} of {duration(budget)}{over}"
 
 
-def missing(name: Name, sizes: Sizes) -> str:
-    """Why a network is left out."""
-    return "the budget is too small" if recipe(name, sizes.pairs) else f"{sizes.pairs:,} pairs are too few"
+def missing(name: Name, plan: Plan) -> str:
+    """Why a network is left out, and which budget would bring it."""
+    if not recipe(name, plan.sizes.pairs):
+        return f"{plan.sizes.pairs:,} pairs are too few"
+    if plan.decisions.get("networks"):
+        return "the build was behind its plan"
+    minutes = math.ceil(least_budget(name, plan) / 60)
+    return f"the budget is too small; --budget {minutes}m or more brings it"
 
 
-def write(path: Path, plan: Plan) -> None:
-    """Keep a plan."""
-    text = json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)
-    files.write_text(path, text.split("\n"))
-
-
-def read(path: str | Path) -> Plan:
-    """A kept plan. DataError for anything else."""
-    try:
-        held: dict[str, Any] = json.loads("\n".join(files.read_lines(path)))
-        if held.pop("format") != FORMAT:
-            raise ValueError(f"expected format {FORMAT!r}")
-        return Plan(
-            **held
-            | {
-                "sizes": Sizes(**held["sizes"]),
-                "networks": [NetworkPlan(**one) for one in held["networks"]],
-                "tuning": TuningPlan(**held["tuning"]),
-            }
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"{path}: is no plan of smt-build, or damaged ({error})") from error
+def least_budget(name: Name, plan: Plan) -> float:
+    """Seconds of the shortest plan with a network, which has a recipe."""
+    tries = (
+        planned(plan.sizes, trial, plan.speed, plan.matmul)
+        for trial in trials(plan.sizes)
+        if name in trial.names
+    )
+    return min(one.total() for one in tries if one)

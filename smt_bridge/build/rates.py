@@ -26,6 +26,7 @@ class Rates:
     searching: float = (
         0.002  # seconds a source word without networks, with a list of 100: 39 sentences a second
     )
+    translating: float = 0.005  # seconds a source word by the attention model alone, beam 5
     tuning: float = 0.010  # seconds of MERT a sentence and iteration
     packing: float = 100_000  # target words of the training text whose tables are copied and read
     starting: float = 5  # seconds of each process and each step that loads models

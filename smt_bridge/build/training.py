@@ -9,10 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from nmt import files
+from nmt.errors import ConfigError, DataError
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.processes import Processes
 from nmt.runs import averaging
 from nmt.runs import directory as run_directory
+from nmt.runs.directory import TRAIN_LOG
 from nmt.text.pipeline import SideConfig
 from nmt.training import config_file as configuration
 from nmt.training.train import run_training
@@ -58,6 +60,33 @@ def train_all(build: Build) -> None:
         for _ in executor.map(tasks):
             pass
     files.write_text(build.work / DONE, [task.name for task in tasks])
+
+
+def share(build: Build) -> float:
+    """How much of the trainings is done, by their logs."""
+    total = sum(network.seconds for network in build.plan.networks)
+    done = 0.0
+    for network in build.plan.networks:
+        log_file = build.work / RUNS / network.name / TRAIN_LOG
+        if (build.work / NETWORKS / network.name).exists():
+            done += network.seconds
+        elif log_file.exists():
+            *_, last = log_file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] or [""]
+            step = last.partition("\t")[0]
+            done += network.seconds * min(1.0, int(step) / network.updates if step.isdecimal() else 0.0)
+    return done / max(1.0, total)
+
+
+def check(build: Build, path: str) -> None:
+    """DataError for a plan with a network that nmt-train could not train. `path`: of the plan."""
+    for number, network in enumerate(build.plan.networks):
+        one = task(build, network)
+        try:
+            configuration.from_mapping(one.content, one.preset or None, overwrite=True)
+        except ConfigError as error:
+            raise DataError(
+                f"{path}: networks[{number}]: {error}; is it the plan.json of a build?"
+            ) from error
 
 
 def task(build: Build, plan: NetworkPlan) -> Task:

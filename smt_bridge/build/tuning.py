@@ -4,7 +4,8 @@ system, and of the system with its networks in the search."""
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from smt_bridge.build.training import NETWORKS
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.hybrid.folder import Value
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
@@ -55,7 +57,7 @@ def search(plan: TuningPlan) -> dict[str, Value]:
 def tune_phrase_based(build: Build) -> None:
     """The weights of the system without networks."""
     start = moses_ini.read(str(build.work / DEV / BASE))
-    tune(build, PHRASE_BASED, start, build.plan.tuning.iterations)
+    tune(build, PHRASE_BASED, start, build.plan.tuning.iterations, build.plan.tuning.lines)
 
 
 def tune_hybrid(build: Build) -> None:
@@ -63,7 +65,7 @@ def tune_hybrid(build: Build) -> None:
     ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
     for one in build.plan.networks:
         ini = moses_ini.add_feature(ini, FEATURES[one.name].format(path=f"../{NETWORKS}/{one.name}"), [START])
-    tune(build, HYBRID, ini, build.plan.tuning.hybrid_iterations)
+    tune(build, HYBRID, ini, build.plan.tuning.hybrid_iterations, build.plan.tuning.lines_of_hybrid)
 
 
 def ini_path(build: Build, name: str) -> Path:
@@ -76,20 +78,23 @@ def tuned(build: Build, name: str) -> Tuned:
     return Tuned(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def tune(build: Build, name: str, start: Ini, iterations: int) -> None:
-    """Tune an ini, whose paths are relative to the folder DEV, and write it with its weights."""
+def tune(build: Build, name: str, start: Ini, iterations: int, lines: int) -> None:
+    """Tune an ini, whose paths are relative to the folder DEV, on so many lines, and write it with its
+    weights."""
     work, plan = build.work / DEV / f"{name}.tuning", build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
     with locks.locked(work, "smt-build"):
         decoder = load(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
         source, target = (
-            chosen(Texts(build.work).lines(f"dev.{side}"), plan.lines) for side in ("source", "target")
+            chosen(Texts(build.work).lines(f"dev.{side}"), lines) for side in ("source", "target")
         )
         tuning = opened(build, work, decoder, source, target, iterations)
         reason = loop.run(
             tuning,
             starts(decoder, tuning.names),
-            lambda weights: decoded(decoder, weights, source, build.config.workers, "dev.source"),
+            lambda weights: counted(
+                build, tuning, decoded(decoder, weights, source, build.config.workers, "dev.source")
+            ),
             loop.references_of([target]),
         )
     best = tuning.iterations[tuning.best()]
@@ -99,6 +104,17 @@ def tune(build: Build, name: str, start: Ini, iterations: int) -> None:
     bleus = [one.bleu for one in tuning.iterations]
     found = Tuned(best.bleu, bleus, len(source), tuning.names, said)
     write(build, name, start, whole_weights(decoder.system, tuning.names, best.weights), found)
+
+
+def counted(
+    build: Build, tuning: Tuning, translations: Generator[PhraseTranslation]
+) -> Generator[PhraseTranslation]:
+    """The translations of an iteration, while the build is told how much of the tuning is done."""
+    with closing(translations):
+        for number, translation in enumerate(translations, 1):
+            yield translation
+            done = len(tuning.iterations) + number / tuning.sentences
+            build.share = min(1.0, done / tuning.config.iterations)
 
 
 def write(build: Build, name: str, ini: Ini, weights: Weights, found: Tuned) -> None:

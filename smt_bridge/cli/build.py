@@ -6,18 +6,16 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
-from nmt.text.inspection.pairs import inspect
+from nmt.text.inspection.pairs import PairReport, inspect
 from nmt.text.inspection.survey import sections
+from smt_bridge.build import plan
+from smt_bridge.build.config import BuildConfig
 from smt_bridge.extraction.alignment import ALIGNERS
-
-if TYPE_CHECKING:
-    from smt_bridge.build.config import BuildConfig
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> options.Parser:
     """The options."""
-    from smt_bridge.build.config import BuildConfig
-
     made = options.Parser(
         "smt-build",
         "Build a hybrid system from raw text: a phrase-based model with neural models inside its search, "
@@ -63,6 +59,7 @@ def parser() -> options.Parser:
     )
     add_setting(made, BuildConfig, "workers")
     add_setting(made, BuildConfig, "seed")
+    add_setting(made, BuildConfig, "keep_plan", action="store_true")
     made.add_argument("--dry-run", action="store_true", help="print the plan, and stop")
     options.add_quiet(made)
     return made
@@ -82,8 +79,7 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse, check, plan, build."""
     args = parser().parse_args(argv)
     options.start_log("smt-build", args, times=True)
-    from smt_bridge.build import corpus, evaluation, pipeline, plan
-    from smt_bridge.build.config import BuildConfig
+    from smt_bridge.build import corpus, evaluation, pipeline
 
     config = settings_of(BuildConfig, args)
     check(config)
@@ -106,11 +102,11 @@ def command(argv: Sequence[str] | None) -> None:
     )  # fmt: skip
 
 
-def survey(args: argparse.Namespace, config: "BuildConfig") -> None:
+def survey(args: argparse.Namespace, config: BuildConfig) -> None:
     """Print what is to be said about the texts, as nmt-init does."""
     from smt_bridge.build import corpus
 
-    reports = []
+    reports: list[PairReport] = []
     for title, *texts in (
         ("training text", config.source, config.target),
         ("development set", config.dev_source, config.dev_target),
@@ -118,13 +114,14 @@ def survey(args: argparse.Namespace, config: "BuildConfig") -> None:
         with options.line_progress(args, texts[0], unit="pairs", title=title) as progress:
             reports.append(inspect(texts[0], texts[1], progress.add))
     source, target = (side.language for side in corpus.sides(config))
-    for section in sections(*reports, (source, target), raw=True):
+    train, dev = reports
+    for section in sections(train, dev, (source, target), raw=True):
         for line in section.lines():
             print(line)
     print()
 
 
-def check(config: "BuildConfig") -> None:
+def check(config: BuildConfig) -> None:
     """ConfigError or DataError for texts that are not there, unequal, or inside the output."""
     texts = config.texts()
     if "-" in texts:

@@ -62,6 +62,19 @@ def test_a_line_a_minute(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     assert caplog.messages == ["text: 183 lines, 3.0 a second", "text: 305 lines, 2.5 a second"]
 
 
+def test_a_caller_who_knows_how_long_it_will_take(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And a line a minute even where nothing advances."""
+    clock = Clock(monkeypatch)
+    progress = Progress(200, "seconds", title="building", left=lambda: 75 - clock.now / 2)
+    progress.add(50)
+    with caplog.at_level("INFO"):
+        for clock.now in (61, 62, 122):
+            progress.look()
+    assert caplog.messages == ["building: 25%, about 44 s left", "building: 25%, about 14 s left"]
+
+
 def test_slow_work_has_a_rate_too(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """It was "0 a second"."""
     clock = Clock(monkeypatch)

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from nmt import files
-from smt_bridge.build import plan
+from smt_bridge.build import plan, plan_file
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.corpus import COUNTS, Texts
 from smt_bridge.build.networks import ORDER
@@ -55,13 +55,13 @@ def small_plan(*names: str) -> Plan:
         for name in ORDER if name in names
     ]  # fmt: skip
     sizes = Sizes(200, 900, 1000, 20, 90)
-    steps = plan.seconds(sizes, networks, TUNING, 1.0)
+    steps = plan.seconds(sizes, networks, TUNING, 1.0, 20)
     return Plan(sizes, 1.0, "mkl", networks, TUNING, False, steps)
 
 
 def write_plan(path: Path, *names: str) -> str:
     """A file for --plan."""
-    path.write_text(json.dumps({"format": plan.FORMAT, **asdict(small_plan(*names))}))
+    path.write_text(json.dumps({"format": plan_file.FORMAT, **asdict(small_plan(*names))}))
     return str(path)
 
 

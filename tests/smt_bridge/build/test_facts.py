@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt import files
 from nmt.analysis import report
-from smt_bridge.build import evaluation, facts, tuning
+from smt_bridge.build import clock, evaluation, facts, tuning
 from tests.smt_bridge.build.builds import decodable
 
 
@@ -15,8 +16,7 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
         (build.work / "corpus" / f"truecase.{name}").touch()
     tuning.tune_phrase_based(build)
     evaluation.evaluate(build)
-    facts.note_time(build, "corpus", 1.25)
-    facts.note_time(build, "tune", 2)
+    files.write_text(build.work / clock.FILE, ['{"corpus": 1.2, "tune": 2}'])
     made, found = facts.gather(build), evaluation.read(build)
     assert [one.name for one in made.candidates] == ["phrase-based"] and made.candidates[0].chosen
     assert made.bleu == 100 * found.lists and "phrase-based system alone" in made.reason

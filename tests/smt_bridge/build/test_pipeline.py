@@ -1,5 +1,6 @@
 """The order of a build's steps, what is begun and what is refused; the steps are fakes."""
 
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +8,14 @@ from types import ModuleType
 
 import pytest
 
-from nmt import files, locks
+from nmt import files, locks, manifest
 from nmt.compute import matmul
 from nmt.errors import ConfigError, UserError
-from smt_bridge.build import pipeline, rates
+from smt_bridge.build import corpus, pipeline, plan_file, rates, shortening
+from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.pipeline import Step
+from smt_bridge.build.plan import Plan, Sizes
 from tests.smt_bridge.build.builds import config, write_plan
 
 NAMES = ("corpus", "tune", "package")
@@ -24,18 +27,24 @@ def given(tmp_path: Path, grammar: ModuleType) -> BuildConfig:
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def names() -> tuple[str, ...]:
+    return NAMES
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> list[str]:
     """The steps that were taken; each writes its name."""
     found: list[str] = []
 
     def step(name: str) -> Step:
         def work(build: Build) -> None:
             found.append(name)
+            files.write_text(build.work / f"{name}.more", [name])
             files.write_text(build.work / name, [name])
 
-        return Step(name, name, work)
+        return Step(name, name, work, (f"{name}*",))
 
-    monkeypatch.setattr(pipeline, "STEPS", tuple(map(step, NAMES)))
+    monkeypatch.setattr(pipeline, "STEPS", tuple(map(step, names)))
     return found
 
 
@@ -128,3 +137,85 @@ def test_a_text_that_cannot_be_used_leaves_no_folder(given: BuildConfig, taken: 
     with pytest.raises(UserError, match="no pair is left after cleaning"):
         build(given)
     assert not Path(given.output).exists()
+
+
+@pytest.mark.parametrize("name", ["plan.json", "build.json", "corpus", "tune.more"])
+def test_a_file_that_was_changed_stops_a_resumed_build(
+    name: str, given: BuildConfig, taken: list[str]
+) -> None:
+    build(given)
+    path = Path(given.output) / "build" / name
+    content = path.read_bytes()
+    for other in (b"", content.replace(b"1", b"2").replace(b"n", b"m") + b"\n"):
+        path.write_bytes(other)
+        with pytest.raises(
+            UserError, match=rf"{name}: was changed since the build|build\.json: damaged|another"
+        ):
+            build(given)
+    path.write_bytes(content)
+    build(given)
+    assert taken == list(NAMES)
+
+
+def test_a_step_whose_file_was_removed_is_taken_again(given: BuildConfig, taken: list[str]) -> None:
+    build(given)
+    (Path(given.output) / "build" / "tune.more").unlink()
+    build(given)
+    assert taken == [*NAMES, "tune"] and (Path(given.output) / "build" / "tune.more").exists()
+
+
+def test_a_step_counts_once_its_checksums_are_noted(given: BuildConfig, taken: list[str]) -> None:
+    """Killed between its last file and them, it is taken again."""
+    build(given)
+    work = Path(given.output) / "build"
+    entries = manifest.read(work) or {}
+    manifest.save(work, {name: entry for name, entry in entries.items() if not name.startswith("tune")})
+    build(given)
+    assert taken == [*NAMES, "tune"]
+
+
+@pytest.fixture
+def late(given: BuildConfig, monkeypatch: pytest.MonkeyPatch) -> BuildConfig:
+    """A build of its own plan that takes ten times as long as planned: the clock says so."""
+    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
+    monkeypatch.setattr(BuildClock, "pace", lambda clock: 10.0)
+    monkeypatch.setattr(BuildClock, "spent", lambda clock: 100.0)
+    monkeypatch.setattr(corpus, "survey", lambda config: Sizes(2000, 20_000, 20_000, 400, 4000))
+    given.plan = ""
+    return given
+
+
+LONG = ("corpus", "networks", "tune-hybrid", "evaluate")
+
+
+@pytest.mark.parametrize("names", [LONG])
+def test_a_late_build_is_shortened_once_with_a_warning(
+    late: BuildConfig, taken: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        build(late)
+    before = plan_of_output(late)
+    assert "behind its plan before networks" in caplog.text and "--keep-plan" in caplog.text
+    assert set(before.decisions) <= set(shortening.STEPS) and before.decisions["networks"]
+    (Path(late.output) / "build" / "corpus").unlink()
+    monkeypatch.setattr(BuildClock, "pace", lambda clock: pytest.fail("decided again"))
+    build(late)
+    assert plan_of_output(late) == before
+
+
+@pytest.mark.parametrize("names", [LONG])
+def test_a_plan_that_was_given_and_keep_plan_are_kept(
+    late: BuildConfig, taken: list[str], tmp_path: Path
+) -> None:
+    build(replace(late, keep_plan=True))
+    kept_plan = plan_of_output(late)
+    assert kept_plan.networks and not any(kept_plan.decisions.values())
+    build(late)  # without the option nothing is decided anew
+    other = replace(late, output=str(tmp_path / "other"), plan=f"{late.output}/build/plan.json")
+    build(other)
+    assert plan_of_output(other) == kept_plan
+
+
+def plan_of_output(given: BuildConfig) -> Plan:
+    return plan_file.read(Path(given.output) / "build" / "plan.json")

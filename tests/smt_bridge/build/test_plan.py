@@ -2,13 +2,11 @@
 
 import dataclasses
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError
 from smt_bridge.build import plan
-from smt_bridge.build.networks import recipe
+from smt_bridge.build.networks import ORDER, recipe
 from smt_bridge.build.plan import Plan, Sizes, decide, side_by_side, trials
 
 MULTI30K = Sizes(29_000, 377_000, 400_000, 1014, 13_300)
@@ -129,6 +127,18 @@ def test_a_slower_machine_gets_the_same_work_in_more_time_or_less_work() -> None
     assert made(MULTI30K, 60, 0.5).networks != made(MULTI30K, 60, 2.0).networks
 
 
+@pytest.mark.parametrize(("sizes", "minutes"), [(MULTI30K, 4), (MULTI30K, 10), (GRAMMAR, 3), (GRAMMAR, 1)])
+def test_the_budget_that_brings_a_network_is_named_and_brings_it(sizes: Sizes, minutes: int) -> None:
+    plan_now = made(sizes, minutes)
+    left_out = [name for name in ORDER if not plan_now.has(name)]
+    assert left_out
+    for name in left_out:
+        text = plan.missing(name, plan_now)
+        needed = int(text.partition("--budget ")[2].partition("m")[0])
+        assert needed > minutes and made(sizes, needed).has(name) and not made(sizes, needed - 1).has(name)
+        assert f"{name}: left out, {text}" in list(plan.shown(plan_now, plan_now.seconds, 60 * minutes))
+
+
 def test_monolingual_text_goes_to_the_cslm_unless_there_is_too_much() -> None:
     some = dataclasses.replace(MULTI30K, monolingual_lines=50_000, monolingual_words=700_000)
     much = dataclasses.replace(MULTI30K, monolingual_lines=500_000, monolingual_words=7_000_000)
@@ -143,16 +153,3 @@ def test_tasks_side_by_side() -> None:
     found = made(MULTI30K, 90)
     assert plan.with_workers(found, 2) == pytest.approx(found.seconds, abs=1)
     assert plan.with_workers(found, 1)["networks"] == sum(one.seconds for one in found.networks)
-
-
-def test_a_kept_plan_is_the_same(tmp_path: Path) -> None:
-    found = made(MULTI30K, 90)
-    plan.write(tmp_path / "plan.json", found)
-    assert plan.read(tmp_path / "plan.json") == found
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": "smt-build plan 1"}', '{"format": "other"}'])
-def test_another_file_is_no_plan(text: str, tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(text)
-    with pytest.raises(DataError, match=r"plan\.json: is no plan of smt-build, or damaged"):
-        plan.read(tmp_path / "plan.json")

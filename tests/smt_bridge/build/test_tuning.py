@@ -78,7 +78,7 @@ def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: py
     hybrid = Build(build.config, replace(small_plan("joint", "cslm")))
     given: list[tuple[str, Ini, int]] = []
     monkeypatch.setattr(
-        tuning, "tune", lambda build, name, ini, iterations: given.append((name, ini, iterations))
+        tuning, "tune", lambda build, name, ini, iterations, lines: given.append((name, ini, iterations))
     )
     tuning.tune_hybrid(hybrid)
     ((name, ini, iterations),) = given

@@ -1,0 +1,121 @@
+"""The clock of a build: how long its steps have taken, and how long the rest will take at the recent pace."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from nmt import files, typed_json
+from nmt.errors import DataError
+
+FILE = "times.json"  # seconds of each step, over all starts
+EVERY = 10.0  # seconds between two notes of the time that a step has taken so far
+WINDOW = 180.0  # seconds: the recent past, in which a step's own progress is measured
+LEAST = 0.005  # share of a step: less progress than this says nothing
+RECENT = 0.1  # share of the planned time whose pace counts for what is to come
+PRIOR = 10.0  # seconds as planned that every pace starts from: short steps say little
+
+
+def read(folder: Path) -> dict[str, float]:
+    """Seconds of the steps that were begun. DataError for a damaged file."""
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads("\n".join(files.read_lines(path)))
+        found = typed_json.typed(dict[str, float], content, "times")
+        assert isinstance(found, dict)
+        return found
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path}: damaged ({error}); remove it: it only says how long the steps have taken"
+        ) from error
+
+
+class BuildClock:
+    """How long the steps of a build take, beside what was planned."""
+
+    def __init__(self, folder: Path, now: Callable[[], float] = time.monotonic) -> None:
+        self.folder, self.now = folder, now
+        self.took = read(folder)
+        self.finished: list[tuple[float, float]] = []  # planned and taken seconds, in this start
+        self.name, self.planned, self.later, self.total = "", 0.0, 0.0, 0.0
+        self.samples: deque[tuple[float, float]] = deque()
+
+    def start(self, name: str, planned: Mapping[str, float]) -> None:
+        """A step begins, or goes on. `planned`: seconds of all steps, in their order."""
+        names = list(planned)
+        self.name, self.planned, self.total = name, planned[name], sum(planned.values())
+        self.later = sum(planned[other] for other in names[names.index(name) + 1 :])
+        self.begun = self.noted = self.now()
+        self.earlier = self.took.get(name, 0.0)
+        self.samples = deque()
+
+    def tick(self, share: float) -> None:
+        """So much of the step is done, as far as it can tell. Notes the time now and then."""
+        now = self.now()
+        if not self.samples or share > self.samples[-1][1]:
+            self.samples.append((now, share))
+        while len(self.samples) > 2 and self.samples[1][0] < now - WINDOW:
+            self.samples.popleft()
+        if now - self.noted >= EVERY:
+            self.note()
+
+    def note(self) -> None:
+        """Keep how long the step has taken so far, in all starts."""
+        self.noted = self.now()
+        self.took[self.name] = round(self.earlier + self.elapsed(), 1)
+        files.write_text(self.folder / FILE, [json.dumps(self.took)])
+
+    def stop(self) -> None:
+        """The step is done."""
+        self.note()
+        if not self.earlier:  # else a part of it was done at another pace
+            self.finished.append((self.planned, self.elapsed()))
+        self.name = ""
+
+    def elapsed(self) -> float:
+        """Seconds of the step in this start."""
+        return self.now() - self.begun
+
+    def spent(self) -> float:
+        """Seconds of all steps so far, in all starts."""
+        return sum(self.took.values())
+
+    def speed(self) -> float:
+        """The share of the step that is done in a second, recently; 0: unknown."""
+        if len(self.samples) < 2:
+            return 0.0
+        (first, before), (_, now) = self.samples[0], self.samples[-1]
+        return (now - before) / max(1.0, self.now() - first) if now - before >= LEAST else 0.0
+
+    def pace(self) -> float:
+        """Seconds that a planned second takes, recently."""
+        planned = took = 0.0
+        recent = self.finished.copy()
+        if self.name and (speed := self.speed()):
+            seconds = min(WINDOW, self.elapsed())
+            recent.append((seconds * speed * self.planned, seconds))
+        for one, other in reversed(recent):
+            planned, took = planned + one, took + other
+            if planned >= RECENT * self.total:
+                break
+        return (took + PRIOR) / (planned + PRIOR)
+
+    def left(self) -> float:
+        """Seconds until the build ends, at the recent pace."""
+        if not self.name:
+            return 0.0
+        pace = self.pace()
+        if speed := self.speed():
+            here = (1 - self.samples[-1][1]) / speed
+        else:  # a step that takes longer than planned may take a tenth more than now
+            here = max(pace * self.planned - self.elapsed(), 0.1 * self.elapsed())
+        return here + pace * self.later
+
+    def done(self) -> float:
+        """Planned seconds of the step that are done."""
+        share = self.samples[-1][1] if self.samples else 0.0
+        guess = min(0.99, self.elapsed() / max(1.0, self.pace() * self.planned))
+        return self.planned * min(1.0, share or guess)
