@@ -49,7 +49,9 @@ def parser() -> options.Parser:
     )
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
     parser.add_argument(
-        "--print-config", action="store_true", help="print the resolved configuration and stop"
+        "--print-config",
+        action="store_true",
+        help="print the resolved configuration, with what each key means, and stop",
     )
     parser.add_argument(
         "--preset",
@@ -80,10 +82,12 @@ def command(argv: Sequence[str] | None) -> None:
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args, times=True)
     from nmt.training import config_file as configuration
+    from nmt.training.schema import explained
 
     config = configuration.load(args.config, overrides, args.preset, args.overwrite)
     if args.print_config:
-        print(configuration.to_yaml(config), end="")
+        for line in explained(config):
+            print(line)
         return
     from nmt.training.train import run_training
 

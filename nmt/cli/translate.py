@@ -13,7 +13,7 @@ from nmt.cli.jobs import TextJob
 from nmt.cli.translator import Translator
 from nmt.errors import ConfigError
 from nmt.jobs.texts import Chunk
-from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
+from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -98,7 +98,14 @@ def add_text(parser: "Container") -> None:
 
 def add_search(parser: "Container") -> None:
     """Options of the beam search."""
-    add_setting(parser, BeamConfig, "beam_size", "-b")
+    add_setting(
+        parser,
+        BeamConfig,
+        "beam_size",
+        "-b",
+        default=None,
+        help=f"hypotheses kept at each word; default: {BEAM_SIZE}, or as many as --n-best asks for",
+    )
     parser.add_argument(
         "--n-best",
         type=arguments.positive,
@@ -217,6 +224,7 @@ def chunks(args: argparse.Namespace, work: Translator) -> Iterator[Chunk[Block]]
 def check(args: argparse.Namespace) -> int:
     """Before any work: ConfigError for options that exclude each other, DataError for text that cannot be
     read. Returns the number of lines, 0 for a stream."""
+    args.beam_size = args.beam_size or min(max(BEAM_SIZE, args.n_best or 1), MOST_BEAM)
     if args.n_best and args.n_best > args.beam_size:
         raise ConfigError(
             f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as "

@@ -13,6 +13,7 @@ from nmt.settings import choice, name_in, number, setting
 
 # Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
 SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
+MOST_BEAM = 10_000
 BEAM_SIZE = 5  # of validations, translations and reports, so that their scores agree
 
 
@@ -20,7 +21,7 @@ BEAM_SIZE = 5  # of validations, translations and reports, so that their scores 
 class BeamConfig:
     """Settings of beam search. The papers use a beam of 10."""
 
-    beam_size: int = number(BEAM_SIZE, least=1, most=10_000, help="hypotheses kept at each word")
+    beam_size: int = number(BEAM_SIZE, least=1, most=MOST_BEAM, help="hypotheses kept at each word")
     normalize: str = choice(
         *penalties.NORMALIZE, help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
     )

@@ -107,7 +107,9 @@ class RunSession:
         """Search the next part of a line."""
         task = self.tasks[key]
         part = next(part for part in task.parts if part.waits)
-        part.sentence = self.search.add(part.reading, task.options.beam_size, part.constraints)
+        options = task.options
+        wider = options.n_best if options.n_best > self.search.work.config.beam_size else 0
+        part.sentence = self.search.add(part.reading, options.beam_size or wider, part.constraints)
         self.owner[part.sentence] = key
 
     def fill(self) -> None:

@@ -289,5 +289,5 @@ class TextPipeline:
         given = subwords.load(path) if path else None
         pipeline = TextPipeline.with_subwords(config, given, given is not None and given.raw)
         if pipeline.tokenizer.case == "truecase":
-            pipeline.tokenizer.truecaser = truecase.load(directory / f"{side}.truecase")
+            pipeline.tokenizer.truecaser = truecase.load(directory / f"{side}.truecase", may_be_empty=True)
         return pipeline

@@ -6,6 +6,7 @@ be exchanged. (sacremoses does otherwise: it also changes known words inside a s
 with or without Moses' escapes.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +22,8 @@ SENTENCE_END = frozenset(".:?!")
 # A sentence starts at the word that follows.
 DELAYED_START = frozenset(("(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"))
 FIRST_WORD_HEADER = "#version: 1 truecase"  # of the models that version 0.5 and earlier wrote
+
+ROUNDED = 1e-6  # Moses writes 15 digits of its sums
 
 Forms = Mapping[str, float]  # a word in its different cases -> how often it was seen, the most frequent first
 
@@ -119,14 +122,20 @@ def learn(sentences: Iterable[list[str]]) -> MosesTruecaser:
     )
 
 
-def load(path: str | Path) -> Truecaser:
-    """A model of ours or of Moses. DataError for another file."""
+def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
+    """A model of ours or of Moses. DataError for another file. `may_be_empty`: that of a run, whose text may
+    have had no word inside a sentence."""
     lines = files.read_lines(path)
     first = next(lines, None)
     if first == FIRST_WORD_HEADER:
-        return FirstWordTruecaser(dict(pair_of(line, f"{path}:{row}") for row, line in enumerate(lines, 2)))
-    whole = chain([] if first is None else [first], lines)
-    return MosesTruecaser(forms_of(line, f"{path}:{row}") for row, line in enumerate(whole, 1))
+        pairs = (pair_of(line, f"{path}:{row}") for row, line in enumerate(lines, 2))
+        model: FirstWordTruecaser | MosesTruecaser = FirstWordTruecaser(dict(pairs))
+    else:
+        whole = chain([] if first is None else [first], lines)
+        model = MosesTruecaser(forms_of(line, f"{path}:{row}") for row, line in enumerate(whole, 1))
+    if not model.best and not may_be_empty:
+        raise DataError(f"{path}: has no words; expected a truecase model, as nmt-truecase train writes it")
+    return model
 
 
 def pair_of(line: str, where: str) -> tuple[str, str]:
@@ -141,30 +150,38 @@ def pair_of(line: str, where: str) -> tuple[str, str]:
 
 
 def forms_of(line: str, where: str) -> dict[str, float]:
-    """A line of Moses' format. DataError unless it is forms of a word, each with its count."""
+    """A line of Moses' format. DataError unless it is forms of a word, each with its count, and no more of
+    them than there are in all."""
     fields = files.split_words(line)
     words, counts = fields[::2], fields[1::2]
     try:
         if not words or len(words) != len(counts):
             raise ValueError
-        return {word: count_of(count) for word, count in zip(words, counts, strict=True)}
+        values = [count_of(count) for count in counts]
     except ValueError as error:
         raise DataError(
             f"{where}: expected forms of a word with their counts, such as 'the (12/13) The (1)', found "
             f"{shown(line)}; is this a truecase model?"
         ) from error
+    seen = sum(count for count, _ in values)
+    if len(set(words)) < len(words) or seen > min(total for _, total in values) * (1 + ROUNDED):
+        raise DataError(
+            f"{where}: impossible counts: {shown(line)} has a form twice, or more of its forms than the "
+            "number behind the slash, that of all; is this a truecase model?"
+        )
+    return {word: count for word, (count, _) in zip(words, values, strict=True)}
 
 
-def count_of(field: str) -> float:
-    """`(12)` or `(12/13)` -> 12; the first word of a sentence may count as a tenth (--possiblyUseFirstToken).
-    ValueError for anything else."""
+def count_of(field: str) -> tuple[float, float]:
+    """`(12/13)` -> 12 of 13, and `(12)` -> 12 of any number. The first word of a sentence may count as a
+    tenth (--possiblyUseFirstToken). ValueError for anything else."""
     if not (field.startswith("(") and field.endswith(")")):
         raise ValueError
     count, slash, total = field[1:-1].partition("/")
-    values = [numbers.real(count), *([numbers.real(total)] if slash else [])]
-    if min(values) < 0:
+    value = numbers.real(count), numbers.real(total) if slash else math.inf
+    if value[0] <= 0:
         raise ValueError
-    return values[0]
+    return value
 
 
 def save(truecaser: Truecaser, path: str | Path) -> None:

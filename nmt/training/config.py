@@ -16,7 +16,7 @@ class TrainingConfig:
     """The section `training` of a configuration."""
 
     optimizer: str = choice("adadelta", "adam", "sgd", help="adadelta is that of the papers")
-    learning_rate: float = number(1.0, least=0, help="1 for adadelta; about 0.001 for adam")
+    learning_rate: float = number(1.0, least=0, most=1000, help="1 for adadelta; about 0.001 for adam")
     warmup: int = number(0, least=0, help="updates over which the rate grows linearly to learning_rate")
     schedule: str = name_in(
         SCHEDULES,
@@ -29,7 +29,9 @@ class TrainingConfig:
     beta2: float = number(
         0.999, least=0, below=1, help="adam only: the same of its square; transformers want 0.98"
     )
-    clip: float = number(1.0, least=0, help="largest total norm of a gradient; 0: no clipping")
+    clip: float = number(
+        1.0, least=0, most=1_000_000, help="largest total norm of a gradient; 0: no clipping"
+    )
     cost: str = choice(
         "sentence",
         "word",

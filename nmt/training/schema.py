@@ -1,7 +1,8 @@
 """The keys that a configuration may have, which depend on what it trains."""
 
 import difflib
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, cast, get_args, get_origin
 
@@ -12,10 +13,13 @@ from nmt.lm.config import LMConfig
 from nmt.models.config import ModelConfig
 from nmt.runs.migrations import Section
 from nmt.runs.sections import REGISTRIES, config_class
+from nmt.settings import ALLOWED, HELP
 from nmt.training.run_config import RunConfig
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+WIDTH = 110  # of comments
 
 Where = Callable[[str], str]  # where a key got its value: file:line, or the override
 
@@ -81,6 +85,28 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
             if is_dataclass(part):
                 keys += keys_of(cast("type[DataclassInstance]", part), f"{prefix}{item.name}[].")
     return keys
+
+
+def explained(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
+    """A configuration as the lines of a file, each key below what it means."""
+    for item in fields(config):
+        value, about = getattr(config, item.name), item.metadata.get(HELP, "")
+        if value is None:
+            continue
+        allowed = item.metadata.get(ALLOWED)
+        if isinstance(allowed, tuple | Mapping):
+            about = f"{about} ({' | '.join(allowed)})" if about else " | ".join(allowed)
+        sign = f"{indent}# "
+        lines = textwrap.wrap(
+            about, WIDTH, initial_indent=sign, subsequent_indent=sign, break_on_hyphens=False
+        )
+        yield from lines
+        if is_dataclass(value) and not isinstance(value, type):
+            yield f"{indent}{item.name}:"
+            yield from explained(value, f"{indent}  ")
+        else:
+            text = OmegaConf.to_yaml(OmegaConf.create({item.name: value}))
+            yield from (f"{indent}{line}" for line in text.rstrip("\n").split("\n"))
 
 
 def schema_of(parts: Sequence[Part]) -> tuple[Schema, str]:

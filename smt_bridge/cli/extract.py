@@ -1,7 +1,6 @@
 """smt-extract: the phrase table and reordering table of a word-aligned corpus, in Moses' formats."""
 
 import logging
-import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import arguments, options, shared_job
 from nmt.cli.arguments import Input, Output, add_setting
+from nmt.compute.allocator import peak_memory
 from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.memory import add_memory
@@ -42,8 +42,7 @@ def command(argv: Sequence[str] | None) -> None:
             pairs = mapreduce.build(inputs, outputs, config, executor, place, progress.reach)
         else:
             pairs = build(inputs, outputs, config, progress.reach)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    log.info("%s phrase pairs, %.0f s, %.0f MB", f"{pairs:,}", time.monotonic() - begin, memory)
+    log.info("%s phrase pairs, %.0f s, %.0f MB", f"{pairs:,}", time.monotonic() - begin, peak_memory())
 
 
 def parser() -> options.Parser:

@@ -117,7 +117,9 @@ class Cache:
                 return found
             except FileNotFoundError:
                 continue  # another process made room
-            except DAMAGED:
+            except DAMAGED as error:
+                if isinstance(error.__cause__ or error, PermissionError):
+                    continue  # another user's own
                 log.warning("%s: damaged; made again from %s", entry.path, sources[0])
                 with suppress(OSError):
                     entry.path.unlink()

@@ -1,9 +1,9 @@
 """How long a table will take: measured on chunks from all over it, before the job."""
 
-import resource
 import time
 from dataclasses import dataclass
 
+from nmt.compute.allocator import peak_memory
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureSet
 from smt_bridge.tables.chunks import Survey
@@ -29,4 +29,4 @@ def estimate(found: Survey, features: FeatureSet) -> Estimate:
         if time.monotonic() - clock > LONGEST:
             break
     rate = count / (time.monotonic() - clock)
-    return Estimate(count, rate, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return Estimate(count, rate, peak_memory())

@@ -1,10 +1,21 @@
 """The names of the Python API."""
 
 import doctest
+from pathlib import Path
 
 import pytest
 
 import nmt
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_version_is_that_of_the_changelog() -> None:
+    lines = (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8").split("\n")
+    number, _, state = (
+        next(line for line in lines if line.startswith("## ")).removeprefix("## ").partition(" ")
+    )
+    assert nmt.__version__ == (f"{number}.dev0" if state == "(unreleased)" else number)
 
 
 def test_every_public_name_is_there_with_an_example() -> None:

@@ -178,7 +178,11 @@ REFUSALS = {
     "missing input": (["RUN", "--input", "nosuch.en"], "", "nosuch.en: cannot read"),
     "not utf-8": (["RUN", "--input", "BAD"], "", "BAD:2: byte 0xe9 at column 2"),
     "nul": (["RUN"], "a\0b\n", "<stdin>:1: NUL"),
-    "n-best over beam": (["RUN", "--n-best", "11"], "", "--n-best 11 is more than --beam-size 10"),
+    "n-best over beam": (
+        ["RUN", "--n-best", "11", "-b", "10"],
+        "",
+        "--n-best 11 is more than --beam-size 10",
+    ),
     "mbr of a list": (["RUN", "--mbr", "bleu", "--n-best", "3"], "", "--mbr writes one translation"),
     "scale of draws": (
         ["RUN", "--mbr", "bleu", "--mbr-scale", "2", "--sample", "9"],

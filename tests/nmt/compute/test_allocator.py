@@ -2,10 +2,22 @@
 
 import ctypes
 import os
+import resource
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from nmt.compute.allocator import peak_memory
+
+
+@pytest.mark.parametrize(("platform", "unit"), [("darwin", 1 << 20), ("linux", 1 << 10)])
+def test_the_unit_of_peak_memory(platform: str, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=300 * unit))
+    assert peak_memory() == 300
+
 
 PROGRAM = """
 import resource

@@ -112,12 +112,23 @@ def test_a_model_of_version_05_changes_the_first_word_only(tmp_path: Path) -> No
         ("the (x/3)", "model:1: expected forms of a word"),
         ("the (-1)", "model:1: expected forms of a word"),
         ("the 3", "model:1: expected forms of a word"),
+        ("the (0/3)", "model:1: expected forms of a word"),
+        ("a (3/3)\nthe (12/5)", "model:2: impossible counts"),
+        ("the (12/13) The (5)", "model:1: impossible counts"),
+        ("the (1/3) the (2)", "model:1: impossible counts"),
+        ("", "model: has no words"),
+        ("#version: 1 truecase\n", "model: has no words"),
     ],
 )
 def test_what_is_no_model_is_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "model").write_text(text)
     with pytest.raises(DataError, match=message):
         list(truecase.load(tmp_path / "model").lines())
+
+
+def test_a_run_of_text_without_words_inside_sentences_loads(tmp_path: Path) -> None:
+    truecase.save(truecase.learn([["Ja"], ["Nein"]]), tmp_path / "model")
+    assert truecase.load(tmp_path / "model", may_be_empty=True).apply(["Ja", "Wort"]) == ["Ja", "Wort"]
 
 
 def test_a_form_that_ends_with_a_carriage_return_survives_its_file(tmp_path: Path) -> None:

@@ -166,7 +166,8 @@ NONSENSE = [
     "training.max_steps=-1", "training.patience=-1",
     "training.decay_patience=0", "training.keep=0", "training.pool=0", "training.label_smoothing=1",
     "training.label_smoothing=.nan",
-    "training.dev_beam=-1", "training.dev_beam=100000000", "training.warmup=-1", "training.optimizer=adamw",
+    "training.learning_rate=1e20", "training.clip=1e20", "training.dev_beam=-1",
+    "training.dev_beam=100000000", "training.warmup=-1", "training.optimizer=adamw",
     "training.metric=ter",
 ]  # fmt: skip
 

@@ -1,5 +1,7 @@
 """The keys that a configuration may have, by what it trains."""
 
+from dataclasses import fields
+
 import pytest
 from omegaconf import OmegaConf
 
@@ -7,7 +9,10 @@ from nmt.errors import ConfigError
 from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.models.registry import MODELS
 from nmt.runs.migrations import Section
-from nmt.training.schema import Part, Schema, schema_of
+from nmt.settings import HELP
+from nmt.training import config_file
+from nmt.training.config import TrainingConfig
+from nmt.training.schema import Part, Schema, explained, schema_of
 
 
 def part(content: Section, name: str = "c.yaml") -> Part:
@@ -78,3 +83,18 @@ def test_did_you_mean(key: str, near: str) -> None:
     schema: Schema = schema_of([part({})])[0]
     assert schema.did_you_mean(key).startswith(near)
     assert key not in schema.did_you_mean(key).split("'")
+
+
+def test_a_printed_configuration_explains_its_keys() -> None:
+    """Each below its help text, with the values that it may have; it is read as what it shows."""
+    long = "many words " * 30
+    corpora = [{"source": f"{long}.en", "target": "b.fr", "weight": 2.0}]
+    config = config_file.from_mapping({"run": "r", "data": {"corpora": corpora}}, "small")
+    lines = list(explained(config))
+    for item in fields(TrainingConfig):
+        row = next(row for row, line in enumerate(lines) if line.startswith(f"  {item.name}: "))
+        if item.metadata[HELP]:
+            assert lines[row - 1].startswith("  # "), item.name
+    assert "  # adadelta is that of the papers (adadelta | adam | sgd)" in lines
+    assert max(map(len, lines)) <= 120
+    assert config_file.from_mapping(OmegaConf.to_container(OmegaConf.create("\n".join(lines)))) == config

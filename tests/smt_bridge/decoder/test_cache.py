@@ -3,6 +3,7 @@
 import logging
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.table import Table
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM
 from tests.smt_bridge.decoder.models import sentence, write_model
+
+NOBODY = 65534
 
 
 def same(one: Kept, other: Kept) -> bool:
@@ -150,6 +153,43 @@ def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     (store.folder / "0123.part").write_bytes(b"half")
     system.load(str(folder), store)
     assert len(store.entries()) == 2 and not list(store.folder.glob("*.part"))
+
+
+def test_two_versions_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has files of its own, and neither takes, or spoils, those of the other."""
+    folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
+    made = system.load(str(folder), store)
+    mine = {entry.path: entry.path.read_bytes() for entry in store.entries()}
+    with monkeypatch.context() as other:
+        other.setattr(cache, "FORMAT", cache.FORMAT + 1)
+        for _ in range(2):
+            assert same(system.load(str(folder), store).table, made.table)
+            assert len(store.entries()) == 2 * len(mine)
+    monkeypatch.setattr(CountLM, "make", None, raising=False)
+    assert same(system.load(str(folder), store).table, made.table)
+    assert {path: path.read_bytes() for path in mine} == mine and len(store.entries()) == 2 * len(mine)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user for a while")
+@pytest.mark.parametrize("mode", [0o644, 0o600])
+def test_two_users_share_a_folder(mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    """What one has stored the other reads, if he may; else he goes on without it, and does no harm."""
+    with TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        folder, store = write_model(Path(place, "model"), 1), Cache(Path(place, "cache"))
+        made = system.load(str(folder), store)
+        for entry in store.entries():
+            entry.path.chmod(mode)
+        before = {path: path.read_bytes() for path in Path(place, "cache").iterdir()}
+        os.seteuid(NOBODY)
+        try:
+            with caplog.at_level(logging.INFO):
+                found = system.load(str(folder), store)
+        finally:
+            os.seteuid(0)
+        assert same(found.table, made.table) and "damaged" not in caplog.text
+        assert ("not kept in the cache" in caplog.text) == (mode == 0o600)
+        assert {path: path.read_bytes() for path in Path(place, "cache").iterdir()} == before
 
 
 def test_the_least_recently_used_goes(tmp_path: Path) -> None:
