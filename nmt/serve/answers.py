@@ -1,6 +1,7 @@
 """Waiting for an engine on behalf of a client, within the limits of the server."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
 
@@ -11,10 +12,11 @@ from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest
 from nmt.serve.served import ServedEngine
-from nmt.serve.waiting import Closed, QueueFull, Sender
+from nmt.serve.waiting import Closed, LineQueue, QueueFull, Sender, WaitingLine
 
 Answer = TypeVar("Answer")
 
+SHORT = 5000  # characters that are cut into sentences at once: some milliseconds
 RETRY = {"Retry-After": "1"}  # seconds
 LEFT = 499  # the status that logs and metrics have for a client that did not wait
 
@@ -24,6 +26,21 @@ class EngineAccess:
 
     def __init__(self, config: ServeConfig) -> None:
         self.config = config
+        self.texts = LineQueue(config.queue)
+        threading.Thread(target=self.cut, name="texts", daemon=True).start()
+
+    def cut(self) -> None:
+        """Work on texts that are long, one after the other."""
+        while line := self.texts.take():
+            line.work()
+
+    async def beside(self, request: Request, size: int, work: Callable[[], Answer]) -> Answer:
+        """What work on text of so many characters gives. What takes long is done beside the thread that
+        answers all clients, who take turns."""
+        if size <= SHORT:
+            return work()
+        line = WaitingLine[Answer](request.state.sender, compute=work)
+        return await self.answer(request, waited(self.texts, line))
 
     async def translate(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options
@@ -87,6 +104,15 @@ class EngineAccess:
             raise HTTPException(429, "too many lines are waiting; try again", RETRY) from error
         except Closed as error:
             raise HTTPException(503, "the server is about to stop", RETRY) from error
+
+
+async def waited(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
+    """The answer of a line that waits in a queue, and leaves it when the caller is cancelled."""
+    queue.put([line])  # type: ignore[list-item]
+    try:
+        return await asyncio.wrap_future(line.answer)
+    finally:
+        queue.give_up([line])  # type: ignore[list-item]
 
 
 async def unless_left(

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from http import HTTPStatus
 
 from starlette.requests import Request
@@ -62,16 +63,22 @@ class JsonApi:
                 "split_sentences: words between blanks have no sentences to split; send plain text"
             )
         self.access.check(lines)
-        text = sentences.cut(lines, served.languages, served.info.tags) if split else whole(lines)
+        size = sum(map(len, lines))
+        cut = partial(sentences.cut, lines, served.languages, served.info.tags)
+        text = await self.access.beside(request, size, cut) if split else whole(lines)
         results = await self.translated(request, served, text.sentences, options, plain)
-        found = sentences.joined(text, results, options.n_best)
-        return JSONResponse(
-            {
-                "engine": served.name,
-                "translations": [translation(line, one) for line, one in zip(lines, found, strict=True)],
-                "seconds": round(time.perf_counter() - begin, 6),
-            }
-        )
+
+        def answer() -> Response:
+            joined = sentences.joined(text, results, options.n_best)
+            return JSONResponse(
+                {
+                    "engine": served.name,
+                    "translations": [translation(line, one) for line, one in zip(lines, joined, strict=True)],
+                    "seconds": round(time.perf_counter() - begin, 6),
+                }
+            )
+
+        return await self.access.beside(request, size * options.n_best, answer)
 
     async def translated(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options, plain: bool

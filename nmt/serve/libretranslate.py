@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -71,7 +72,7 @@ class LibreTranslate:
         if form not in ("text", "html"):
             raise BadRequest(f"{form} format is not supported")
         self.check_languages(source, target)
-        texts = self.texts(queries, form)
+        texts = await self.access.beside(request, sum(map(len, queries)), partial(self.texts, queries, form))
         await self.access.answer(request, self.set_languages(texts, source))
         found = await self.translated(request, texts, target, count)
         answer: dict[str, object] = {
@@ -208,13 +209,12 @@ class LibreTranslate:
     ) -> list[Translated]:
         """The translations of lines; sentences of a raw line are translated by themselves."""
         self.access.check(lines)
-        text = (
-            whole(lines)
-            if served.info.tokenized_only
-            else sentences.cut(lines, served.languages, served.info.tags)
-        )
+        size = sum(map(len, lines))
+        cut = partial(sentences.cut, lines, served.languages, served.info.tags)
+        text = whole(lines) if served.info.tokenized_only else await self.access.beside(request, size, cut)
         parts = await self.access.translate_checked(request, served, text.sentences, options)
-        return sentences.joined(text, parts, options.n_best)
+        join = partial(sentences.joined, text, parts, options.n_best)
+        return await self.access.beside(request, size * options.n_best, join)
 
     def engine(self, source: str, target: str) -> ServedEngine:
         """The engine of two languages. BadRequest where there is none."""

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, product
+from itertools import accumulate
 
 from nmt.serve.engine import Hypothesis, Segment, Translated
 from nmt.text.pipeline import tag_of
@@ -41,8 +41,12 @@ def best(parts: Sequence[Translated], n_best: int) -> list[tuple[Hypothesis, ...
     """The combinations of a hypothesis of each sentence that have the greatest sums of scores, best first."""
     combinations: list[tuple[float, tuple[Hypothesis, ...]]] = [(0.0, ())]
     for part in parts:
-        pairs = product(combinations, part.hypotheses[:n_best])
-        sums = ((score + other.score, (*rest, other)) for (score, rest), other in pairs)
+        # Both are ordered: a pair (i, j) has (i + 1) (j + 1) - 1 pairs before it.
+        sums = (
+            (score + other.score, (*rest, other))
+            for number, (score, rest) in enumerate(combinations, 1)
+            for other in part.hypotheses[: n_best // number]
+        )
         combinations = heapq.nlargest(n_best, sums, key=lambda combination: combination[0])
     return [hypotheses for _, hypotheses in combinations]
 

@@ -50,12 +50,13 @@ class WaitingLine(Generic[Answer]):
         """Whether it is still wanted. Called once, by the queue that hands it out."""
         return self.answer.set_running_or_notify_cancel() and not self.stop.is_set()
 
-    def work(self, engine: Engine) -> None:
-        """Compute the answer of this line alone."""
+    def work(self, engine: Engine | None = None) -> None:
+        """Compute the answer of this line alone. Without `compute` it needs the engine."""
         try:
             if self.compute:
                 answer = self.compute()
             else:
+                assert engine
                 answer = cast(Answer, engine.translate(self.line, self.options, self.stop))
         except Exception as error:
             self.finish(error)

@@ -101,7 +101,7 @@ class Together:
 
     def add(self, line: Work) -> None:
         if line.compute:
-            line.work(self.engine)  # type: ignore[arg-type]  # which it does not need
+            line.work()
             return
         try:
             self.session.add(line, line.line, line.options)

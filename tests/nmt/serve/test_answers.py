@@ -1,11 +1,16 @@
 """Waiting for an engine."""
 
 import asyncio
+import threading
 
 import pytest
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message
 
 from nmt.serve import answers
+from nmt.serve.config import ServeConfig
+from nmt.serve.waiting import Sender
 from tests.nmt.serve.engines import Batch, Upper, client
 
 
@@ -57,3 +62,36 @@ def test_a_client_that_stays_gets_the_result() -> None:
         return False
 
     assert asyncio.run(answers.unless_left(work(), left, every=0.01)) == 7
+
+
+def test_work_on_long_texts_does_not_hold_up_the_other_clients() -> None:
+    """It is done in a thread of its own, in which clients take turns; short work at once."""
+    access, order, go = answers.EngineAccess(ServeConfig()), list[tuple[str, str]](), threading.Event()
+
+    def request(client: str, number: int) -> Request:
+        async def receive() -> Message:
+            await asyncio.sleep(60)
+            return {}
+
+        state = {"sender": Sender(client, f"{client} {number}")}
+        return Request({"type": "http", "state": state}, receive)
+
+    async def ask(client: str, number: int, size: int) -> None:
+        def work() -> None:
+            order.append((client, threading.current_thread().name))
+
+        await access.beside(request(client, number), size, work)
+
+    async def all_of_them() -> None:
+        first = access.beside(request("other", 0), 10**6, lambda: go.wait(60))
+        long = [ask("other", number, 10**6) for number in range(1, 4)]
+        asking = [asyncio.ensure_future(one) for one in (first, *long, ask("me", 1, 10**6), ask("me", 2, 10))]
+        while access.texts.size < 4 or not order:
+            await asyncio.sleep(0.001)
+        go.set()
+        await asyncio.gather(*asking)
+
+    asyncio.run(all_of_them())
+    assert order[0] == ("me", "MainThread")
+    assert {name for _, name in order[1:]} == {"texts"}
+    assert ("me", "texts") in order[1:3] and len(order) == 5
