@@ -17,8 +17,9 @@ class BadRequest(UserError):
 class Fields:
     """The fields of a request; `text` ... read one of them, and BadRequest says what is wrong with it."""
 
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self.values = values
+    def __init__(self, values: Mapping[str, object], lenient: bool = False) -> None:
+        """`lenient`: a number may be a text, as in a form."""
+        self.values, self.lenient = values, lenient
 
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
@@ -57,11 +58,17 @@ class Fields:
         return [(encodable(one, name), encodable(other, name)) for one, other in value.items()]
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number within bounds; in a form it is a text."""
+        """A whole number within bounds."""
         value = self.values.get(name)
-        if value is None or value == "":
+        if value is None or (value == "" and self.lenient):
             return default
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        if (
+            self.lenient
+            and isinstance(value, str)
+            and value.isascii()
+            and value.isdigit()
+            and len(value) < 10
+        ):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise BadRequest(f"{name}: expected a whole number from {least} to {most}")

@@ -142,7 +142,7 @@ class JsonApi:
         )
 
     async def describe(self, request: Request) -> Response:
-        return JSONResponse(openapi.description(self.config, list(self.engines)))
+        return JSONResponse(openapi.description(self.config, list(self.engines), self.engines.languages))
 
     def engine(self, given: Fields) -> ServedEngine:
         """The engine that is asked for, the first one by default."""

@@ -96,7 +96,6 @@ class LibreTranslate:
 
     async def languages(self, request: Request) -> Response:
         pairs = [one.languages for one in self.engines.values() if all(one.languages)]
-        codes = dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs])
         return JSONResponse(
             [
                 {
@@ -104,7 +103,7 @@ class LibreTranslate:
                     "name": name_of(code),
                     "targets": list(dict.fromkeys(target for source, target in pairs if source == code)),
                 }
-                for code in codes
+                for code in self.engines.languages
             ]
         )
 
@@ -152,7 +151,7 @@ class LibreTranslate:
             values |= fields.of_json(body).values
         if kind in (MULTIPART, URLENCODED) and isinstance(text := values.get("q"), str):
             values["q"] = text.replace("\r\n", "\n")
-        given = Fields(values)
+        given = Fields(values, lenient=True)
         if self.token and not request.state.authorized and not self.token.matches(given.text("api_key", "")):
             raise HTTPException(403, "Invalid API key")
         return given

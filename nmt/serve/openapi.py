@@ -1,45 +1,46 @@
-"""The description of our own interface in the form of OpenAPI 3.1."""
+"""The description of the interfaces in the form of OpenAPI 3.1: our own, and that of LibreTranslate."""
 
 from collections.abc import Sequence
 
 from nmt import __version__
+from nmt.serve import openapi_libretranslate
 from nmt.serve.config import ServeConfig
+from nmt.serve.openapi_schemas import (
+    COUNT,
+    ERROR,
+    ERRORS,
+    FLAG,
+    NUMBER,
+    SPAN,
+    TEXT,
+    WORDS,
+    Schema,
+    operation,
+    optional,
+    post,
+    record,
+)
 
-Schema = dict[str, object]
-
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": ["number", "null"], "description": "null: not finite"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-FLAG: Schema = {"type": "boolean", "default": False}
-WORDS: Schema = {"type": "array", "items": TEXT}
-SPAN: Schema = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
-ERROR: Schema = {"type": "object", "required": ["error"], "properties": {"error": TEXT}}
-
-ERRORS = {
-    "400": "the request is wrong: the message says how",
-    "401": "the token is missing or wrong",
-    "408": "the body did not arrive in time",
-    "413": "the body is too large",
-    "429": "too many lines are waiting; Retry-After says when to try again",
-    "503": "the server is about to stop",
-    "504": "the translation took too long",
-}
+NULL: Schema = {"type": "null"}
 
 
-def description(config: ServeConfig, engines: Sequence[str]) -> Schema:
-    """The description, with the limits and the engines of this server."""
+def description(config: ServeConfig, engines: Sequence[str], languages: Sequence[str] = ()) -> Schema:
+    """The description, with the limits, the engines and the languages of this server."""
     line: Schema = {"type": "string", "maxLength": config.max_line}
     lines: Schema = {"type": "array", "items": line, "maxItems": config.max_lines}
-    engine: Schema = {"type": "string", "enum": list(engines), "description": "the first one by default"}
+    engine: Schema = optional(
+        {"type": "string", "enum": [*engines, ""], "description": "the first one by default"}
+    )
     return {
         "openapi": "3.1.0",
         "info": {"title": "nmt-serve", "version": __version__},
         "paths": {
             "/api/translate": post(
-                "Translate lines", translate_request(config, engine, lines), translations()
+                "Translate lines", translate_request(config, engine, lines), translations(), *ERRORS
             ),
-            "/api/score": post("Score given translations", score_request(engine, lines), scores()),
-            "/api/engines": {"get": operation("The engines and their limits", engine_list())},
+            "/api/score": post("Score given translations", score_request(engine, lines), scores(), *ERRORS),
+            "/api/engines": {"get": operation("The engines and their limits", engine_list(), "401", "503")},
+            **openapi_libretranslate.paths(config, languages),
         },
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -55,65 +56,50 @@ def description(config: ServeConfig, engines: Sequence[str]) -> Schema:
     }
 
 
-def operation(summary: str, answer: Schema) -> Schema:
-    """An operation whose good answer is 200."""
-    good = {"description": "OK", "content": {"application/json": {"schema": answer}}}
-    failures = {status: {"$ref": f"#/components/responses/{status}"} for status in ERRORS}
-    return {"summary": summary, "responses": {"200": good, **failures}}
-
-
-def post(summary: str, request: Schema, answer: Schema) -> Schema:
-    """A path that takes a JSON object."""
-    body = {"required": True, "content": {"application/json": {"schema": request}}}
-    return {"post": {**operation(summary, answer), "requestBody": body}}
-
-
-def record(required: Sequence[str], **properties: Schema) -> Schema:
-    """An object of known fields."""
-    return {"type": "object", "required": list(required), "properties": properties}
-
-
 def translate_request(config: ServeConfig, engine: Schema, lines: Schema) -> Schema:
-    most = config.max_lines * (config.max_line + 1)
-    found = record(
+    """All but `text` and `lines` may be missing or null; of those one has to be there."""
+    text: Schema = {"type": "string", "maxLength": config.max_lines * (config.max_line + 1)}
+    flags = {
+        "tokenized": "words between blanks, in and out",
+        "distinct": "hypotheses of different texts only",
+        "attention": "add attention weights",
+        "parse": "add the soft parse",
+    }
+    more_flags = {
+        "plain": "text in and out, also where the engine is tokenized_only",
+        "split_sentences": "translate each sentence of a line by itself; what stands between them stays",
+    }
+    terms: Schema = {
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "source terms and the translations that they must have; with avoid at most "
+        f"{config.max_terms} characters",
+    }
+    request = record(
         [],
         engine=engine,
-        text={"type": "string", "maxLength": most, "description": "one line or several; \\n ends a line"},
-        lines={**lines, "description": "instead of text"},
-        n_best={"type": "integer", "minimum": 1, "maximum": config.max_n_best, "default": 1},
-        beam_size={"type": "integer", "minimum": 1, "maximum": config.max_beam_size},
-        tokenized={**FLAG, "description": "words between blanks, in and out"},
-        distinct={**FLAG, "description": "hypotheses of different texts only"},
-        attention={**FLAG, "description": "add attention weights"},
-        parse={**FLAG, "description": "add the soft parse"},
-        terms={
-            "type": "object",
-            "additionalProperties": TEXT,
-            "description": "source terms and the translations that they must have; with avoid at most "
-            f"{config.max_terms} characters",
-        },
-        avoid={**WORDS, "description": "phrases that no translation may contain"},
-        plain={
-            **FLAG,
-            "description": "text in and out, also where the engine is tokenized_only",
-        },
-        split_sentences={
-            **FLAG,
-            "description": "translate each sentence of a line by itself; what stands between them stays",
-        },
+        text=optional({**text, "description": "one line or several; \\n ends a line"}),
+        lines=optional({**lines, "description": "instead of text"}),
+        n_best=optional({"type": "integer", "minimum": 1, "maximum": config.max_n_best, "default": 1}),
+        beam_size=optional({"type": "integer", "minimum": 1, "maximum": config.max_beam_size}),
+        **{name: optional({**FLAG, "description": what}) for name, what in flags.items()},
+        terms=optional(terms),
+        avoid=optional({**WORDS, "description": "phrases that no translation may contain"}),
+        **{name: optional({**FLAG, "description": what}) for name, what in more_flags.items()},
     )
-    return {
-        **found,
-        "additionalProperties": False,
-        "oneOf": [{"required": ["text"]}, {"required": ["lines"]}],
-    }
+    either = [
+        {"required": ["text"], "properties": {"text": {"type": "string"}, "lines": NULL}},
+        {"required": ["lines"], "properties": {"lines": {"type": "array"}, "text": NULL}},
+    ]
+    return {**request, "additionalProperties": False, "oneOf": either}
 
 
 def score_request(engine: Schema, lines: Schema) -> Schema:
-    found = record(
-        ["source", "target"], engine=engine, source=lines, target=lines, tokenized=FLAG, word_scores=FLAG
+    flag = optional(FLAG)
+    request = record(
+        ["source", "target"], engine=engine, source=lines, target=lines, tokenized=flag, word_scores=flag
     )
-    return {**found, "additionalProperties": False}
+    return {**request, "additionalProperties": False}
 
 
 def translations() -> Schema:

@@ -151,6 +151,12 @@ class ServedEngines(Mapping[str, ServedEngine]):
     def first(self) -> ServedEngine:
         return next(iter(self.engines.values()))
 
+    @property
+    def languages(self) -> list[str]:
+        """The languages of engines that say both of theirs, source languages first."""
+        pairs = [one.languages for one in self.engines.values() if all(one.languages)]
+        return list(dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs]))
+
     def of_languages(self, source: str, target: str) -> ServedEngine | None:
         """The first engine of two languages."""
         return next((one for one in self.engines.values() if one.languages == (source, target)), None)

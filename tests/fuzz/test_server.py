@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import xmlrpc.client
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from nmt.serve import openapi
 from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.json_api import SCORED, TRANSLATE
+from nmt.serve.moses_rpc import REFUSED
 from tests.fuzz.cases import options
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 
@@ -229,9 +231,83 @@ def test_more_of_all(api: TestClient, url: str) -> None:
     fuzz_json(api, 3000)
     fuzz_bytes(api, 3000)
     fuzz_connections(url, 1000)
+    fuzz_xmlrpc(api, 3000)
 
 
-SCHEMA = schemathesis.openapi.from_dict(openapi.description(CONFIG, ["upper", "other"]))
+# Values that XML-RPC has, mostly of the fields that mosesserver reads; and XML of its elements in any order.
+SCALARS = (
+    st.booleans()
+    | st.integers(-(2**31), 2**31 - 1)
+    | st.floats()
+    | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=30)
+    | st.sampled_from(["a b", "fail", "1", "true", "0", ""])
+    | st.binary(max_size=9)
+    | st.datetimes()
+    | st.none()
+)
+MEMBERS = st.sampled_from(
+    ["text", "nbest", "nbest-distinct", "align", "word-align", "add-score-breakdown", *REFUSED, "other", ""]
+)
+STRUCTS = st.dictionaries(
+    MEMBERS,
+    st.recursive(
+        SCALARS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS, inner, max_size=3),
+        max_leaves=6,
+    ),
+    max_size=5,
+)
+CALLS = st.tuples(
+    st.sampled_from(["translate", "translate", "translate", "system.listMethods", "system.multicall", ""]),
+    st.tuples(STRUCTS.map(lambda given: {"text": "a b", **given})) | st.lists(STRUCTS, max_size=2).map(tuple),
+)
+ELEMENTS = st.sampled_from(
+    "methodCall methodName params param value struct member name array data int i4 i8 double boolean string base64 "
+    "dateTime.iso8601 nil ex:nil fault".split()
+)
+CONTENTS = st.sampled_from(
+    ["translate", "text", "1", "9" * 5000, "x", "&lt;", "&#0;", "<![CDATA[a]]>", "inf", ""]
+)
+TREES = st.recursive(
+    CONTENTS,
+    lambda inner: st.tuples(ELEMENTS, st.lists(inner, max_size=3)).map(
+        lambda pair: f"<{pair[0]}>{''.join(pair[1])}</{pair[0]}>"
+    ),
+    max_leaves=30,
+)
+TEXT_FIRST = "<struct><member><name>text</name><value>a</value></member><member><name>x</name><value>"
+BODIES = (
+    CALLS.map(lambda call: xmlrpc.client.dumps(call[1], call[0], allow_none=True).encode())  # type: ignore[arg-type]
+    | TREES.map(lambda tree: f"<methodCall>{tree}</methodCall>".encode())
+    | TREES.map(
+        lambda tree: (
+            f"<methodCall><methodName>translate</methodName><params><param><value>{TEXT_FIRST}{tree}"
+            "</value></member></struct></value></param></params></methodCall>"
+        ).encode()
+    )
+)
+
+
+def check_xmlrpc(api: TestClient, body: bytes) -> None:
+    """A call gets a value or a fault, whatever it holds."""
+    answer = api.post("/RPC2", content=body, headers={"Content-Type": "text/xml"})
+    assert answer.status_code == 200
+    sound(answer.status_code, answer.text)
+    with suppress(xmlrpc.client.Fault):
+        values, _ = xmlrpc.client.loads(answer.content)
+        assert len(values) == 1
+
+
+def fuzz_xmlrpc(api: TestClient, cases: int) -> None:
+    options(cases)(given(body=BODIES)(lambda body: check_xmlrpc(api, body)))()
+
+
+@pytest.mark.ci
+def test_xmlrpc_of_any_kind(api: TestClient) -> None:
+    fuzz_xmlrpc(api, 300)
+
+
+SCHEMA = schemathesis.openapi.from_dict(openapi.description(CONFIG, ["upper", "other"], ["en", "fr"]))
 
 
 @pytest.mark.ci

@@ -2,6 +2,9 @@
 
 from typing import cast
 
+import jsonschema_rs
+import pytest
+
 from nmt.serve import json_api, openapi
 from nmt.serve.config import ServeConfig
 from tests.nmt.serve.engines import Upper, client
@@ -24,4 +27,34 @@ def test_it_has_the_limits_and_engines_of_this_server() -> None:
     body = found["paths"]["/api/translate"]["post"]["requestBody"]
     properties = body["content"]["application/json"]["schema"]["properties"]
     assert properties["lines"]["maxItems"] == 12 and properties["lines"]["items"]["maxLength"] == 11
-    assert properties["engine"]["enum"] == ["upper"]
+    assert properties["engine"]["enum"] == ["upper", "", None]
+
+
+@pytest.mark.parametrize(
+    ("path", "good"),
+    [
+        ("/api/translate", {"lines": ["a"]}),
+        ("/api/translate", {"text": "a"}),
+        ("/api/score", {"source": ["a"], "target": ["b"]}),
+        ("/translate", {"q": "a", "source": "en", "target": "fr"}),
+        ("/detect", {"q": "a"}),
+    ],
+)
+def test_null_is_admitted_where_the_server_does(path: str, good: dict[str, object]) -> None:
+    with client(Upper()) as api:
+        body = api.get("/api/openapi.json").json()["paths"][path]["post"]["requestBody"]
+        schema = body["content"]["application/json"]["schema"]
+        assert jsonschema_rs.is_valid(schema, good)
+        for name in schema["properties"]:
+            given = {**good, name: None}
+            accepted = api.post(path, json=given).status_code == 200
+            assert accepted == jsonschema_rs.is_valid(schema, given), name
+
+
+def test_libretranslates_paths_have_the_languages_of_this_server() -> None:
+    with client(Upper()) as api:
+        paths = api.get("/api/openapi.json").json()["paths"]
+    body = paths["/translate"]["post"]["requestBody"]["content"]
+    for content in body.values():
+        assert content["schema"]["properties"]["source"]["enum"] == ["auto", "en", "fr"]
+    assert list(body) == ["application/json", "application/x-www-form-urlencoded"]
