@@ -40,6 +40,7 @@ class Glossary:
     def __init__(self, terms: dict[Words, Term]) -> None:
         self.terms = terms
         self.sizes = sorted({len(words) for words in terms}, reverse=True)
+        self.longest = max(self.sizes, default=0)
 
     def find(self, words: Sequence[str], starts: Sequence[bool]) -> list[Match]:
         """The terms of a sentence, which do not overlap: the longest first, of equally long ones the first.
