@@ -93,7 +93,6 @@ class HybridEngine(PhraseEngine):
     def __init__(self, decoder: Decoder, raw: RawLines, info: EngineInfo, workers: int) -> None:
         super().__init__(decoder, info, workers)
         self.raw = raw
-        self.last: tuple[Options, RawLines] | None = None  # the lines of a request share its terms
 
     def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
         """As every engine. What is to be avoided is kept out of the search phrase by phrase; where two
@@ -112,13 +111,17 @@ class HybridEngine(PhraseEngine):
                 return replace(found, hypotheses=allowed[: options.n_best])
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
-    def lines(self, options: Options) -> RawLines:
+    def prepare(self, options: Options) -> RawLines:
+        """How the lines of a request become words, and its translations text."""
         if not (options.terms or options.avoid):
             return self.raw
-        last = self.last
-        if last is None or (last[0].terms, last[0].avoid) != (options.terms, options.avoid):
-            last = self.last = options, self.raw.asked(options.terms, options.avoid)
-        return last[1]
+        return self.raw.asked(options.terms, options.avoid)
+
+    def lines(self, options: Options) -> RawLines:
+        lines = options.prepared
+        if isinstance(lines, RawLines) and lines.source is self.raw.source:
+            return lines
+        return self.prepare(options)
 
 
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
