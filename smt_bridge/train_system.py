@@ -43,15 +43,21 @@ WEIGHTS = {
 }  # fmt: skip
 
 
-def train(folder: Path, config: TrainConfig, executor: ExecutorConfig | None = None) -> None:
-    """Take the steps that are missing. `executor`: what computes the large ones. ConfigError for a folder
-    that was started with other settings or other texts, or that is in use."""
+def train(
+    folder: Path,
+    config: TrainConfig,
+    executor: ExecutorConfig | None = None,
+    passed: Callable[[], None] = lambda: None,
+) -> None:
+    """Take the steps that are missing. `executor`: what computes the large ones; `passed` is called after
+    each step. ConfigError for a folder that was started with other settings or other texts, or that is in
+    use."""
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
     with locks.locked(folder, "smt-train"):
         start(folder, config)
-        take_steps(folder, config, executor or ExecutorConfig())
+        take_steps(folder, config, executor or ExecutorConfig(), passed)
 
 
 def check_folder(folder: Path) -> None:
@@ -60,7 +66,9 @@ def check_folder(folder: Path) -> None:
         raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
 
 
-def take_steps(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
+def take_steps(
+    folder: Path, config: TrainConfig, executor: ExecutorConfig, passed: Callable[[], None]
+) -> None:
     """Make each result that does not exist yet."""
     steps: list[tuple[str, Callable[[Path], None]]] = [
         (ALIGNMENT, lambda path: align(path, config, executor)),
@@ -74,6 +82,7 @@ def take_steps(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> N
             continue
         begin = time.monotonic()
         step(folder / name)
+        passed()
         log.info("step %d of %d: %s, %.0f s", number, len(steps), name, time.monotonic() - begin)
 
 

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 from nmt import files, typed_json
 from nmt.errors import DataError
@@ -24,9 +25,7 @@ def read(folder: Path) -> dict[str, float]:
         return {}
     try:
         content = json.loads("\n".join(files.read_lines(path)))
-        found = typed_json.typed(dict[str, float], content, "times")
-        assert isinstance(found, dict)
-        return found
+        return cast("dict[str, float]", typed_json.typed(dict[str, float], content, "times"))
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}: damaged ({error}); remove it: it only says how long the steps have taken"
@@ -47,7 +46,7 @@ class BuildClock:
         """A step begins, or goes on. `planned`: seconds of all steps, in their order."""
         names = list(planned)
         self.name, self.planned, self.total = name, planned[name], sum(planned.values())
-        self.later = sum(planned[other] for other in names[names.index(name) + 1 :])
+        self.later = sum(planned[later] for later in names[names.index(name) + 1 :])
         self.begun = self.noted = self.now()
         self.earlier = self.took.get(name, 0.0)
         self.samples = deque()
@@ -87,8 +86,8 @@ class BuildClock:
         """The share of the step that is done in a second, recently; 0: unknown."""
         if len(self.samples) < 2:
             return 0.0
-        (first, before), (_, now) = self.samples[0], self.samples[-1]
-        return (now - before) / max(1.0, self.now() - first) if now - before >= LEAST else 0.0
+        (first, start), (_, share) = self.samples[0], self.samples[-1]
+        return (share - start) / max(1.0, self.now() - first) if share - start >= LEAST else 0.0
 
     def pace(self) -> float:
         """Seconds that a planned second takes, recently."""
@@ -97,8 +96,8 @@ class BuildClock:
         if self.name and (speed := self.speed()):
             seconds = min(WINDOW, self.elapsed())
             recent.append((seconds * speed * self.planned, seconds))
-        for one, other in reversed(recent):
-            planned, took = planned + one, took + other
+        for step_planned, step_took in reversed(recent):
+            planned, took = planned + step_planned, took + step_took
             if planned >= RECENT * self.total:
                 break
         return (took + PRIOR) / (planned + PRIOR)

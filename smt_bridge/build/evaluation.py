@@ -86,12 +86,12 @@ def expected_seconds(build: Build) -> dict[str, float]:
     """About how long the parts of the evaluation take, of the tunings each."""
     plan, rates = build.plan, Rates()
     words = plan.sizes.dev_words * plan.evaluated / plan.sizes.dev_pairs
-    found = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
+    seconds = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
     if plan.networks:
-        found[HYBRID] = words * (rates.searching + sum(network.search for network in plan.networks))
+        seconds[HYBRID] = words * (rates.searching + sum(network.search for network in plan.networks))
     if plan.has("attention"):
-        found[NEURAL] = words * rates.translating
-    return found
+        seconds[NEURAL] = words * rates.translating
+    return seconds
 
 
 @dataclass

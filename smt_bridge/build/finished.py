@@ -19,8 +19,8 @@ def files_of(work: Path, patterns: Iterable[str]) -> list[str]:
 
 def record(work: Path, names: Iterable[str]) -> None:
     """Note the content of files."""
-    before: Entries = manifest.read(work) or {}
-    manifest.save(work, before | {name: [manifest.entry(work / name)] for name in names})
+    entries: Entries = manifest.read(work) or {}
+    manifest.save(work, entries | {name: [manifest.entry(work / name)] for name in names})
 
 
 def listed(work: Path, patterns: Iterable[str]) -> set[str]:
@@ -50,5 +50,5 @@ def forget(work: Path, names: Iterable[str]) -> None:
     removed = set(names)
     for name in removed:
         (work / name).unlink(missing_ok=True)
-    before: Entries = manifest.read(work) or {}
-    manifest.save(work, {name: contents for name, contents in before.items() if name not in removed})
+    entries: Entries = manifest.read(work) or {}
+    manifest.save(work, {name: contents for name, contents in entries.items() if name not in removed})

@@ -95,9 +95,9 @@ def plan_of(config: BuildConfig) -> Plan:
     kept = kept_plan(config)
     if kept.exists() or config.plan:
         path = kept if kept.exists() else config.plan
-        found = plan_file.read(path)
-        training.check(Build(config, found), str(path))
-        return found
+        plan_read = plan_file.read(path)
+        training.check(Build(config, plan_read), str(path))
+        return plan_read
     sizes = corpus.survey(config)
     speed, back_end = rates.graded(rates.measured()), matmul.choose().back_end
     return plan.decide(sizes, config.budget, speed, back_end)

@@ -44,7 +44,7 @@ def read(path: str | Path) -> Plan:
 
 
 def mistakes(plan: Plan) -> Iterator[str]:
-    """What is wrong with the values of a plan, each of which has the right type."""
+    """Mistakes in the values of a plan, each of which has the right type."""
     sizes, tuning = plan.sizes, plan.tuning
     least = {
         "sizes.pairs": (sizes.pairs, 1),
@@ -81,7 +81,7 @@ def steps_needed(plan: Plan) -> set[str]:
 
 
 def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
-    """What is wrong with the plan of a network."""
+    """Mistakes in the plan of a network."""
     least = {"batch": 1, "updates": 1, "every": 1, "epochs": 0, "seconds": 0, "search": 0}
     yield from below({f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()})
     if unknown := network.sections.keys() - SECTIONS:

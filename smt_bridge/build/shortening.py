@@ -35,13 +35,13 @@ def shortened(plan: Plan, step: str, left: float, pace: float, workers: int) -> 
     """The plan with as much of the work from a step on as fits into the time that is left, else the least."""
     shortest = plan
     for shortest in shorter(plan, step):
-        following = next(name for name in shortest.seconds if name not in before(plan, step))
+        following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))
         if pace * time_from(shortest, following, workers) <= left:
             break
     return shortest
 
 
-def before(plan: Plan, step: str) -> list[str]:
+def earlier_steps(plan: Plan, step: str) -> list[str]:
     """The steps before this one."""
     names = list(plan.seconds)
     return names[: names.index(step)]
@@ -54,9 +54,9 @@ def shorter(plan: Plan, step: str) -> Iterator[Plan]:
     if step == "networks":
         for trial in trials(plan.sizes):
             if trial.names == names[len(names) - len(trial.names) :] and trial.iterations[1] <= most:
-                other = planned(plan.sizes, trial, plan.speed, plan.matmul)
-                if other and no_longer(other.networks, plan.networks):
-                    yield changed(plan, step, other.networks, trial.iterations[1], trial.lines)
+                shorter_plan = planned(plan.sizes, trial, plan.speed, plan.matmul)
+                if shorter_plan and no_longer(shorter_plan.networks, plan.networks):
+                    yield changed(plan, step, shorter_plan.networks, trial.iterations[1], trial.lines)
     elif step == "tune-hybrid":
         for (_, iterations), lines in product(ITERATIONS, LINES):
             if iterations <= most:
@@ -87,32 +87,32 @@ def changed(plan: Plan, step: str, networks: list[NetworkPlan], iterations: int,
 def timed(plan: Plan, step: str) -> Plan:
     """A changed plan with the time that its steps from this one on take."""
     now = plans.seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated)
-    done = before(plan, step)
+    done = earlier_steps(plan, step)
     return replace(
         plan, seconds={name: plan.seconds[name] if name in done else value for name, value in now.items()}
     )
 
 
-def difference(before: Plan, after: Plan) -> str:
-    """What was shortened, in words."""
+def difference(longer: Plan, shorter_plan: Plan) -> str:
+    """The work that was shortened, in words."""
     parts = []
-    updates = {network.name: network.updates for network in after.networks}
-    for network in before.networks:
+    updates = {network.name: network.updates for network in shorter_plan.networks}
+    for network in longer.networks:
         if network.name not in updates:
             parts.append(f"no {network.name}")
         elif updates[network.name] < network.updates:
             parts.append(f"{network.name}: {updates[network.name]:,} updates instead of {network.updates:,}")
-    old, new = before.tuning, after.tuning
-    if after.networks and new.hybrid_iterations < old.hybrid_iterations:
+    old, new = longer.tuning, shorter_plan.tuning
+    if shorter_plan.networks and new.hybrid_iterations < old.hybrid_iterations:
         parts.append(
             f"tuning with networks: {new.hybrid_iterations} iterations instead of {old.hybrid_iterations}"
         )
-    if after.networks and new.lines_of_hybrid < old.lines_of_hybrid:
+    if shorter_plan.networks and new.lines_of_hybrid < old.lines_of_hybrid:
         parts.append(
             f"tuning with networks on {new.lines_of_hybrid:,} lines instead of {old.lines_of_hybrid:,}"
         )
-    if after.evaluated < before.evaluated:
-        parts.append(f"compared on {after.evaluated:,} lines instead of {before.evaluated:,}")
+    if shorter_plan.evaluated < longer.evaluated:
+        parts.append(f"compared on {shorter_plan.evaluated:,} lines instead of {longer.evaluated:,}")
     return ", ".join(parts)
 
 

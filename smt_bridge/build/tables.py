@@ -5,6 +5,7 @@ from nmt import files
 from nmt.errors import DataError
 from nmt.formats.pharaoh import Links
 from smt_bridge import train_system
+from smt_bridge.build import finished
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import FOLDER, Texts
 from smt_bridge.config import TrainConfig
@@ -44,8 +45,13 @@ def train_config(build: Build) -> TrainConfig:
 
 
 def train(build: Build) -> None:
-    """Tables and count model."""
-    train_system.train(build.work / MODEL, train_config(build))
+    """Tables and count model; the checksums of what there is are noted after each of its steps, as a resumed
+    training takes it as it is."""
+
+    def note() -> None:
+        finished.record(build.work, finished.files_of(build.work, (f"{MODEL}/*",)))
+
+    train_system.train(build.work / MODEL, train_config(build), passed=note)
 
 
 def filter_to_dev(build: Build) -> None:

@@ -80,9 +80,9 @@ def share(build: Build) -> float:
 def check(build: Build, path: str) -> None:
     """DataError for a plan with a network that nmt-train could not train. `path`: of the plan."""
     for number, network in enumerate(build.plan.networks):
-        one = task(build, network)
+        training = task(build, network)
         try:
-            configuration.from_mapping(one.content, one.preset or None, overwrite=True)
+            configuration.from_mapping(training.content, training.preset or None, overwrite=True)
         except ConfigError as error:
             raise DataError(
                 f"{path}: networks[{number}]: {error}; is it the plan.json of a build?"
@@ -90,7 +90,7 @@ def check(build: Build, path: str) -> None:
 
 
 def task(build: Build, plan: NetworkPlan) -> Task:
-    """What the training of a network is given."""
+    """The configuration for the training of a network."""
     content: Content = {name: dict(section) for name, section in plan.sections.items()}
     training = dict(plan.sections.get("training", {}))
     content["training"] = training | {

@@ -28,8 +28,8 @@ class SurveySection:
 def sections(
     train: PairReport, dev: PairReport | None, codes: tuple[str, str] | None = None, raw: bool = False
 ) -> Iterator[SurveySection]:
-    """What is to be said about the texts. `codes`: the languages of both sides, by default those that the
-    names of the files end in; `raw`: the reader wants text that is not tokenized yet."""
+    """The findings about the texts, in the order to print. `codes`: the languages of both sides, by default
+    those that the names of the files end in; `raw`: the reader wants text that is not tokenized yet."""
     for pairs in (train, dev) if dev else (train,):
         for number, side in enumerate(pairs.sides):
             language = codes[number] if codes else languages.of_file(side.path)

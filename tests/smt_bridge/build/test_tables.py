@@ -1,6 +1,7 @@
 """Alignment and tables of a build."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -9,9 +10,10 @@ import pytest
 from nmt import files
 from nmt.errors import DataError
 from smt_bridge import train_system
-from smt_bridge.build import corpus, tables
+from smt_bridge.build import corpus, finished, tables
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts
+from smt_bridge.config import TrainConfig
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.build.builds import config, small_plan
 from tests.smt_bridge.decoder.models import write_model
@@ -42,6 +44,7 @@ def test_both_texts_are_aligned_together(build: Build) -> None:
 def test_the_tables_of_the_development_set(build: Build) -> None:
     """All rows whose source occurs in it, with the count model of the whole."""
     tables.train(build)
+    assert {f"model/{name}" for name in train_system.RESULTS} <= finished.listed(build.work, ("model/*",))
     tables.filter_to_dev(build)
     dev = build.work / tables.DEV
     text = "".join(f" {line} \n" for line in Texts(build.work).lines("dev.source"))
@@ -63,3 +66,20 @@ def test_a_development_set_without_any_phrase_of_the_training_text_is_named(
     (model / "reordering").rename(model / train_system.REORDERING)
     with pytest.raises(DataError, match=rf"^{tmp_path}/dev\.en: no phrase of it is in {tmp_path}/train\.en"):
         tables.filter_to_dev(build)
+
+
+def test_a_half_trained_model_is_checked_too(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed training goes on with the tables that it has."""
+
+    def killed(folder: Path, config: TrainConfig, passed: Callable[[], None]) -> None:
+        files.write_text(folder / train_system.TABLE, ["a ||| b"])
+        passed()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_system, "train", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tables.train(build)
+    assert finished.check(build.work, ()) == []
+    files.write_text(build.work / "model" / train_system.TABLE, ["a ||| c"])
+    with pytest.raises(DataError, match=rf"model/{train_system.TABLE}: was changed"):
+        finished.check(build.work, ())
