@@ -55,6 +55,7 @@ class CorpusConfig:
     weight: float = number(
         1.0,
         above=0,
+        most=1e9,
         help="how much a pair of this corpus counts: at temperature 1, with weight 2 it comes twice as often "
         "as one of a corpus with weight 1",
     )
@@ -102,7 +103,7 @@ def check(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 
 def check_tag(tag: str, key: str) -> None:
     """ConfigError for a tag that is not of the form <name>, or means something else."""
-    if tag and not TAG.fullmatch(tag):
+    if tag and not (TAG.fullmatch(tag) and tag.isprintable()):
         raise ConfigError(f"{key}: {shown(tag)} is no tag, expected a name between < and >, such as <bt>")
     if tag in SPECIALS or BYTE.fullmatch(tag):
         raise ConfigError(f"{key}: {tag} means something else in vocabularies; choose another name")

@@ -198,7 +198,8 @@ def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
         return []
     counts = corpora.epoch_counts(corpus.parts, config.corpora, config.temperature)
     for one, size, count in zip(config.corpora, corpus.parts, counts, strict=True):
-        log.info(
+        log.log(
+            logging.INFO if count else logging.WARNING,
             "corpus %s%s: %s pairs; an epoch takes %s, %.1f%% of its pairs, each %.2f times",
             one.title, f" {one.tag}" if one.tag else "", f"{size:,}", f"{count:,}",
             100 * count / sum(counts), count / size,

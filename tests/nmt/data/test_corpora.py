@@ -62,6 +62,7 @@ def test_shares_are_those_of_an_epoch() -> None:
         ([], 2, r"^data\.temperature: there is one corpus only"),
         ([{"tag": "bt"}], 1, r"^data\.corpora\[0\]\.tag: 'bt' is no tag"),
         ([{"tag": "<b t>"}], 1, "is no tag"),
+        ([{"tag": "<b\0t>"}], 1, "is no tag"),
         ([{"tag": "</s>"}], 1, r"</s> means something else"),
         ([{"tag": "<0xE7>"}], 1, "means something else"),
         (
@@ -83,8 +84,8 @@ def test_contradictions(values: list[dict[str, object]], temperature: float, mes
         corpora.check(given, temperature)
 
 
-@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf")])
-def test_weights_are_above_zero(weight: float) -> None:
+@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), 1e10, 1e308])
+def test_weights_are_above_zero_and_sums_of_them_finite(weight: float) -> None:
     with pytest.raises(ConfigError, match=r"^data\.weight: .* is out of range"):
         settings.check(CorpusConfig(source="s", target="t", weight=weight), "data.")
 
