@@ -70,6 +70,7 @@ def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
 def test_damaged_settings(text: str, tmp_path: Path) -> None:
     (tmp_path / "o.job").mkdir()
     (tmp_path / "o.job" / "job.json").write_text(text)
+    (tmp_path / "o.job" / "scores").write_text("scores")
     with pytest.raises(DataError, match=r"job\.json: damaged; remove"):
         open_job(str(tmp_path / "o"), {}, 1, resume=True)
     with pytest.raises(DataError, match="damaged"):
@@ -98,7 +99,7 @@ def test_scores_of_another_input(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    """The second is told who works there; a folder into which nothing was put goes again, one with a job
+    """The second is told who works there; a folder into which nothing was put goes again, one with results
     stays."""
     output = str(tmp_path / "o")
     with held(output, "smt-score-table"):
@@ -110,7 +111,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         assert (tmp_path / "o.job").exists()
     assert not (tmp_path / "o.job").exists()
     with held(output, "smt-score-table"):
-        open_job(output, {}, 1, resume=False)
+        open_job(output, {}, 1, resume=False).add(np.ones((1, 1)))
     assert (tmp_path / "o.job" / "job.json").exists()
     with held(output, "smt-score-table"):
         open_job(output, {}, 1, resume=True).remove()
