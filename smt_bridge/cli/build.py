@@ -11,8 +11,6 @@ from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
-from nmt.text.inspection.pairs import PairReport, inspect
-from nmt.text.inspection.survey import sections
 from smt_bridge.build import plan
 from smt_bridge.build.config import BuildConfig
 from smt_bridge.extraction.alignment import ALIGNERS
@@ -104,6 +102,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 def survey(args: argparse.Namespace, config: BuildConfig) -> None:
     """Print what is to be said about the texts, as nmt-init does."""
+    from nmt.text.inspection.pairs import PairReport, inspect
+    from nmt.text.inspection.survey import sections
     from smt_bridge.build import corpus
 
     reports: list[PairReport] = []

@@ -6,6 +6,7 @@ import pytest
 
 from nmt.analysis.systems import System
 from nmt.cli import analyze
+from nmt.cli.analyses import inputs
 from tests.nmt.cli.analyses.conftest import POOR, Analyze, Refuses, write
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
@@ -42,7 +43,8 @@ def test_a_report_on_a_run_with_subwords(
     """It has a curve by words that the run cuts, and one by unseen words; the first is about the source."""
     write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
     monkeypatch.setattr(
-        "nmt.cli.analyses.report.translated", lambda args, name, path, test: System(name, POOR, test)
+        "nmt.cli.analyses.report.translated",
+        lambda args, name, path, test: (System(name, POOR, test), inputs.load_run(args, path).members[0]),
     )
     run = GOLDEN / "0.5.0" / "translator"
     line = ["report", run, "good", "-s", "s", "-r", "r", "--least", 1, "--train", "s", "r", "-o", "page.html"]
