@@ -1,7 +1,7 @@
 """The interface of LibreTranslate (https://libretranslate.com/docs), for clients that speak it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from starlette.exceptions import HTTPException
@@ -16,7 +16,7 @@ from nmt.serve.config import ServeConfig
 from nmt.serve.detection import LanguageDetector
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest, Fields
-from nmt.serve.html_text import Piece
+from nmt.serve.html_text import Document
 from nmt.serve.language_names import name_of
 from nmt.serve.life import Life
 from nmt.serve.served import ServedEngine, ServedEngines
@@ -31,13 +31,16 @@ class Text:
     """A text of a request, and the lines of it that are translated."""
 
     lines: list[str]
-    pieces: list[Piece] | None = None  # of HTML
+    size: int  # characters
+    document: Document | None = None  # of HTML
     source: str = ""  # language
     confidence: float = 100.0
 
-    def whole(self, lines: Sequence[str]) -> str:
-        """The text with its lines translated."""
-        return "\n".join(lines) if self.pieces is None else html_text.joined(self.pieces, lines)
+    def whole(self, lines: Sequence[Translated]) -> str:
+        """The text with its lines translated: with the best hypothesis of each."""
+        if self.document is not None:
+            return self.document.translated(lines)
+        return "\n".join(line.hypotheses[0].text for line in lines)
 
     @property
     def detected(self) -> dict[str, object]:
@@ -75,16 +78,11 @@ class LibreTranslate:
         texts = await self.access.beside(request, sum(map(len, queries)), partial(self.texts, queries, form))
         await self.access.answer(request, self.set_languages(texts, source))
         found = await self.translated(request, texts, target, count)
-        answer: dict[str, object] = {
-            "translatedText": [text.whole(lines[0]) for text, lines in zip(texts, found, strict=True)]
-        }
+        answer: dict[str, object] = {"translatedText": [versions[0] for versions in found]}
         if source == AUTO:
             answer["detectedLanguage"] = [text.detected for text in texts]
         if count:
-            answer["alternatives"] = [
-                [text.whole(lines) for lines in versions[1:]]
-                for text, versions in zip(texts, found, strict=True)
-            ]
+            answer["alternatives"] = [versions[1:] for versions in found]
         if one:
             answer = {name: values[0] for name, values in answer.items() if isinstance(values, list)}
         return JSONResponse(answer)
@@ -171,9 +169,8 @@ class LibreTranslate:
             raise BadRequest(f"{len(queries)} texts, expected at most {self.config.max_lines}")
         texts = list[Text]()
         for query in queries:
-            pieces = None if form == "text" else html_text.pieces(query)
-            lines = fields.split(query) if pieces is None else [piece.text for piece in pieces if piece.text]
-            texts.append(Text(lines, pieces))
+            document = None if form == "text" else html_text.parse(query)
+            texts.append(Text(document.lines if document else fields.split(query), len(query), document))
         self.access.check([line for text in texts for line in text.lines])
         return texts
 
@@ -188,19 +185,20 @@ class LibreTranslate:
 
     async def translated(
         self, request: Request, texts: Sequence[Text], target: str, count: int
-    ) -> list[list[list[str]]]:
-        """For each text the lines of its translation, and of up to `count` others. An engine is called
-        once."""
+    ) -> list[list[str]]:
+        """For each text its translation, and up to `count` others. An engine is called once."""
         groups: dict[str, list[int]] = {}
         for number, text in enumerate(texts):
             groups.setdefault(self.engine(text.source, target).name, []).append(number)
         options = Options(n_best=count + 1, distinct=count > 0)
-        found: dict[int, list[list[str]]] = {}
+        found: dict[int, list[str]] = {}
         for name, numbers in groups.items():
             lines = [line for number in numbers for line in texts[number].lines]
             answers = iter(await self.sentence_by_sentence(request, self.engines[name], lines, options))
             for number in numbers:
-                found[number] = versions([next(answers) for _ in texts[number].lines], count)
+                rows = versions([next(answers) for _ in texts[number].lines], count)
+                write = partial(written, texts[number], rows)
+                found[number] = await self.access.beside(request, texts[number].size * len(rows), write)
         return [found[number] for number in range(len(texts))]
 
     async def sentence_by_sentence(
@@ -226,15 +224,21 @@ class LibreTranslate:
         return found
 
 
-def versions(lines: Sequence[Translated], count: int) -> list[list[str]]:
+def written(text: Text, versions: Sequence[Sequence[Translated]]) -> list[str]:
+    """A text in each of its translations."""
+    return [text.whole(lines) for lines in versions]
+
+
+def versions(lines: Sequence[Translated], count: int) -> list[list[Translated]]:
     """The best translation of a text, line by line, and up to `count` others that differ from it: the second
-    best of each line, and so on."""
-    found = [[line.hypotheses[0].text for line in lines]]
-    for rank in range(1, max((len(line.hypotheses) for line in lines), default=1)):
-        other = [line.hypotheses[min(rank, len(line.hypotheses) - 1)].text for line in lines]
-        if other not in found and len(found) <= count:
-            found.append(other)
-    return found
+    best of each line, and so on. Each line has one hypothesis."""
+    found = dict[tuple[str, ...], list[Translated]]()
+    for rank in range(max((len(line.hypotheses) for line in lines), default=1)):
+        best = [line.hypotheses[min(rank, len(line.hypotheses) - 1)] for line in lines]
+        if len(found) <= count:
+            rows = [replace(line, hypotheses=[one]) for line, one in zip(lines, best, strict=True)]
+            found.setdefault(tuple(one.text for one in best), rows)
+    return list(found.values())
 
 
 def required(given: Fields, name: str) -> str:

@@ -127,13 +127,23 @@ def test_versions_of_lines_with_unequal_lists() -> None:
         return Translated([], [Hypothesis(text, [], 0.0) for text in texts])
 
     found = versions([line("a", "b", "b"), line("x")], 5)
-    assert found == [["a", "x"], ["b", "x"]] and versions([], 3) == [[]]
+    assert [[one.hypotheses[0].text for one in row] for row in found] == [["a", "x"], ["b", "x"]]
+    assert versions([], 3) == [[]]
 
 
 def test_html_keeps_its_tags_and_translations_cannot_add_any() -> None:
     with client(Upper()) as api:
         answer = api.post("/translate", json={"q": "<p>a &lt; <b>b</b></p>", "format": "html", **EN_FR})
     assert answer.json() == {"translatedText": "<p>A &lt; <b>B</b></p>"}
+
+
+def test_a_sentence_of_html_is_one_line_with_its_alternatives() -> None:
+    engine, text = Upper(), '<p title="a > b">A <b>Dog</b> Runs. It &lt;barks&gt;.<script>s()</script></p>'
+    with client(engine) as api:
+        answer = api.post("/translate", json={"q": text, "format": "html", "alternatives": 1, **EN_FR}).json()
+    assert engine.seen[-2:] == ["A Dog Runs.", "It <barks>."]
+    target = '<p title="a > b">A <b>DOG</b> RUNS. IT &lt;BARKS&gt;.<script>s()</script></p>'
+    assert answer == {"translatedText": target, "alternatives": [target.replace("&gt;.", "&gt;. !")]}
 
 
 def test_the_language_is_guessed_among_those_that_are_served() -> None:
