@@ -96,6 +96,8 @@ class BuildClock:
         if self.name and (speed := self.speed()):
             seconds = min(WINDOW, self.elapsed())
             recent.append((seconds * speed * self.planned, seconds))
+        elif self.name and self.elapsed() > self.planned:
+            recent.append((self.planned, self.elapsed()))
         for step_planned, step_took in reversed(recent):
             planned, took = planned + step_planned, took + step_took
             if planned >= RECENT * self.total:

@@ -67,7 +67,7 @@ def test_within_a_step_its_own_recent_progress_counts(time: Time) -> None:
 def test_a_step_that_says_nothing_never_ends_at_once(time: Time) -> None:
     time.clock.start("corpus", PLANNED)
     time.run(500)
-    assert time.clock.left() > 1500 and 0 < time.clock.done() < 100
+    assert time.clock.left() > 4 * 1500 and 0 < time.clock.done() < 100  # it is not faster later on
 
 
 def test_short_steps_say_little(time: Time) -> None:
