@@ -62,7 +62,7 @@ for size in $sizes; do
         plan=() # other seeds by the same plan
         [ "$system" = "$first" ] || [ ! -s "$first/build/plan.json" ] || plan=(--plan "$first/build/plan.json")
         [ -s "$system.hybrid" ] || smt-build --source "$texts/train-$size.en" --target "$texts/train-$size.fr" --dev-source "$texts/dev.en" --dev-target "$texts/dev.fr" \
-            --output "$system" --budget "$budget" --seed "$seed" --workers "$workers" "${plan[@]}"
+            --output "$system" --budget "$budget" --keep-plan --seed "$seed" --workers "$workers" "${plan[@]}"
         output "$system.words" words "$system"
         output "$system.phrase-based" phrase_based "$system"
         run=$system/networks/attention

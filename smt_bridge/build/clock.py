@@ -9,6 +9,7 @@ from typing import cast
 
 from nmt import files, typed_json
 from nmt.errors import DataError
+from smt_bridge.decoder.compiled import notice
 
 FILE = "times.json"  # seconds of each step, over all starts
 EVERY = 10.0  # seconds between two notes of the time that a step has taken so far
@@ -33,10 +34,16 @@ def read(folder: Path) -> dict[str, float]:
 
 
 class BuildClock:
-    """How long the steps of a build take, beside what was planned."""
+    """How long the steps of a build take, beside what was planned. `once`: seconds so far of what a machine
+    does once only, such as compiling; they count for the budget, not for the pace."""
 
-    def __init__(self, folder: Path, now: Callable[[], float] = time.monotonic) -> None:
-        self.folder, self.now = folder, now
+    def __init__(
+        self,
+        folder: Path,
+        now: Callable[[], float] = time.monotonic,
+        once: Callable[[], float] = lambda: notice.seconds,
+    ) -> None:
+        self.folder, self.now, self.once = folder, now, once
         self.took = read(folder)
         self.finished: list[tuple[float, float]] = []  # planned and taken seconds, in this start
         self.name, self.planned, self.later, self.total = "", 0.0, 0.0, 0.0
@@ -48,6 +55,7 @@ class BuildClock:
         self.name, self.planned, self.total = name, planned[name], sum(planned.values())
         self.later = sum(planned[later] for later in names[names.index(name) + 1 :])
         self.begun = self.noted = self.now()
+        self.once_before = self.once()
         self.earlier = self.took.get(name, 0.0)
         self.samples = deque()
 
@@ -71,12 +79,16 @@ class BuildClock:
         """The step is done."""
         self.note()
         if not self.earlier:  # else a part of it was done at another pace
-            self.finished.append((self.planned, self.elapsed()))
+            self.finished.append((self.planned, self.worked()))
         self.name = ""
 
     def elapsed(self) -> float:
         """Seconds of the step in this start."""
         return self.now() - self.begun
+
+    def worked(self) -> float:
+        """The same without what is done once only."""
+        return max(0.0, self.elapsed() - (self.once() - self.once_before))
 
     def spent(self) -> float:
         """Seconds of all steps so far, in all starts."""
@@ -96,8 +108,8 @@ class BuildClock:
         if self.name and (speed := self.speed()):
             seconds = min(WINDOW, self.elapsed())
             recent.append((seconds * speed * self.planned, seconds))
-        elif self.name and self.elapsed() > self.planned:
-            recent.append((self.planned, self.elapsed()))
+        elif self.name and self.worked() > self.planned:
+            recent.append((self.planned, self.worked()))
         for step_planned, step_took in reversed(recent):
             planned, took = planned + step_planned, took + step_took
             if planned >= RECENT * self.total:

@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
@@ -64,9 +65,12 @@ class Compiled:
 
 class Notice:
     """Says once that functions are being compiled, before the first one is: it takes a while. Nothing is said
-    where all of them are in the cache."""
+    where all of them are in the cache. `seconds`: spent on it so far."""
 
     said = False
+    seconds = 0.0
+    depth = 0  # a function compiles those that it calls
+    since = 0.0
 
     def listen(self) -> None:
         """From now on."""
@@ -76,9 +80,14 @@ class Notice:
 
             def on_start(_, event: object) -> None:
                 self.say()
+                if not self.depth:
+                    self.since = time.monotonic()
+                self.depth += 1
 
             def on_end(_, event: object) -> None:
-                pass
+                self.depth -= 1
+                if not self.depth:
+                    self.seconds += time.monotonic() - self.since
 
         numba.core.event.register("numba:compile", Starts())  # type: ignore[no-untyped-call]
 

@@ -78,6 +78,16 @@ def test_short_steps_say_little(time: Time) -> None:
     assert time.clock.pace() < 3
 
 
+def test_compiling_counts_for_the_budget_and_not_for_the_pace(tmp_path: Path) -> None:
+    time, compiled = Time(tmp_path), [0.0]
+    time.clock.once = lambda: compiled[0]
+    time.clock.start("tune", PLANNED)
+    compiled[0] = 600
+    time.run(900)
+    time.clock.stop()
+    assert time.clock.spent() == 900 and time.clock.pace() == 1
+
+
 def test_the_time_of_all_starts_is_kept(time: Time, tmp_path: Path) -> None:
     time.step("corpus", 100)
     time.clock.start("tune", PLANNED)

@@ -5,7 +5,7 @@ import importlib.util
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -28,6 +28,17 @@ def test_compiled_code_holds_signals() -> None:
     with ThreadPoolExecutor(1) as crew:
         assert crew.submit(call).result() == 0
     assert all(isinstance(function, Compiled) for function in (search, automaton.scores_of, automaton.fill))
+
+
+def test_the_time_of_compiling_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function compiles those that it calls."""
+    event = pytest.importorskip("numba.core.event", reason="needs numba: pip install 'nmt-smt[smt]'")
+    ticks = iter((3.0, 8.0))
+    monkeypatch.setattr(compiled, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    earlier = compiled.notice.seconds
+    with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+        pass
+    assert compiled.notice.seconds - earlier == 5
 
 
 def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
