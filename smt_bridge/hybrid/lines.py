@@ -45,9 +45,8 @@ class RawLines:
         translations."""
         rows = [("terms", term, translation) for term, translation in terms]
         more = of_rows(rows, self.source, self.target)
-        longest = max(more.sizes, default=0)
-        if longest > LONGEST_TERM:
-            raise DataError(f"terms: one has {longest} words, expected at most {LONGEST_TERM}")
+        if more.longest > LONGEST_TERM:
+            raise DataError(f"terms: one has {more.longest} words, expected at most {LONGEST_TERM}")
         asked = RawLines(self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms}))
         asked.avoided = Avoided(map(self.target_words, avoid))
         asked.avoided_text = Avoided(map(self.target.split, avoid))

@@ -46,6 +46,20 @@ def test_a_dropped_file_is_translated_line_for_line(page: Page, tmp_path: Path) 
     assert saved(page, tmp_path, "empty.fr.txt") == ""
 
 
+def test_the_language_of_a_file_is_detected_and_its_glossary_kept_to(page: Page, tmp_path: Path) -> None:
+    page.one("#glossary summary").click()
+    page.one("#terms").send_keys("house = Château")
+    drop(page, "a.en", b"green house\n")
+    assert saved(page, tmp_path, "a.fr") == "Château GREEN\n"
+    drop(page, "b.txt", b"UNE DEUX\n")
+    assert saved(page, tmp_path, "b.en.txt") == "DEUX UNE\n"
+    assert page.one("#job-says").text == "Done: 1 line by fr-en"
+    page.choose("from", "en")
+    drop(page, "c.en", b"UNE DEUX\n")
+    assert saved(page, tmp_path, "c.fr") == "DEUX UNE\n"
+    assert page.one("#job-says").text == "Done: 1 line by en-fr · This looks like French."
+
+
 def test_files_that_are_no_text_are_refused(page: Page) -> None:
     for content, says in (
         (b"one\ntw\xff\n", "bad.en:2: is not UTF-8; save the file in this encoding."),
