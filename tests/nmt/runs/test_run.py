@@ -130,4 +130,4 @@ def test_sentences_go_with_raw_text_and_without_constraints_of_lines() -> None:
     run = make_run()
     for more in ({"tokenized": True}, {"constraints": Constraints(required=[["w1"]])}):
         with pytest.raises(ConfigError, match="split_sentences"):
-            run.translate(["w1 w2"], split_sentences=True, **more)  # type: ignore[arg-type]
+            run.translate(["w1 w2"], split_sentences=True, **more)
