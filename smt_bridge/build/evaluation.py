@@ -22,6 +22,8 @@ from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
 from smt_bridge.tuning import loop, runs
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.mert import Mert
+from smt_bridge.tuning.tuner import silent
 
 log = logging.getLogger(__name__)
 
@@ -132,10 +134,10 @@ def translated(build: Build) -> list[str]:
 def ablation(
     build: Build, name: str, passed: Callable[[], None] = lambda: None
 ) -> tuple[float, dict[str, float]]:
-    """BLEU of a system on the lists of its tuning, and without each part. `passed` is called after each."""
-    work = build.work / DEV / f"{name}.tuning"
+    """BLEU of a system on the lists of its tuning, and without each part: the most that any weights reach
+    there, whatever tuned the system. `passed` is called after each."""
     found = tuning.tuned(build, name)
-    held = tuning.held(build, work, found.names, found.lines, len(found.iterations))
+    held = tuning.held(build, name, found.names, found.lines)
     held.load()
     pool, start = held.pool(), held.iterations[held.best()].weights
 
@@ -143,7 +145,7 @@ def ablation(
         without = replace(pool, features=pool.features.copy())
         pools.drop(without, parts)
         seeds = [build.config.seed]
-        points = runs.run_all(without, held.tuner, start, seeds, held.threads, lambda done, total: None)
+        points = runs.run_all(without, Mert(), start, seeds, held.threads, silent)
         passed()
         without_what = f" without {', '.join(parts)}" if parts else ""
         log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)

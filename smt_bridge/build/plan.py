@@ -65,6 +65,7 @@ class TuningPlan:
     n_best: int = 100
     neural_beam: int = 200
     method: str = "mert"
+    hybrid_method: str = "kbmira"  # closer to what its lists promise, and as good on new text
     hybrid_lines: int = 0  # for the system with networks; 0: as many as `lines`
 
     @property

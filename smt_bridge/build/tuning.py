@@ -57,7 +57,7 @@ def search(plan: TuningPlan) -> dict[str, Value]:
 def tune_phrase_based(build: Build) -> None:
     """The weights of the system without networks."""
     start = moses_ini.read(str(build.work / DEV / BASE))
-    tune(build, PHRASE_BASED, start, build.plan.tuning.iterations, build.plan.tuning.lines)
+    tune(build, PHRASE_BASED, start, build.plan.tuning.lines)
 
 
 def tune_hybrid(build: Build) -> None:
@@ -65,7 +65,7 @@ def tune_hybrid(build: Build) -> None:
     ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
     for one in build.plan.networks:
         ini = moses_ini.add_feature(ini, FEATURES[one.name].format(path=f"../{NETWORKS}/{one.name}"), [START])
-    tune(build, HYBRID, ini, build.plan.tuning.hybrid_iterations, build.plan.tuning.lines_of_hybrid)
+    tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid)
 
 
 def ini_path(build: Build, name: str) -> Path:
@@ -78,17 +78,17 @@ def tuned(build: Build, name: str) -> Tuned:
     return Tuned(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def tune(build: Build, name: str, start: Ini, iterations: int, lines: int) -> None:
+def tune(build: Build, name: str, start: Ini, lines: int) -> None:
     """Tune an ini, whose paths are relative to the folder DEV, on so many lines, and write it with its
     weights."""
-    work, plan = build.work / DEV / f"{name}.tuning", build.plan.tuning
+    plan = build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
-    with locks.locked(work, "smt-build"):
+    with locks.locked(folder(build, name), "smt-build"):
         decoder = load(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
         source, target = (
             chosen(Texts(build.work).lines(f"dev.{side}"), lines) for side in ("source", "target")
         )
-        tuning = opened(build, work, decoder, source, target, iterations)
+        tuning = opened(build, name, decoder, source, target)
         reason = loop.run(
             tuning,
             starts(decoder, tuning.names),
@@ -146,30 +146,36 @@ def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
     return Decoder(system, config)
 
 
-def opened(
-    build: Build, work: Path, decoder: Decoder, source: list[str], target: list[str], iterations: int
-) -> Tuning:
+def opened(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
     """The folder of a tuning, new or resumed."""
     plan = build.plan.tuning
-    tuning = held(build, work, pools.columns(decoder.system.sizes), len(source), iterations)
+    tuning = held(build, name, pools.columns(decoder.system.sizes), len(source))
     settings = {
         "model": manifest.digest(decoder.system.ini.path),
         "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),
         "n_best": plan.n_best,
         **search(plan),
     }
-    loop.open_folder(work, settings, tuning.config, tuning.tuner)
+    loop.open_folder(tuning.folder, settings, tuning.config, tuning.tuner)
     return tuning
 
 
-def held(build: Build, work: Path, names: list[str], sentences: int, iterations: int) -> Tuning:
-    """The tuning that a folder holds, or will hold."""
-    method = build.plan.tuning.method
+def held(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
+    """The tuning of a system that its folder holds, or will hold."""
+    plan, seed = build.plan.tuning, build.config.seed
+    config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
+    if name == HYBRID:
+        config = TuneConfig(method=plan.hybrid_method, iterations=plan.hybrid_iterations, seed=seed)
     return Tuning(
-        folder=work,
+        folder=folder(build, name),
         names=names,
         sentences=sentences,
-        config=TuneConfig(method=method, iterations=iterations, seed=build.config.seed),
-        tuner=TUNERS[method](),
+        config=config,
+        tuner=TUNERS[config.method](),
         threads=build.config.workers,
     )
+
+
+def folder(build: Build, name: str) -> Path:
+    """Where a system is tuned."""
+    return build.work / DEV / f"{name}.tuning"

@@ -12,13 +12,15 @@ from smt_bridge.build import facts, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts
 from smt_bridge.build.networks import START
-from smt_bridge.build.tuning import PHRASE_BASED, chosen, tuned
+from smt_bridge.build.tuning import HYBRID, PHRASE_BASED, chosen, tuned
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import references_of
 from smt_bridge.tuning.pool import Floats
+from smt_bridge.tuning.pro import Pro
 from tests.smt_bridge.build.builds import decodable, small_plan
 
 
@@ -72,17 +74,23 @@ def test_a_build_says_once_where_a_tuning_gained_nothing(
     assert facts.warnings(build) == [f"The phrase-based system: {said[1]}."]
 
 
+def test_each_system_has_its_own_tuner(tmp_path: Path) -> None:
+    build = decodable(tmp_path)
+    plan = replace(build.plan, tuning=replace(build.plan.tuning, method="pro", hybrid_method="kbmira"))
+    found = [tuning.held(Build(build.config, plan), name, [], 1) for name in (PHRASE_BASED, HYBRID)]
+    assert [type(one.tuner) for one in found] == [Pro, Kbmira]
+    assert [one.config.iterations for one in found] == [3, 2]
+
+
 def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = decodable(tmp_path)
     tuning.tune_phrase_based(build)
     hybrid = Build(build.config, replace(small_plan("joint", "cslm")))
-    given: list[tuple[str, Ini, int]] = []
-    monkeypatch.setattr(
-        tuning, "tune", lambda build, name, ini, iterations, lines: given.append((name, ini, iterations))
-    )
+    given: list[tuple[str, Ini]] = []
+    monkeypatch.setattr(tuning, "tune", lambda build, name, ini, lines: given.append((name, ini)))
     tuning.tune_hybrid(hybrid)
-    ((name, ini, iterations),) = given
+    ((name, ini),) = given
     before = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED))).weights
-    assert name == "hybrid" and iterations == 2
+    assert name == "hybrid" and tuning.held(hybrid, name, [], 1).config.iterations == 2
     assert ini.weights == before | {"NNJM0": [START], "CSLM0": [START]}
     assert ini.feature("NNJM0").options["path"] == "../networks/joint"
