@@ -17,6 +17,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.decoding import starts
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import references_of
 from smt_bridge.tuning.pool import Floats
@@ -57,7 +58,7 @@ def test_a_build_says_once_where_a_tuning_gained_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From weights that ignore the phrase table, and from those that made the references."""
-    build, said, starts = decodable(tmp_path), [], tuning.starts
+    build, said = decodable(tmp_path), []
 
     def blind(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
         table = [name.startswith("TranslationModel0") for name in names]
