@@ -17,6 +17,7 @@ MODULES = [
     "nmt.runs.constraints",
     "nmt.runs.language_model",
     "nmt.runs.run",
+    "nmt.text.sentences",
     "nmt.training.train",
     "smt_bridge.decoder.decoder",
     "smt_bridge.hybrid.decoder",
