@@ -216,7 +216,7 @@ def report_pairs(report: BinarizeReport, max_length: int) -> None:
 
 
 def held(cache: Path) -> AbstractContextManager[None]:
-    """The lock of a cache while it is made or opened, which trainings may share. A read-only one needs none."""
+    """The lock of a cache while it is made or opened: trainings may share it. A read-only one needs none."""
     if cache.exists() and not os.access(cache, os.W_OK):
         return nullcontext()
     return locked(cache, "nmt-train", wait=True)
