@@ -17,7 +17,7 @@ import numpy as np
 from smt_bridge.build import tuning as builds
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.corpus import Texts
-from smt_bridge.build.plan import read
+from smt_bridge.build.plan_file import read
 from smt_bridge.build.tables import DEV
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
