@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import socket
+import sys
 from functools import partial
 from types import FrameType
 from typing import cast
@@ -24,6 +25,7 @@ from nmt.serve.served import ServedEngines
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024  # connections that wait to be accepted
+SWITCH = 0.0002  # seconds after which a thread lets others run; Python's default is 25 times that
 SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
 
 
@@ -119,6 +121,8 @@ def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, t
     server = Server(settings(app, config), engines, life, config.read_timeout + config.timeout + SLACK)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.want_reload)
+    # A thread that works on text in Python would hold up each of the many small operations of a search.
+    sys.setswitchinterval(SWITCH)
     log.info("listening on %s", url_of(listening))
     server.run(sockets=[listening])
     for one in engines.values():

@@ -122,15 +122,15 @@ class LineQueue:
             self.size += len(lines)
             self.changed.notify_all()
 
-    def take(self, seconds: float | None = None, room: bool = True) -> Work | None:
+    def take(self, seconds: float | None = None, room: bool = True, compute: bool = True) -> Work | None:
         """The next line that is still wanted; waits so long for it, None: for ever. None when time is up, or
         when all is taken after `close`. `room`: whether the engine has room for any line; else only a spare
-        one is handed out."""
+        one is handed out. `compute`: whether it may be one that is not to be translated."""
         end = None if seconds is None else time.monotonic() + seconds
         with self.changed:
             self.idle += room
             try:
-                while (line := self.next(room)) is None:
+                while (line := self.next(room, compute)) is None:
                     left = None if end is None else end - time.monotonic()
                     if self.closed or (left is not None and left <= 0):
                         return None
@@ -140,14 +140,14 @@ class LineQueue:
             self.changed.notify_all()  # it may be a spare thread's turn now
             return line
 
-    def next(self, room: bool) -> Work | None:
+    def next(self, room: bool, compute: bool) -> Work | None:
         """See `take`; None when there is none."""
         while self.size:
             senders = [
                 sender
                 for requests in self.waiting.values()
-                for sender in requests
-                if room or self.is_urgent(sender)
+                for sender, lines in requests.items()
+                if (room or self.is_urgent(sender)) and (compute or not lines[0].compute)
             ]
             if not senders:
                 return None

@@ -59,9 +59,11 @@ class Together:
         self.engine, self.queue, self.gather = engine, queue, gather
         self.session: Session = engine.session()
         self.lines: set[WaitingLine[Translated]] = set()  # in search
+        self.owed = 0.0  # seconds that the search has waited for something else to be computed
 
     def run(self) -> None:
         while self.fill():
+            start = time.monotonic()
             try:
                 for line, answer in self.session.step():
                     assert isinstance(line, WaitingLine)
@@ -69,6 +71,7 @@ class Together:
                     line.finish(answer)
             except Exception as error:
                 self.fail(error)
+            self.owed -= time.monotonic() - start
             for line in [line for line in self.lines if line.stop.is_set()]:
                 self.session.cancel(line)
                 self.lines.remove(line)
@@ -88,20 +91,19 @@ class Together:
         return True
 
     def coming(self, end: float) -> Iterator[Work]:
-        """Lines from the queue while there is room, until it is `end`; of those that are not searched one at
-        most, so that the search goes on."""
+        """Lines from the queue while there is room, until it is `end`."""
         while True:
-            room = self.session.wants()
-            line = self.queue.take(max(0.0, end - time.monotonic()) if room else 0, room)
+            room, compute = self.session.wants(), not self.lines or self.owed <= 0
+            line = self.queue.take(max(0.0, end - time.monotonic()) if room else 0, room, compute)
             if line is None:
                 return
             yield line
-            if line.compute:
-                return
 
     def add(self, line: Work) -> None:
         if line.compute:
+            start = time.monotonic()
             line.work()
+            self.owed = time.monotonic() - start
             return
         try:
             self.session.add(line, line.line, line.options)
