@@ -81,7 +81,7 @@ def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
 def test_units_are_counted_as_training_counts_them(tmp_path: Path) -> None:
     """Of a small text there are fewer than merges; and a validation takes time."""
     config = config_of(tmp_path)
-    config.data.bpe_merges = 5000
+    config.data.bpe_merges, config.training.bleu_tokenizer = 5000, "13a"
     config.data.dev_source, config.data.dev_target = config.data.train_source, config.data.train_target
     report = inspect(config.data.train_source, config.data.train_target)
     (tmp_path / "sample").mkdir()
