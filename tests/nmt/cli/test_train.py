@@ -190,7 +190,8 @@ def test_weights_that_are_no_numbers_end_the_training(
     refused: Callable[..., str],
 ) -> None:
     options = [
-        "training.learning_rate=1e38",
+        "training.learning_rate=1000",
+        "model.init_scale=1e18",
         "training.optimizer=sgd",
         "training.save_every=1",
         "training.clip=0",
