@@ -67,15 +67,15 @@ def listen(first: Callable[[int], object]) -> None:
 def at_once() -> Iterator[None]:
     """For a call of compiled code that takes minutes: a handler of ours would wait until it returns, so the
     kernel ends the process. Nothing may be half-written then."""
-    before = {}
+    handlers = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
             if getattr(signal.getsignal(number), "__module__", "") == __name__:
-                before[number] = signal.signal(number, signal.SIG_DFL)
+                handlers[number] = signal.signal(number, signal.SIG_DFL)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 

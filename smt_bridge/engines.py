@@ -95,8 +95,8 @@ class HybridEngine(PhraseEngine):
         self.raw = raw
 
     def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
-        """As every engine. What is to be avoided is kept out of the search phrase by phrase; where two
-        phrases make it together, the best hypothesis without it is taken."""
+        """Translate a line. Phrases to avoid are kept out of the search phrase by phrase; where two phrases
+        together make one, the best hypothesis without it is taken."""
         if options.tokenized and (options.terms or options.avoid):
             raise DataError("terms, avoid: a hybrid system takes them with text only; leave out tokenized")
         if not options.avoid:
@@ -106,7 +106,11 @@ class HybridEngine(PhraseEngine):
             if count < options.n_best:
                 continue
             found = super().translate(line, replace(options, n_best=count, distinct=True), stop)
-            allowed = [one for one in found.hypotheses if lines.allowed(one.words, one.text)]
+            allowed = [
+                hypothesis
+                for hypothesis in found.hypotheses
+                if lines.allowed(hypothesis.words, hypothesis.text)
+            ]
             if allowed:
                 return replace(found, hypotheses=allowed[: options.n_best])
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
@@ -115,7 +119,7 @@ class HybridEngine(PhraseEngine):
         """How the lines of a request become words, and its translations text."""
         if not (options.terms or options.avoid):
             return self.raw
-        return self.raw.asked(options.terms, options.avoid)
+        return self.raw.extended(options.terms, options.avoid)
 
     def lines(self, options: Options) -> RawLines:
         lines = options.prepared
@@ -192,10 +196,10 @@ class HybridSystem:
 
 
 def features_of(decoder: Decoder) -> tuple[FeatureInfo, ...]:
-    """What the values of `Hypothesis.features` are."""
+    """Describe the values of `Hypothesis.features`."""
     return tuple(
-        FeatureInfo(one.name, one.what, tuple(one.scores), tuple(one.weights))
-        for one in feature_names(decoder.system)
+        FeatureInfo(feature.name, feature.what, tuple(feature.scores), tuple(feature.weights))
+        for feature in feature_names(decoder.system)
     )
 
 

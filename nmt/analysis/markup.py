@@ -75,7 +75,7 @@ def is_best(column: Column, row: Row, rows: Sequence[Row]) -> bool:
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """What stands under the title: names and what they are; a row without content is left out."""
+    """The list under the title of a page: names with their values. Rows without a value are left out."""
     entries = "".join(
         f"<div><dt>{escape(name)}</dt><dd dir=auto>{escape(value)}</dd></div>"
         for name, value in rows

@@ -49,7 +49,7 @@ class Choice:
     speed: float = math.nan  # processor time of MKL over that of oneDNN
 
     def report(self) -> None:
-        """Log it in detail."""
+        """Log the back end, and the error and speed it was chosen by."""
         basis = "" if math.isnan(self.error) else BASIS.format(self.error, self.speed)
         log.debug("matrix products by %s%s", self.back_end, basis)
 

@@ -98,7 +98,7 @@ class NeuralLineScorer:
 
     @property
     def raw(self) -> bool:
-        """See LineScorer."""
+        """Whether the run reads raw text."""
         return self.run.text.raw
 
     def files(self) -> list[Path]:

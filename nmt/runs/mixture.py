@@ -176,7 +176,7 @@ class MixtureScorer:
 
     @property
     def raw(self) -> bool:
-        """See LineScorer."""
+        """Whether one of the models reads raw text."""
         return any(member.raw for member in self.members)
 
     def files(self) -> list[Path]:

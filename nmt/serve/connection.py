@@ -98,20 +98,24 @@ class Connection(H11Protocol):
     def make_room(self) -> None:
         """Close an idle connection where there are too many, or refuse the request of this one."""
         alive = [
-            one for one in cast(Collection[Connection], self.connections) if not one.transport.is_closing()
+            connection
+            for connection in cast(Collection[Connection], self.connections)
+            if not connection.transport.is_closing()
         ]
-        mine = [one for one in alive if one.owner == self.owner]
+        mine = [connection for connection in alive if connection.owner == self.owner]
         if self.owner and len(mine) > self.limits.max_connections:
             self.replace(mine)
         elif len(alive) >= MOST:
-            (owner, _), *_ = Counter(one.owner for one in alive if one.idle).most_common(1)
-            self.replace([one for one in alive if one.owner == owner])
+            (owner, _), *_ = Counter(connection.owner for connection in alive if connection.idle).most_common(
+                1
+            )
+            self.replace([connection for connection in alive if connection.owner == owner])
 
     def replace(self, connections: Sequence["Connection"]) -> None:
         """Close the one that has been idle for longest, but not this one."""
-        idle = [one for one in connections if one.idle and one is not self]
+        idle = [connection for connection in connections if connection.idle and connection is not self]
         if idle:
-            min(idle, key=lambda one: one.since).transport.abort()
+            min(idle, key=lambda connection: connection.since).transport.abort()
         else:
             self.app = refuse
 

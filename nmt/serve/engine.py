@@ -182,8 +182,8 @@ class Preparing(Protocol):
     """Makes what all lines of a request share, beside the search for other lines."""
 
     def prepare(self, options: Options) -> object:
-        """What the engine will find in `Options.prepared`. UserError for what cannot be met. After the engine
-        has been loaded anew it may be that of the old one."""
+        """Make the value that the engine will read from `Options.prepared`. UserError for what cannot be met.
+        After the engine has been loaded anew, it may be that of the old one."""
         ...
 
 

@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from nmt.serve.engine import Translated
 from nmt.serve.fields import BadRequest
-from nmt.serve.inline_tags import Inline, Segment
+from nmt.serve.inline_tags import Inline, TaggedText
 
 BLANKS = "\t\n\f\r "
 # What may stand inside of a sentence, and what stands in it as a whole.
@@ -52,7 +52,7 @@ MARKUP = re.compile(
 
 
 @dataclass(frozen=True)
-class Token:
+class HtmlToken:
     """A part of a document: text, or a tag, a comment and the like."""
 
     raw: str
@@ -66,8 +66,8 @@ class Token:
 class Document:
     """A document with its sentences: `segments` by the number of their first token."""
 
-    tokens: list[Token]
-    segments: dict[int, Segment] = field(default_factory=dict)
+    tokens: list[HtmlToken]
+    segments: dict[int, TaggedText] = field(default_factory=dict)
 
     @property
     def lines(self) -> list[str]:
@@ -107,7 +107,7 @@ def parse(document: str) -> Document:
     text = translatable(tokens)
     for run in runs(tokens, text):
         for part in map(partial(trimmed, tokens), balanced(tokens, run)):
-            if (segment := Segment.of([inline(tokens[number]) for number in part])) is not None:
+            if (segment := TaggedText.of([inline(tokens[number]) for number in part])) is not None:
                 made.segments[part.start] = segment
     return made
 
@@ -115,23 +115,23 @@ def parse(document: str) -> Document:
 # ---- tokens ------------------------------------------------------------------------------------------------
 
 
-def tokenize(document: str) -> Iterator[Token]:
+def tokenize(document: str) -> Iterator[HtmlToken]:
     """The tokens of a document; their raw texts together are the document."""
     at = 0
     while at < len(document):
         match = next_markup(document, at)
         start = match.start() if match else len(document)
         if start > at:
-            yield Token(document[at:start], is_text=True)
+            yield HtmlToken(document[at:start], is_text=True)
         if match is None:
             return
         name = (match["name"] or "").lower()
-        yield Token(match[0], name, bool(match["close"]))
+        yield HtmlToken(match[0], name, bool(match["close"]))
         at = match.end()
         if name in RAW and not match["close"]:
             end = end_of_raw(document, name, at)
             if end > at:
-                yield Token(document[at:end], is_text=name == "title")
+                yield HtmlToken(document[at:end], is_text=name == "title")
             at = end
 
 
@@ -149,19 +149,19 @@ def end_of_raw(document: str, name: str, at: int) -> int:
     return end.start() if end else len(document)
 
 
-def with_whole(tokens: Sequence[Token]) -> Iterator[Token]:
+def with_whole(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
     """Inline elements that are not translated as one token each, if there is only text in them."""
     number = 0
     while number < len(tokens):
         part = tokens[number : number + 3]
         opaque = part[0].name in OPAQUE and part[-1].name == part[0].name
         whole = opaque and [token.close for token in part] == [False, False, True] and part[1].is_text
-        yield Token("".join(token.raw for token in part), whole=True) if whole else part[0]
+        yield HtmlToken("".join(token.raw for token in part), whole=True) if whole else part[0]
         number += 3 if whole else 1
 
 
-def checked(tokens: Iterable[Token]) -> Iterator[Token]:
-    """The same tokens. BadRequest for elements that are nested too deeply."""
+def checked(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
+    """Pass the tokens on. BadRequest for elements that are nested too deeply."""
     opened, depth = Counter[str](), 0
     for token in tokens:
         if token.name and token.name not in UNCLOSED:
@@ -176,7 +176,7 @@ def checked(tokens: Iterable[Token]) -> Iterator[Token]:
 # ---- what is text ------------------------------------------------------------------------------------------
 
 
-def translatable(tokens: Sequence[Token]) -> set[int]:
+def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
     """The numbers of the tokens that a parser has as text of elements that are translated. It is asked with a
     word of its own in place of each text."""
     document = "".join(token.raw for token in tokens)
@@ -248,7 +248,7 @@ def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], 
 # ---- sentences ---------------------------------------------------------------------------------------------
 
 
-def runs(tokens: Sequence[Token], text: set[int]) -> Iterator[range]:
+def runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
     """Neighbors that may be in one sentence: text, inline tags, comments, and inline elements that are not
     translated."""
     start = 0
@@ -259,7 +259,7 @@ def runs(tokens: Sequence[Token], text: set[int]) -> Iterator[range]:
             start = number + 1
 
 
-def is_inline(token: Token, translatable: bool) -> bool:
+def is_inline(token: HtmlToken, translatable: bool) -> bool:
     """Whether a token may stand inside of a sentence. A text without words may be anywhere."""
     if token.is_text:
         return translatable or not has_words(token.raw)
@@ -270,7 +270,7 @@ def has_words(raw: str) -> bool:
     return any(map(str.isalnum, html.unescape(raw)))
 
 
-def balanced(tokens: Sequence[Token], run: range) -> Iterator[range]:
+def balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
     """A run in parts within which every tag has its partner; cut at every tag where these are too many."""
     opened, pairs, borders = list[int](), list[tuple[int, int]](), list[int]()
     tags = [number for number in run if tokens[number].name in INLINE]
@@ -291,7 +291,7 @@ def balanced(tokens: Sequence[Token], run: range) -> Iterator[range]:
         start = border + 1
 
 
-def trimmed(tokens: Sequence[Token], part: range) -> range:
+def trimmed(tokens: Sequence[HtmlToken], part: range) -> range:
     """A part of a run without what stands before its first word or tag, and after the last."""
     start, stop = part.start, part.stop
     while start < stop and is_outer(tokens[start]):
@@ -301,12 +301,12 @@ def trimmed(tokens: Sequence[Token], part: range) -> range:
     return range(start, stop)
 
 
-def is_outer(token: Token) -> bool:
+def is_outer(token: HtmlToken) -> bool:
     """Blanks, and what is neither text nor a tag with a partner."""
     return not token.raw.strip(BLANKS) if token.is_text else token.name not in INLINE
 
 
-def inline(token: Token) -> Inline:
+def inline(token: HtmlToken) -> Inline:
     """A token as a part of a sentence."""
     if token.is_text:
         return Inline(token.raw, html.unescape(token.raw).replace("\0", ""))

@@ -46,7 +46,7 @@ class Element:
 
 
 @dataclass
-class Segment:
+class TaggedText:
     """A sentence, or several, with inline tags that have their partners in it."""
 
     items: Sequence[Inline]
@@ -54,7 +54,7 @@ class Segment:
     root: Element
 
     @staticmethod
-    def of(items: Sequence[Inline]) -> "Segment | None":
+    def of(items: Sequence[Inline]) -> "TaggedText | None":
         """None where there is no word to translate. Tags are balanced."""
         text, root = "", Element("", 0)
         opened, points = [root], list[Element]()  # points: since the last word
@@ -76,7 +76,7 @@ class Segment:
                 opened[-1].children.append(element)
                 (opened if item.opens else points).append(element)
         root.last = len(text)
-        return Segment(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
+        return TaggedText(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
 
     def translated(self, translation: Translated) -> str:
         """The sentence with its translation, which is text, whatever it holds; as it was without one."""

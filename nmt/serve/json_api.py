@@ -73,7 +73,9 @@ class JsonApi:
             return JSONResponse(
                 {
                     "engine": served.name,
-                    "translations": [translation(line, one) for line, one in zip(lines, joined, strict=True)],
+                    "translations": [
+                        translation(line, whole) for line, whole in zip(lines, joined, strict=True)
+                    ],
                     "seconds": round(time.perf_counter() - begin, 6),
                 }
             )
@@ -95,7 +97,7 @@ class JsonApi:
         rules = await asyncio.to_thread(self.rules, served)
         words = await asyncio.to_thread(rules.lines, lines)
         found = await self.access.translate_checked(request, served, words, options)
-        return [rules.translation(line, one) for line, one in zip(lines, found, strict=True)]
+        return [rules.translation(line, whole) for line, whole in zip(lines, found, strict=True)]
 
     def rules(self, served: ServedEngine) -> PlainText:
         """The text rules of an engine, which take a moment to make."""
@@ -194,7 +196,7 @@ def described(served: ServedEngine) -> dict[str, object]:
         "beam_size": info.beam_size,
         "tokenized_only": info.tokenized_only,
         "plain": served.plain,
-        "features": [asdict(one) for one in info.features],
+        "features": [asdict(feature) for feature in info.features],
     }
 
 

@@ -38,7 +38,7 @@ class PlainText:
         return replace(
             translated,
             words=list(map(unescape, translated.words)),
-            hypotheses=[self.hypothesis(one, capital) for one in translated.hypotheses],
+            hypotheses=[self.hypothesis(hypothesis, capital) for hypothesis in translated.hypotheses],
         )
 
     def hypothesis(self, hypothesis: Hypothesis, capital: bool) -> Hypothesis:

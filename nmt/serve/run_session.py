@@ -58,7 +58,7 @@ class Task:
     def required(self) -> int:
         """Units that its parts in search require."""
         searched = [part.constraints for part in self.parts if part.sentence is not None]
-        return sum(one.units for asked in searched for one in asked if isinstance(one, Demand))
+        return sum(demand.units for asked in searched for demand in asked if isinstance(demand, Demand))
 
     @property
     def unmet(self) -> bool:
@@ -145,7 +145,7 @@ class RunSession:
                 part.candidates, part.sentence = candidates, None
                 if task.done:
                     done.append(key)
-                elif not any(other.sentence is not None for other in task.parts):
+                elif not any(part.sentence is not None for part in task.parts):
                     self.begin(key)
         return [(key, self.answer(self.tasks.pop(key))) for key in done]
 

@@ -84,5 +84,5 @@ class Runs:
 
 def members(path: str) -> list[str]:
     """a,b -> a b, unless there is a file of that name; a folder of nmt-init stands for its run"""
-    paths = [path] if Path(path).exists() else [one for one in path.split(",") if one]
-    return [str(directory.resolve(one)) for one in paths]
+    paths = [path] if Path(path).exists() else [name for name in path.split(",") if name]
+    return [str(directory.resolve(name)) for name in paths]

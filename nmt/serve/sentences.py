@@ -15,7 +15,7 @@ def cut(lines: Sequence[str], languages: tuple[str, str], tags: Sequence[str] = 
 
 
 def joined(text: SplitText, translations: Sequence[Translated], n_best: int) -> list[Translated]:
-    """What became of each line. `n_best`: hypotheses of a line, at most."""
+    """The translation of each line, from those of its sentences. `n_best`: hypotheses of a line, at most."""
     groups = zip(text.lines, text.group(translations), strict=True)
     return [joined_line(line, group, text.blank, n_best) for line, group in groups]
 
@@ -66,7 +66,9 @@ def joined_hypothesis(
         log_prob=sum(log_probs) if len(log_probs) == len(parts) else None,
         alignment=[(source + a, target + b) for part, source, target in placed for a, b in part.alignment],
         attention=list(joined_attention(parts, sources)),
-        segments=[shifted(one, source, target) for part, source, target in placed for one in part.segments],
+        segments=[
+            shifted(segment, source, target) for part, source, target in placed for segment in part.segments
+        ],
         features={
             name: [sum(values) for values in zip(*(part.features[name] for part in parts), strict=True)]
             for name in parts[0].features

@@ -141,7 +141,7 @@ class LineQueue:
             return line
 
     def next(self, room: bool, compute: bool) -> Work | None:
-        """See `take`; None when there is none."""
+        """The work that `take` hands out next; None when nothing waits."""
         while self.size:
             senders = [
                 sender

@@ -97,7 +97,7 @@ class SplitText:
 
     @property
     def sentences(self) -> list[str]:
-        """Those of all lines."""
+        """The sentences of all lines, in order."""
         return [sentence for line in self.lines for sentence in line.sentences]
 
     @property
@@ -106,7 +106,7 @@ class SplitText:
         return [index for index, line in enumerate(self.lines) for _ in line.sentences]
 
     def group(self, items: Iterable[Item]) -> Iterator[list[Item]]:
-        """What each sentence has, line by line."""
+        """Group items, one for each sentence, by line."""
         remaining = iter(items)
         return (list(islice(remaining, len(line.sentences))) for line in self.lines)
 
@@ -154,7 +154,8 @@ def split(line: str, language: str = "") -> SplitLine:
 
 
 def blank_of(language: str) -> str:
-    """What a language has between sentences where the source has nothing: a blank, or nothing."""
+    """The blank that separates sentences of a language where the source has none: empty for scripts without
+    blanks."""
     return "" if is_spaceless(language) else " "
 
 

@@ -178,20 +178,20 @@ def read(path: str) -> tuple[migrations.Section, str]:
 
 
 def changed_defaults(run: str) -> Part | None:
-    """What a run has of the settings whose defaults, or those of a preset, have changed since 0.5, in text of
-    version 0.5 or earlier language, case and segmentation, too: to resume it, a file that does not say them
-    means what the run has."""
+    """Settings of a run whose defaults, or those of a preset, have changed since it began. Resumed with a
+    file that does not say them, it keeps its own. Runs of version 0.5 and earlier also keep language, case
+    and segmentation."""
     directory = Path(run)
     if not run or not (version := run_directory.version(directory)):
         return None
-    before = DictConfig(checkpoint.read_yaml(directory))
+    saved = DictConfig(checkpoint.read_yaml(directory))
     of_side = (
         ("language", "case", "segment", "min_count") if version == migrations.FORMATS[0] else ("min_count",)
     )
     keys = [f"data.{side}.{key}" for side in ("source", "target") for key in of_side]
     stored = OmegaConf.create()
     for key in (*keys, "data.bpe_merges", "training.dev_beam"):
-        if (value := OmegaConf.select(before, key)) is not None:
+        if (value := OmegaConf.select(saved, key)) is not None:
             OmegaConf.update(stored, key, value)
     content = cast(migrations.Section, OmegaConf.to_container(stored))
     return Part(content, lambda key: str(directory / CONFIG))
@@ -323,14 +323,14 @@ def of_run(directory: Path) -> RunConfig:
 def differences(config: RunConfig, directory: Path) -> list[str]:
     """Keys in which a configuration differs from the one a run was started with, except those that may; a
     derived setting may be AUTO."""
-    now, before = dict(flat(config)), dict(flat(of_run(directory)))
-    now.update({key: before.get(key) for key in DERIVED if now[key] == AUTO})
-    kinds = [key for key in ("model.type", "lm.type") if now.get(key) != before.get(key)]
-    keys: Iterable[str] = kinds or {**before, **now}
+    now, saved = dict(flat(config)), dict(flat(of_run(directory)))
+    now.update({key: saved.get(key) for key in DERIVED if now[key] == AUTO})
+    kinds = [key for key in ("model.type", "lm.type") if now.get(key) != saved.get(key)]
+    keys: Iterable[str] = kinds or {**saved, **now}
     return [
-        f"{key}={now.get(key)} (was {before.get(key)})"
+        f"{key}={now.get(key)} (was {saved.get(key)})"
         for key in keys
-        if key not in FREE and now.get(key) != before.get(key)
+        if key not in FREE and now.get(key) != saved.get(key)
     ]
 
 

@@ -90,7 +90,7 @@ class Cost:
 
     @property
     def planned_seconds(self) -> float:
-        """Of updates and validations."""
+        """Seconds of all updates and validations."""
         updates = self.planned_epochs * self.epoch_units * self.seconds / self.units
         return updates + self.planned_validations * self.validation_seconds
 

@@ -19,7 +19,7 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
 
 
 def deciding(metric: str, progress: Progress) -> str:
-    """What the best validation was chosen by: the metric, or the cost while the metric is 0.00."""
+    """The measure that chose the best validation: the metric, or the cost while the metric is 0.00."""
     return "cost" if progress.best is not None and progress.best <= 0 else metric
 
 

@@ -76,7 +76,7 @@ class BuildClock:
         files.write_text(self.folder / FILE, [json.dumps(self.took)])
 
     def stop(self) -> None:
-        """The step is done."""
+        """Note the time of the step, which is done."""
         self.note()
         if not self.earlier:  # else a part of it was done at another pace
             self.finished.append((self.planned, self.worked()))
@@ -87,7 +87,7 @@ class BuildClock:
         return self.now() - self.begun
 
     def worked(self) -> float:
-        """The same without what is done once only."""
+        """Seconds of the step in this start, without what is done only once."""
         return max(0.0, self.elapsed() - (self.once() - self.once_before))
 
     def spent(self) -> float:

@@ -78,7 +78,7 @@ def notes(build: Build) -> Iterator[str]:
 
 
 def about(build: Build) -> dict[str, str]:
-    """What else the head of the page says."""
+    """Further rows under the title: languages, search, date."""
     source, target = sides(build.config)
     search = tuning.search(build.plan.tuning)
     beam = (
@@ -94,7 +94,7 @@ def about(build: Build) -> dict[str, str]:
 
 
 def warnings(build: Build) -> list[str]:
-    """What the tunings warned of, a sentence each."""
+    """The warnings of the tunings, a sentence each."""
     names = [tuning.PHRASE_BASED, *([tuning.HYBRID] if build.plan.networks else [])]
     said = [(name, tuning.tuned(build, name).warning) for name in names]
     return [f"The {name} system: {warning}." for name, warning in said if warning]

@@ -199,7 +199,7 @@ def take_steps(build: Build, show_bar: bool) -> None:
                 continue
             steps, seconds = steps_of(build.plan), plan.with_workers(build.plan, workers)
             number, planned = steps.index(step) + 1, seconds[step.name]
-            done, total = sum(seconds[one.name] for one in steps[: number - 1]), sum(seconds.values())
+            done, total = sum(seconds[step.name] for step in steps[: number - 1]), sum(seconds.values())
             clock.start(step.name, seconds)
             build.share = 0.0
             log.info("step %d of %d: %s, about %s", number, len(steps), step.name, duration(planned))

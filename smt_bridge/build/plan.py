@@ -269,4 +269,4 @@ def least_budget(name: Name, plan: Plan) -> float:
         for trial in trials(plan.sizes)
         if name in trial.names
     )
-    return min(one.total() for one in tries if one)
+    return min(plan.total() for plan in tries if plan)

@@ -26,7 +26,7 @@ def lines(plan: Plan) -> list[str]:
 
 
 def write(path: Path, plan: Plan) -> None:
-    """Keep a plan."""
+    """Write a plan as JSON."""
     files.write_text(path, lines(plan))
 
 

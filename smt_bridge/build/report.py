@@ -148,11 +148,11 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
 
 
 def about(facts: Facts) -> Iterator[tuple[str, str]]:
-    """What stands under the title."""
-    parts = list(dict.fromkeys(one.what for one in facts.features if one.what))
-    name = next((one.name for one in facts.candidates if one.chosen), "")
+    """The list under the title: what was built, and of which texts."""
+    parts = list(dict.fromkeys(row.what for row in facts.features if row.what))
+    name = next((row.name for row in facts.candidates if row.chosen), "")
     yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
-    yield "networks", "; ".join(f"{one.what}, {one.parameters:,} parameters" for one in facts.networks)
+    yield "networks", "; ".join(f"{row.what}, {row.parameters:,} parameters" for row in facts.networks)
     yield "training text", ", ".join(f"{count:,} {what}" for what, count in facts.sizes.items())
     yield "development set", f"{len(facts.dev.sources):,} sentences"
     if facts.test:
@@ -193,7 +193,7 @@ def chosen(facts: Facts) -> str:
         Column("chosen", "chosen"),
         Column("remark", "note"),
     ]
-    rows = [vars(one) | {"chosen": "yes" if one.chosen else ""} for one in facts.candidates]
+    rows = [vars(row) | {"chosen": "yes" if row.chosen else ""} for row in facts.candidates]
     notes = [*facts.notes, *([] if facts.test else [NO_TEST])]
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 
-class Avoided:
+class AvoidedPhrases:
     """Phrases as words of the target side, by their first word."""
 
     def __init__(self, phrases: Iterable[Sequence[str]]) -> None:
@@ -18,10 +18,10 @@ class Avoided:
     def occurs(self, words: Sequence[str]) -> bool:
         """Whether one of the phrases is in a text."""
         return any(
-            list(words[begin : begin + len(phrase)]) == phrase
-            for begin, word in enumerate(words)
+            list(words[start : start + len(phrase)]) == phrase
+            for start, word in enumerate(words)
             for phrase in self.by_first.get(word, ())
         )
 
 
-NOTHING = Avoided([])
+NOTHING = AvoidedPhrases([])

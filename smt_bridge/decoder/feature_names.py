@@ -36,14 +36,14 @@ def feature_names(system: System) -> list[FeatureName]:
     """The features of a system, in the order of its n-best lists."""
     kinds = {feature.name: feature.kind for feature in system.ini.features}
     rows = []
-    for name, places in system.printed.items():
+    for name, columns in system.printed.items():
         scores = scores_of(kinds[name], len(system.weights[name]))
         rows.append(
             FeatureName(
                 name,
                 WHAT.get(kinds[name], ""),
-                [scores[place] for place in places] if scores and len(places) > 1 else [],
-                [system.weights[name][place] for place in places],
+                [scores[column] for column in columns] if scores and len(columns) > 1 else [],
+                [system.weights[name][column] for column in columns],
             )
         )
     return rows

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from nmt import files, numbers
 from nmt.formats.phrase_table import LARGEST
 from nmt.numbers import shown
-from smt_bridge.decoder.avoided import NOTHING, Avoided
+from smt_bridge.decoder.avoided import NOTHING, AvoidedPhrases
 
 FLOOR = -100.0  # Moses' logarithm of 0
 SEPARATOR = "||"
@@ -66,7 +66,7 @@ class Marked:
     forced: list[Forced] = field(default_factory=list)
     walls: list[int] = field(default_factory=list)  # there is one after each of these words
     zones: list[tuple[int, int]] = field(default_factory=list)  # first and last word
-    avoided: Avoided = NOTHING  # no option of the table has one of these phrases
+    avoided: AvoidedPhrases = NOTHING  # no option of the table has one of these phrases
 
 
 @dataclass

@@ -70,18 +70,18 @@ class FeatureSet:
 
 
 def checked(values: object, count: int, spec: FeatureSpec) -> Values:
-    """What a feature says of `count` pairs. DataError unless it is as many numbers."""
-    where = f"--feature {spec.kind}:{spec.name}={spec.path}"
+    """The scores that a feature gave `count` pairs, (count,). DataError for another shape, and for nan."""
+    option = f"--feature {spec.kind}:{spec.name}={spec.path}"
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{where}: gives no numbers ({error}); expected {count}, one for each pair"
+            f"{option}: gives no numbers ({error}); expected {count}, one for each pair"
         ) from error
     if numbers.shape != (count,):
-        raise DataError(f"{where}: gives an array of shape {numbers.shape}, expected ({count},)")
+        raise DataError(f"{option}: gives an array of shape {numbers.shape}, expected ({count},)")
     if np.isnan(numbers).any():
-        raise DataError(f"{where}: gives nan for {int(np.isnan(numbers).sum())} of {count} pairs")
+        raise DataError(f"{option}: gives nan for {int(np.isnan(numbers).sum())} of {count} pairs")
     return numbers
 
 

@@ -7,7 +7,7 @@ from nmt.text import glossary
 from nmt.text.escapes import unescape
 from nmt.text.glossary import NOTHING, Glossary, Match
 from smt_bridge.decoder import avoided, xml_input
-from smt_bridge.decoder.avoided import Avoided
+from smt_bridge.decoder.avoided import AvoidedPhrases
 from smt_bridge.decoder.lines import TokenizedLines
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.decoder.xml_input import SEPARATOR, Forced, Marked, Markup, Tag
@@ -39,7 +39,7 @@ class RawLines:
         self.source, self.target, self.longest, self.terms = source, target, longest, terms
         self.avoided, self.avoided_text = avoided.NOTHING, avoided.NOTHING
 
-    def asked(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
+    def extended(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
         """These lines with more terms, which win over the glossary's own, and with phrases that no
         translation may contain. DataError for a term without words, a long one, and one with two
         translations."""
@@ -47,10 +47,12 @@ class RawLines:
         more = of_rows(rows, self.source, self.target)
         if more.longest > LONGEST_TERM:
             raise DataError(f"terms: one has {more.longest} words, expected at most {LONGEST_TERM}")
-        asked = RawLines(self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms}))
-        asked.avoided = Avoided(map(self.target_words, avoid))
-        asked.avoided_text = Avoided(map(self.target.split, avoid))
-        return asked
+        reader = RawLines(
+            self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms})
+        )
+        reader.avoided = AvoidedPhrases(map(self.target_words, avoid))
+        reader.avoided_text = AvoidedPhrases(map(self.target.split, avoid))
+        return reader
 
     def allowed(self, words: Sequence[str], text: str) -> bool:
         """Whether a translation has none of the phrases to avoid, neither as words of the system nor as text:

@@ -93,7 +93,7 @@ def starts(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
     alone any weight may seem right for the features that the networks make up for, and yet lead the search
     astray: it prunes by them. Lists of the search without networks show what such weights do."""
     own = from_weights(names, decoder.system.tuneable_weights())
-    stateful = {one.name for one in decoder.features if is_stateful(one)}
+    stateful = {feature.name for feature in decoder.features if is_stateful(feature)}
     without = np.where([head in stateful for head in heads_of(names)], 0.0, own)
     return [own] if (without == own).all() or not without.any() else [without, own]
 

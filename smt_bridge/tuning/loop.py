@@ -163,7 +163,7 @@ class Tuning:
         if count >= self.config.iterations:
             return f"{count} iterations"
         best = self.best() if count else 0
-        later = [one.bleu for one in self.iterations[best + 1 :] if one.promised]
+        later = [iteration.bleu for iteration in self.iterations[best + 1 :] if iteration.promised]
         if sum(bleu > self.iterations[best].bleu - SLUMP for bleu in later) >= self.config.patience:
             return f"{self.config.patience} iterations without a better BLEU"
         return ""
@@ -173,7 +173,9 @@ class Tuning:
         found = 1.0
         for number in range(1, len(self.iterations)):
             if self.iterations[number].promised:
-                better = self.iterations[number].bleu > max(one.bleu for one in self.iterations[:number])
+                better = self.iterations[number].bleu > max(
+                    iteration.bleu for iteration in self.iterations[:number]
+                )
                 found = min(1.0, 2 * found) if better else found / 2
         return found
 
@@ -204,11 +206,11 @@ class Tuning:
         return bool(np.abs(weights - others).max() < self.config.still)
 
     def nothing_gained(self) -> str:
-        """What to say where no tuned weights decode better than those that were given; else empty."""
+        """The warning where no tuned weights decode better than those that were given; else empty."""
         best = self.iterations[self.best()]
         if best.promised:
             return ""
-        promised = max(one.promised for one in self.iterations)
+        promised = max(iteration.promised for iteration in self.iterations)
         more = f"; its lists promised up to {100 * promised:.2f}" if promised > best.bleu else ""
         return (
             f"the tuning gained nothing: the best BLEU, {100 * best.bleu:.2f}, is that of weights it started "

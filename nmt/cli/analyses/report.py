@@ -123,9 +123,9 @@ def read_outputs(args: argparse.Namespace, outputs: Mapping[str, str]) -> tuple[
 def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, str]]:
     """The texts of the report, by their files."""
     words = sum(map(len, test.source_words))
-    names = f"{Path(args.source).name} to {', '.join(Path(one).name for one in args.reference)}"
+    names = f"{Path(args.source).name} to {', '.join(Path(path).name for path in args.reference)}"
     yield "test set", f"{names}; {len(test.sources):,} sentences, {words:,} source words"
-    yield "training text", " and ".join(Path(one).name for one in args.train or ())
+    yield "training text", " and ".join(Path(path).name for path in args.train or ())
 
 
 def translated(args: argparse.Namespace, name: str, path: str, test: TestSet) -> "tuple[System, SavedRun]":

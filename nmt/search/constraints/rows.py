@@ -142,7 +142,7 @@ class Constrained:
             if len(wanted) > MOST_WANTED:
                 likely = log_probs[row, torch.tensor(wanted, device=index.device)]
                 best = likely.argsort(descending=True, stable=True)[:MOST_WANTED].tolist()
-                wanted = [wanted[place] for place in best]
+                wanted = [wanted[index] for index in best]
             steps += [(row, unit) for unit in wanted]
         parent, word = torch.tensor(steps, device=log_probs.device).unbind(1)
         values = (totals[parent] + log_probs[parent, word]).tolist()

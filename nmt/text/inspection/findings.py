@@ -64,8 +64,8 @@ def title(side: SideReport) -> str:
 
 
 def of_side(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
-    """What was found in a text. `ending`: the language that its name says, or nothing. `raw`: whoever reads
-    it tokenizes it."""
+    """The findings of a text. `ending`: the language that its name says, or nothing. `raw`: whoever reads it
+    tokenizes it."""
     if count := side.counts[BAD]:
         yield Finding(counted("lines that cannot be read", count), side.examples[BAD], stops=True)
     if side.counts[BOM]:
@@ -148,8 +148,11 @@ def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:
 
 def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     """Sides of a development set whose words are not those of the training text."""
-    own = [share(one, other) for one, other in zip(dev.sides, train.sides, strict=True)]
-    crossed = [share(one, other) for one, other in zip(dev.sides, reversed(train.sides), strict=True)]
+    own = [share(dev_side, train_side) for dev_side, train_side in zip(dev.sides, train.sides, strict=True)]
+    crossed = [
+        share(dev_side, train_side)
+        for dev_side, train_side in zip(dev.sides, reversed(train.sides), strict=True)
+    ]
     if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
         yield Finding(
             f"the words of {dev.source.path} are those of {train.target.path}: are the two sides of the "

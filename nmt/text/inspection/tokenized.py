@@ -33,7 +33,7 @@ class Punctuation:
     apart: int = 0  # lines with one that is a word of its own
 
     def add(self, line: str) -> None:
-        """Count a line."""
+        """Count the marks at the end of a line."""
         self.ends += bool(END.search(line))
         self.apart += bool(APART.search(line))
 

@@ -13,7 +13,7 @@ from tests.smt_bridge.build.builds import decodable
 def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = decodable(tmp_path, 8)
     for name in ("source", "target"):
-        (build.work / "corpus" / f"truecase.{name}").touch()
+        (build.work / "corpus" / f"truecase.{name}").write_text("the (1/1)\n")
     tuning.tune_phrase_based(build)
     evaluation.evaluate(build)
     files.write_text(build.work / clock.FILE, ['{"corpus": 1.2, "tune": 2}'])
