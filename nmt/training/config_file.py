@@ -182,8 +182,8 @@ def changed_defaults(run: str) -> Part | None:
     file that does not say them, it keeps its own. Runs of version 0.5 and earlier also keep language, case
     and segmentation."""
     directory = Path(run)
-    if not run or not (version := run_directory.version(directory)):
-        return None
+    if not run or (version := run_directory.version(directory)) not in migrations.FORMATS:
+        return None  # no run, or one that whoever opens it will refuse
     saved = DictConfig(checkpoint.read_yaml(directory))
     of_side = (
         ("language", "case", "segment", "min_count") if version == migrations.FORMATS[0] else ("min_count",)
