@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import Context, apply_triple
 from nmt.compute.mixed import in_mode
 from nmt.layers.cells import GRU
-from nmt.layers.grids import side_by_side
+from nmt.layers.grids import SideBySide, by_size, side_by_side
 
 
 class Room:
@@ -60,14 +60,25 @@ class Memory:
     def join(parts: "Sequence[Memory]") -> "Memory":
         """All sentences, padded to the longest of them."""
         L = max(part.keys.shape[1] for part in parts)
-        keys, values = (
-            [F.pad(getattr(part, name), (0, 0, 0, L - part.keys.shape[1])) for part in parts]
-            for name in ("keys", "values")
-        )
-        masks = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
+        mask = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
         return Memory(
-            keys=torch.cat(keys), values=torch.cat(values), mask=torch.cat(masks), room=parts[0].room
+            keys=stacked([part.keys for part in parts], L),
+            values=stacked([part.values for part in parts], L),
+            mask=torch.cat(mask),
+            room=parts[0].room,
         )
+
+
+def stacked(parts: Sequence[Tensor], L: int) -> Tensor:
+    """Tensors (S_i, L_i, D), one below the other, with zeros up to L"""
+    if all(part.shape[1] == L for part in parts):
+        return torch.cat(list(parts))
+    whole = parts[0].new_zeros(sum(map(len, parts)), L, parts[0].shape[2])
+    first = 0
+    for part in parts:
+        whole[first : first + len(part), : part.shape[1]] = part
+        first += len(part)
+    return whole
 
 
 class AdditiveAttention(nn.Module):
@@ -98,11 +109,21 @@ class AdditiveAttention(nn.Module):
         if sentence is None:
             mean, weights = self._look(query[:, None], memory)
             return mean[:, 0], weights[:, 0]
-        rows = side_by_side(sentence, len(memory.keys))
+        layout = side_by_side(sentence, len(memory.keys))
+        if layout.used is not sentence:
+            return self._look_side_by_side(query, memory, layout)
+        # A wide beam among narrow ones: to give each row a copy of its memory costs many times as much.
+        parts = by_size(sentence, len(memory.keys))
+        looks = [self._look_side_by_side(query[rows], memory, layout) for rows, layout in parts]
+        back = torch.cat([rows for rows, _ in parts]).argsort()
+        return torch.cat([mean for mean, _ in looks])[back], torch.cat([each for _, each in looks])[back]
+
+    def _look_side_by_side(self, query: Tensor, memory: Memory, layout: SideBySide) -> tuple[Tensor, Tensor]:
+        """(R, A) -> means (R, D), weights (R, L)"""
         mean, weights = self._look(
-            rows.spread(query), memory if rows.used is None else memory.rows(rows.used)
+            layout.spread(query), memory if layout.used is None else memory.rows(layout.used)
         )
-        return rows.take(mean), rows.take(weights)
+        return layout.take(mean), layout.take(weights)
 
     def _look(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""

@@ -100,16 +100,25 @@ class SideBySide:
         return rows if self.cells is None else rows.index_select(0, self.cells)
 
 
-def side_by_side(sentence: Tensor, count: int) -> SideBySide:
-    """A layout of hypotheses, given the sentence of each, (R,), of `count` sentences."""
+def side_by_side(sentence: Tensor, count: int, dense: float = DENSE) -> SideBySide:
+    """A layout of hypotheses, given the sentence of each, (R,), of `count` sentences. Each is by itself where
+    a grid would have more than `dense` places for each of them."""
     used, index, counts = sentence.unique(return_inverse=True, return_counts=True)
     W = int(counts.max()) if len(counts) else 1
-    if len(used) * W > DENSE * len(sentence):
+    if len(used) * W > dense * len(sentence):
         return SideBySide(used=sentence, cells=None, shape=(len(sentence), 1))
     order = index.argsort(stable=True)
     slot = torch.empty_like(index)
     slot[order] = torch.arange(len(index), device=index.device) - (counts.cumsum(0) - counts)[index[order]]
     return SideBySide(used=None if len(used) == count else used, cells=index * W + slot, shape=(len(used), W))
+
+
+def by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, SideBySide]]:
+    """Layouts that waste at most half of their places, each with the hypotheses that it is of: sentences with
+    1, 2 to 3, 4 to 7 ... hypotheses share one."""
+    sizes = torch.bincount(sentence, minlength=count)[sentence].log2().long()
+    parts = [torch.nonzero(sizes == size)[:, 0] for size in sizes.unique().tolist()]
+    return [(rows, side_by_side(sentence[rows], count, dense=2.0)) for rows in parts]
 
 
 def join_sentences(parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:

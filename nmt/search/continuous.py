@@ -40,9 +40,18 @@ class ContinuousSearch(Generic[State]):
         """Is any sentence not finished?"""
         return bool(self.added) or self.live > 0
 
-    def wants(self) -> bool:
-        """Is there room for one more sentence?"""
-        return sum(self.width(sentence) for sentence in self.added) < self.room()
+    def wants(self, width: int = 1) -> bool:
+        """Is there room for one more sentence, of so many hypotheses?"""
+        return self.planned + width <= self.room()
+
+    def fits(self, width: int) -> bool:
+        """May a sentence of so many hypotheses begin although others end soon? Any may begin alone."""
+        return not self.busy or self.planned + width <= self.capacity - self.live
+
+    @property
+    def planned(self) -> int:
+        """Hypotheses of the sentences that were added since the last step."""
+        return sum(self.width(sentence) for sentence in self.added)
 
     def room(self) -> int:
         """Rows that new sentences may take; none as long as most rows are in use."""

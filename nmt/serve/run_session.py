@@ -1,6 +1,8 @@
 """Lines that a run searches together, and what is told of their translations."""
 
-from collections.abc import Hashable, Sequence
+import time
+from collections import deque
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -25,6 +27,10 @@ from nmt.text.vocab import EOS, UNK
 # Each step looks at the units that the terms of a line require, for each hypothesis.
 MOST_REQUIRED = 1000  # units, times the beam size
 LEAST_REQUIRED = 20  # units that may be required with any beam size
+
+# A step is short, whatever lines there are: the lines of other sessions wait for it.
+MOST_BEGUN = 400  # source units that a step reads, unless a single part has more
+MOST_TOLD = 0.01  # seconds that a step works on translations whose search is over
 
 
 @dataclass
@@ -55,10 +61,22 @@ class Task:
         return all(part.candidates is not None for part in self.parts)
 
     @property
+    def searched(self) -> bool:
+        """Is a part of it in search?"""
+        return any(part.sentence is not None for part in self.parts)
+
+    @property
+    def begun(self) -> bool:
+        """Has the search of a part of it begun, or does none need one?"""
+        return any(part.sentence is not None or part.candidates for part in self.parts) or self.done
+
+    @property
     def required(self) -> int:
-        """Units that its parts in search require."""
-        searched = [part.constraints for part in self.parts if part.sentence is not None]
-        return sum(demand.units for asked in searched for demand in asked if isinstance(demand, Demand))
+        """Units that its parts in search require, or the first that will be."""
+        searched = [part for part in self.parts if part.sentence is not None]
+        first = [part for part in self.parts if part.waits][:1]
+        asked = [one for part in searched or first for one in part.constraints]
+        return sum(demand.units for demand in asked if isinstance(demand, Demand))
 
     @property
     def unmet(self) -> bool:
@@ -69,6 +87,10 @@ class Task:
         )
 
 
+# Works on a translation, a little between two values; returns it at the end.
+Telling = Generator[None, None, Translated | UserError]
+
+
 class RunSession:
     """See `Session` in nmt/serve/engine.py."""
 
@@ -76,7 +98,7 @@ class RunSession:
         self.run, self.search = run, ContinuousSearch(run.model, config)
         self.tasks: dict[Hashable, Task] = {}
         self.owner: dict[int, Hashable] = {}  # sentence of the search -> key of its line
-        self.empty: list[Hashable] = []  # lines without words
+        self.over: dict[Hashable, Telling] = {}  # lines whose search is over
 
     @property
     def busy(self) -> bool:
@@ -84,10 +106,15 @@ class RunSession:
 
     def wants(self) -> bool:
         required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
-        return required < MOST_REQUIRED and self.search.wants()
+        waiting = sum(self.width(task.options) for task in self.tasks.values() if not task.begun)
+        return required < MOST_REQUIRED and self.search.wants(waiting + 1)
 
     def beam_size(self, options: Options) -> int:
         return options.beam_size or self.search.work.config.beam_size
+
+    def width(self, options: Options) -> int:
+        """Hypotheses that a search with these options keeps."""
+        return options.beam_size or max(options.n_best, self.search.work.config.beam_size)
 
     def add(self, key: Hashable, line: str, options: Options) -> None:
         run, tokenized = self.run, options.tokenized
@@ -99,27 +126,29 @@ class RunSession:
             task.parts.append(part)
         self.tasks[key] = task
         if task.done:
-            self.empty.append(key)
-        else:
-            self.begin(key)
+            self.over[key] = self.telling(task)
 
-    def begin(self, key: Hashable) -> None:
-        """Search the next part of a line."""
+    def begin(self, key: Hashable) -> int:
+        """Search the next part of a line; the number of its units."""
         task = self.tasks[key]
         part = next(part for part in task.parts if part.waits)
-        options = task.options
-        wider = options.n_best if options.n_best > self.search.work.config.beam_size else 0
-        part.sentence = self.search.add(part.reading, options.beam_size or wider, part.constraints)
+        part.sentence = self.search.add(part.reading, self.width(task.options), part.constraints)
         self.owner[part.sentence] = key
+        return len(part.reading)
 
     def fill(self) -> None:
-        """Search more parts of long lines as far as there is room, a part of each in turn."""
-        keys = [key for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
-        while keys and self.search.wants():
-            key = keys.pop(0)
-            self.begin(key)
-            if any(part.waits for part in self.tasks[key].parts):
-                keys.append(key)
+        """Search more lines, and more parts of long ones, as far as there is room: a part of each in turn."""
+        waiting = [(key, task) for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
+        turns = deque(sorted(waiting, key=lambda pair: pair[1].searched))
+        units = 0
+        while turns and units < MOST_BEGUN:
+            key, task = turns.popleft()
+            width = self.width(task.options)
+            if not (self.search.wants(width) if task.searched else self.search.fits(width)):
+                return
+            units += self.begin(key)
+            if any(part.waits for part in task.parts):
+                turns.append((key, task))
 
     def constraints_of(self, line: str, options: Options) -> Sequence[AnyConstraint]:
         """What the translation of a line has to meet. DataError for what it cannot."""
@@ -135,7 +164,6 @@ class RunSession:
             raise DataError(f"{error.problem}; {error.remedy}") from error
 
     def step(self) -> list[tuple[Hashable, Translated | UserError]]:
-        done, self.empty = self.empty, []
         self.fill()
         if self.search.busy:
             for sentence, candidates in self.search.step():
@@ -144,24 +172,35 @@ class RunSession:
                 part = next(part for part in task.parts if part.sentence == sentence)
                 part.candidates, part.sentence = candidates, None
                 if task.done:
-                    done.append(key)
-                elif not any(part.sentence is not None for part in task.parts):
-                    self.begin(key)
-        return [(key, self.answer(self.tasks.pop(key))) for key in done]
+                    self.over[key] = self.telling(task)
+        return self.answers()
 
-    def answer(self, task: Task) -> Translated | UserError:
+    def answers(self) -> list[tuple[Hashable, Translated | UserError]]:
+        """The translations that are ready, after some more work on those whose search is over."""
+        ready, end = list[tuple[Hashable, Translated | UserError]](), time.perf_counter() + MOST_TOLD
+        for key, telling in list(self.over.items()):
+            try:
+                while True:
+                    next(telling)
+                    if time.perf_counter() >= end:
+                        return ready
+            except StopIteration as done:
+                del self.over[key], self.tasks[key]
+                ready.append((key, done.value))
+        return ready
+
+    def telling(self, task: Task) -> Telling:
         """The translation of a line whose parts have all been searched, or why it has none."""
         if task.unmet:
             return DataError(f"a line: {constraints.UNMET}; ask for less")
-        return told(self.run, task)
+        return (yield from told(self.run, task))
 
     def cancel(self, key: Hashable) -> None:
         for part in self.tasks.pop(key).parts:
             if part.sentence is not None:
                 del self.owner[part.sentence]
                 self.search.cancel(part.sentence)
-        if key in self.empty:
-            self.empty.remove(key)
+        self.over.pop(key, None)
 
 
 def constraint_maker(run: Run, options: Options) -> ConstraintMaker | None:
@@ -177,8 +216,8 @@ def constraint_maker(run: Run, options: Options) -> ConstraintMaker | None:
 # ---- results -----------------------------------------------------------------------------------------------
 
 
-def told(run: Run, task: Task) -> Translated:
-    """The translation of a line whose parts have all been searched."""
+def told(run: Run, task: Task) -> Generator[None, None, Translated]:
+    """The translation of a line whose parts have all been searched; a little work between two values."""
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:
@@ -189,11 +228,14 @@ def told(run: Run, task: Task) -> Translated:
     member = run.members[0]
     units = member.source.units(part.line, options.tokenized)
     candidates = (part.candidates or [])[: options.n_best]
-    found = [run.translation(part.line, one, options.tokenized) for one in candidates]
-    hypotheses = [hypothesis(run, one, options) for one in found]
+    hypotheses = list[Hypothesis]()
+    for one in candidates:
+        yield
+        hypotheses.append(hypothesis(run, run.translation(part.line, one, options.tokenized), options))
     if options.attention and member.model.attends:
-        for made, weights in zip(hypotheses, attention(run, part.line, candidates, options), strict=True):
-            made.attention = weights
+        rows = yield from attention(run, part.line, candidates, options)
+        for row, weights in zip(hypotheses, rows, strict=True):
+            row.attention = weights
     return Translated(
         words=member.source.join(units),
         hypotheses=hypotheses,
@@ -237,22 +279,25 @@ def unknown(run: Run, units: list[str]) -> list[int]:
 # ---- what models look at -----------------------------------------------------------------------------------
 
 
-@torch.no_grad()
 def attention(
     run: Run, line: str, candidates: Sequence[Candidate], options: Options
-) -> list[list[list[float]]]:
+) -> Generator[None, None, list[list[list[float]]]]:
     """For each hypothesis the weight of each source word for each target word: that of its units, added up
-    on the source side, averaged on the target side. The end symbol, which gets the rest, is left out."""
+    on the source side, averaged on the target side. The end symbol, which gets the rest, is left out. A step
+    of the model between two values."""
     member = run.members[0]
     reading = run.read(line, options.tokenized)
     source = reading.ids[0] if isinstance(reading, Reading) else reading
     columns = torch.tensor(member.source.word_numbers(member.source.units(line, options.tokenized)))
     longest = max(len(one.words) for one in candidates)
     given = torch.tensor([[*one.words, *[EOS] * (longest - len(one.words))] for one in candidates])
-    state, words, looked = member.model.start([source] * len(candidates)), None, list[Tensor]()
+    with torch.no_grad():
+        state, words, looked = member.model.start([source] * len(candidates)), None, list[Tensor]()
     for step in range(longest):
-        _, state = member.model.step(state, words)
-        weights = member.model.attention(state)
+        yield
+        with torch.no_grad():
+            _, state = member.model.step(state, words)
+            weights = member.model.attention(state)
         assert weights is not None
         looked.append(weights.double().cpu())
         words = given[:, step].to(member.model.device)

@@ -25,7 +25,7 @@ from nmt.serve.served import ServedEngines
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024  # connections that wait to be accepted
-SWITCH = 0.0002  # seconds after which a thread lets others run; Python's default is 25 times that
+SWITCH = 0.00005  # seconds after which a thread lets others run; Python's default is 100 times that
 SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
 
 

@@ -22,6 +22,10 @@ class Closed(Exception):
     """The engine takes no more lines."""
 
 
+SHORT = 300  # characters
+NARROW = 10  # hypotheses
+
+
 class Sender(NamedTuple):
     """Who waits for a line: a client, and one of its requests."""
 
@@ -45,6 +49,13 @@ class WaitingLine(Generic[Answer]):
         self.answer: Future[Answer] = Future()
         self.stop = threading.Event()  # nobody waits any more
         self.leave: Callable[[], None] = lambda: None  # told once, when a line that was in hand is done
+
+    @property
+    def is_short(self) -> bool:
+        """Does each step of its search take a moment only, so that others may have it beside theirs?"""
+        options = self.options
+        few = max(options.n_best, options.beam_size) <= NARROW and not (options.terms or options.avoid)
+        return len(self.line) <= SHORT and few
 
     def start(self) -> bool:
         """Whether it is still wanted. Called once, by the queue that hands it out."""
@@ -88,10 +99,10 @@ class LineQueue:
     else.
     """
 
-    def __init__(self, limit: int, spare: int = 0) -> None:
+    def __init__(self, limit: int, spare: int = 0, short: bool = False) -> None:
         """`limit`: lines that may wait. `spare`: lines that may be taken although the engine has no room, so
-        that long lines of others hold up nobody who has nothing in hand."""
-        self.limit, self.spare = limit, spare
+        that long lines of others hold up nobody who has nothing in hand. `short`: only short ones may."""
+        self.limit, self.spare, self.short = limit, spare, short
         self.waiting: dict[
             str, dict[Sender, deque[Work]]
         ] = {}  # by client and request, whose turn it is first
@@ -147,7 +158,7 @@ class LineQueue:
                 sender
                 for requests in self.waiting.values()
                 for sender, lines in requests.items()
-                if (room or self.is_urgent(sender)) and (compute or not lines[0].compute)
+                if (room or self.is_urgent(sender, lines[0])) and (compute or not lines[0].compute)
             ]
             if not senders:
                 return None
@@ -173,10 +184,10 @@ class LineQueue:
             self.waiting[sender.client] = requests
         return line
 
-    def is_urgent(self, sender: Sender) -> bool:
+    def is_urgent(self, sender: Sender, line: Work) -> bool:
         """May its line be taken without room? Half of the spare lines are for clients with nothing in
         hand."""
-        if self.idle or self.requests[sender]:
+        if self.idle or self.requests[sender] or (self.short and not line.is_short):
             return False
         return self.extra < (self.spare // 2 if self.clients[sender.client] else self.spare)
 

@@ -3,6 +3,8 @@
 No escapes are written: a model reads `'`, not `&apos;`. Words never contain a space, a tab or a line end.
 """
 
+from functools import partial
+
 from nmt import files
 from nmt.errors import ConfigError
 from nmt.text import segment as segmentation
@@ -22,6 +24,10 @@ class MosesRules:
         self.normalizer = MosesPunctNormalizer(language) if normalize else None
         of_words = "en" if latin else language
         self.tokenizer = MosesTokenizer(of_words) if tokenize else None
+        if self.tokenizer:
+            # sacremoses makes sets of all letters of Unicode for each word that ends in a period.
+            self.tokenizer.isanyalpha = partial(_has_any, frozenset(MosesTokenizer.IsAlpha))
+            self.tokenizer.islower = frozenset(MosesTokenizer.IsLower).issuperset
         self.detokenizer = MosesDetokenizer(of_words) if tokenize else None
 
     def words(self, text: str) -> list[str]:
@@ -39,6 +45,10 @@ class MosesRules:
         if self.detokenizer:
             return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
         return " ".join(words)
+
+
+def _has_any(characters: frozenset[str], text: str) -> bool:
+    return not characters.isdisjoint(text)
 
 
 TokenizerSettings = tuple[str, bool, bool, str, str]  # what a Tokenizer is made with

@@ -103,9 +103,11 @@ def bodies(rng: random.Random) -> list[Callable[[], Asked]]:
     ]
 
 
-def attack(address: tuple[str, int], rng: random.Random) -> str:
-    """A case: a request sent well, in part, in drops, or by a client that leaves; what came of it."""
-    asked = rng.choice(bodies(rng))()
+def attack(address: tuple[str, int], rng: random.Random, kind: int | None = None) -> str:
+    """A case: a request sent well, in part, in drops, or by a client that leaves; what came of it. `kind`: of
+    `bodies`; any by default."""
+    kinds = bodies(rng)
+    asked = (rng.choice(kinds) if kind is None else kinds[kind])()
     head = {"Host": "127.0.0.1", "Content-Length": str(len(asked.body)), **asked.headers}
     lines = [f"{asked.target} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
     data = "\r\n".join(lines).encode() + asked.body
@@ -196,7 +198,12 @@ class Checker:
 
 
 def siege(
-    address: tuple[str, int], cases: int, seconds: float, clients: int, rounds: int
+    address: tuple[str, int],
+    cases: int,
+    seconds: float,
+    clients: int,
+    rounds: int,
+    kind: int | None = None,
 ) -> tuple[Counter[str], Checker]:
     """So many cases, or as many as there is time for, by some clients at a time; what came of them."""
     checker, results, stop = Checker(address), Counter[str](), threading.Event()
@@ -211,7 +218,7 @@ def siege(
             if number is None:
                 return
             try:
-                result = attack(address, random.Random(number))
+                result = attack(address, random.Random(number), kind)
             except (OSError, http.client.HTTPException) as error:
                 result = type(error).__name__
             with lock:
@@ -248,13 +255,28 @@ def server(engines: list[str], folder: Path) -> Iterator[tuple[str, int]]:
         process.wait(120)
 
 
+def by_kind(args: argparse.Namespace) -> None:
+    """For each kind of request, how others fare beside it."""
+    with tempfile.TemporaryDirectory() as name, server(args.engines, Path(name)) as address:
+        for kind in range(len(bodies(random.Random()))):
+            results, checker = siege(address, args.cases, args.seconds, args.clients, 5, kind)
+            sample = bodies(random.Random(2))[kind]()
+            ratios = checker.ratios()
+            slow = f"median {statistics.median(ratios):.1f}, worst {ratios[-1]:.1f}"
+            print(f"{kind:2} {slow:30} {dict(results)} {sample.target} {sample.body[:60]!r}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engines", nargs="+", metavar="NAME=PATH")
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=900.0)
     parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--each", action="store_true", help="each kind of request by itself")
     args = parser.parse_args()
+    if args.each:
+        by_kind(args)
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with server(args.engines, folder) as address:

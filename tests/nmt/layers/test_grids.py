@@ -5,7 +5,7 @@ import torch
 
 from nmt.data.batches import pack
 from nmt.layers import grids
-from nmt.layers.grids import WordGrid, join_sentences, side_by_side
+from nmt.layers.grids import WordGrid, by_size, join_sentences, side_by_side
 
 SENTENCES = [[3, 4], [5], [6, 7, 8]]
 
@@ -50,6 +50,17 @@ def test_hypotheses_lie_beside_those_of_their_sentence(
     there = spread[:, :, 0] > 0
     assert torch.equal((spread[:, :, 0] // 10)[there], of_row[:, None].expand(shape)[there])
     assert torch.equal(rows.take(spread), values)
+
+
+def test_sentences_of_about_as_many_hypotheses_share_a_layout() -> None:
+    sentence = torch.tensor([0] * 9 + [3, 2, 2, 3, 3, 5, 4, 4, 4, 4])
+    parts = by_size(sentence, 7)
+    assert sorted(torch.cat([rows for rows, _ in parts]).tolist()) == list(range(len(sentence)))
+    assert [layout.shape for _, layout in parts] == [(1, 1), (2, 3), (1, 4), (1, 9)]
+    for rows, layout in parts:
+        values = sentence[rows][:, None] * 100 + rows[:, None]
+        assert torch.equal(layout.take(layout.spread(values)), values)
+        assert layout.shape[0] * layout.shape[1] <= 2 * len(rows)
 
 
 def test_sentences_without_rows_are_left_out() -> None:

@@ -93,6 +93,15 @@ def test_it_wants_more_while_there_is_room() -> None:
     assert not work.wants()
 
 
+def test_a_wide_sentence_fits_alone_or_beside_few() -> None:
+    work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=4, rows=10))
+    assert work.fits(100) and work.wants(10) and not work.wants(11)
+    work.add(SOURCES[0])
+    assert work.fits(6) and not work.fits(7)
+    work.step()
+    assert work.fits(10 - work.live) and not work.fits(11 - work.live)
+
+
 def test_the_history_is_cleared_while_sentences_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.search.continuous.FORGET", 0)
     model, config = make(WORDS, 0), BeamConfig(beam_size=4)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,36 @@ def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) ->
     assert not session.tasks and not session.owner
 
 
+def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads a few lines only, and works a little on one translation, whatever there is to do."""
+    monkeypatch.setattr(run_session, "MOST_BEGUN", 20)
+    monkeypatch.setattr(run_session, "MOST_TOLD", 0.0)
+    session, lines = RunSession(run, CONFIG), LINES[1:13]
+    for number, line in enumerate(lines):
+        session.add(number, line, Options(n_best=2, attention=True))
+    searched, longest = [0], max(len(run.read(line, False)) for line in lines)
+    found = dict[object, Translated]()
+    while session.busy:
+        found |= {key: one for key, one in session.step() if isinstance(one, Translated)}
+        searched.append(sum(task.begun for task in session.tasks.values()) + len(found))
+    assert searched[1] < len(lines) == searched[-1] and searched == sorted(searched)
+    begun = [later - earlier for earlier, later in pairwise(searched)]
+    assert 1 <= max(begun) <= 20 and longest < 20 * max(begun)
+    assert [found[number].hypotheses[0].text for number in range(12)] == run.translate(lines, CONFIG)
+    assert all(one.attention for each in found.values() for one in each.hypotheses if one.words)
+
+
+def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
+    session = RunSession(run, replace(CONFIG, rows=10))
+    session.add("first", LINES[1], Options())
+    session.step()
+    session.add("wide", LINES[2], Options(beam_size=10))
+    session.add("next", LINES[3], Options())
+    session.step()
+    assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, False, False]
+    assert set(finish(session)) == {"first", "wide", "next"}
+
+
 def test_a_cancelled_line_is_gone(run: Run) -> None:
     session = RunSession(run, CONFIG)
     session.add("gone", LINES[1], Options())
@@ -58,6 +89,16 @@ def test_a_cancelled_line_is_gone(run: Run) -> None:
     session.cancel("gone")
     session.cancel("empty")
     assert list(finish(session)) == ["stays"] and not session.owner
+
+
+def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_session, "MOST_TOLD", 0.0)
+    session = RunSession(run, CONFIG)
+    session.add("gone", LINES[1], Options(attention=True))
+    while not session.over:
+        assert not session.step()
+    session.cancel("gone")
+    assert not session.busy and not session.step()
 
 
 def test_a_long_line_is_translated_in_parts(run: Run) -> None:

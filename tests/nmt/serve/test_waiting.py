@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from nmt.serve.engine import Translated, nothing
+from nmt.serve.engine import Options, Translated, nothing
 from nmt.serve.waiting import Closed, LineQueue, QueueFull, Scores, Sender, WaitingLine
 from tests.nmt.serve.engines import Upper
 
@@ -69,6 +69,27 @@ def test_without_room_only_those_who_have_nothing_in_hand_get_a_line() -> None:
     for client in "cdef":
         queue.put(lines(2, client))
     assert taken(queue, 4, room=False) == ["c 1 0", "d 1 0"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "is_short"),
+    [
+        ("a" * 300, Options(), True),
+        ("a" * 301, Options(), False),
+        ("a", Options(n_best=10, beam_size=10, attention=True), True),
+        ("a", Options(n_best=11), False),
+        ("a", Options(beam_size=11), False),
+        ("a", Options(terms=(("a", "b"),)), False),
+        ("a", Options(avoid=("a",)), False),
+    ],
+)
+def test_only_short_lines_are_taken_without_room(line: str, options: Options, is_short: bool) -> None:
+    """Where lines are searched together, and the steps of long ones would hold up the others."""
+    for short, expected in ((True, is_short), (False, True)):
+        queue = LineQueue(10, spare=5, short=short)
+        queue.put([Line(Sender("me", "1"), line, options)])
+        assert (queue.take(0, room=False) is not None) == expected
+        queue.close()
 
 
 def test_a_spare_line_is_given_back() -> None:

@@ -2,14 +2,15 @@
 
 import itertools
 import threading
+from collections.abc import Callable, Hashable
 
 import pytest
 
-from nmt.errors import DataError
+from nmt.errors import DataError, UserError
 from nmt.serve.engine import Translated
-from nmt.serve.waiting import Scores, Sender, WaitingLine
-from nmt.serve.workers import Workers
-from tests.nmt.serve.engines import Batch, Threads, Upper
+from nmt.serve.waiting import LineQueue, Scores, Sender, WaitingLine
+from nmt.serve.workers import FEW, SPARE, Together, Workers
+from tests.nmt.serve.engines import Batch, BatchSession, Threads, Upper
 
 WAIT = 30
 NUMBERS = itertools.count()
@@ -158,3 +159,80 @@ def test_scores_take_turns_with_the_steps_of_a_search() -> None:
     scores[-1].answer.result(WAIT)
     assert "line" in order[:5] and order.count("score") == 20
     workers.queue.close()
+
+
+class Slow(Batch):
+    """Each step of a search takes a second for each line of more than two words, and 10 ms otherwise."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(room=20)
+        self.clock = 0.0
+        monkeypatch.setattr("nmt.serve.workers.time.monotonic", lambda: self.clock)
+        monkeypatch.setattr("nmt.serve.waiting.SHORT", 10)
+        monkeypatch.setattr(self.go, "wait", lambda seconds: False)
+
+    def session(self) -> "SlowSession":
+        return SlowSession(self)
+
+
+class SlowSession(BatchSession):
+    def step(self) -> list[tuple[Hashable, Translated | UserError]]:
+        assert isinstance(self.engine, Slow)
+        self.engine.clock += sum(len(line.split()) > 2 for line, _, _ in self.lines.values()) or 0.01
+        return super().step()
+
+
+def together(engine: Slow) -> tuple[Together, Callable[..., list[WaitingLine[Translated]]]]:
+    """A search without a thread of its own, and a way to hand it the lines of a client."""
+    queue = LineQueue(100, SPARE, short=True)
+
+    def put(client: str, *lines: str) -> list[WaitingLine[Translated]]:
+        sender = Sender(client, f"request {next(NUMBERS)}")
+        waiting = [WaitingLine[Translated](sender, line) for line in lines]
+        queue.put(waiting)
+        return waiting
+
+    return Together(engine, queue, 0.0), put
+
+
+def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Slow(monkeypatch)
+    work, put = together(engine)
+    long = put("other", *["a b c d e f g h i j k l m"] * 4)
+    work.fill()
+    work.step()
+    before = engine.clock
+    (short,) = put("me", "a b")
+    while not short.answer.done():
+        work.fill()
+        work.step()
+    assert engine.clock - before == pytest.approx(0.02) and not any(line.answer.done() for line in long)
+    while any(not line.answer.done() for line in long):
+        work.fill()
+        work.step()
+
+
+def test_searches_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short lines that never end do not stop the long ones, and only a few of each client go beside them."""
+    engine = Slow(monkeypatch)
+    work, put = together(engine)
+    (long,) = put("other", "a b c d e f g h i j k l m")
+    for client in "abc":
+        put(client, *["wait"] * 9)
+    steps = 0
+    while not long.answer.done():
+        work.fill()
+        work.step()
+        steps += 1
+    assert len(work.short.lines) == 3 * FEW and work.short.used == pytest.approx(work.rest.used, abs=3.0)
+
+
+def test_a_search_that_breaks_leaves_the_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, put = together(Slow(monkeypatch))
+    (long,) = put("other", "a b c d e f g h i j k l m")
+    (crash,) = put("me", "crash")
+    while not long.answer.done():
+        work.fill()
+        work.step()
+    assert isinstance(crash.answer.exception(), RuntimeError)
+    assert long.answer.result().words == "a b c d e f g h i j k l m".split()

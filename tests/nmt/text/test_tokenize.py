@@ -1,6 +1,9 @@
 """Moses' tokenization and casing."""
 
+import random
+
 import pytest
+from sacremoses import MosesTokenizer
 
 from nmt.errors import ConfigError
 from nmt.text.tokenize import Tokenizer
@@ -28,6 +31,17 @@ def test_no_escapes_are_written() -> None:
         "d",
         '"',
     ]
+
+
+@pytest.mark.parametrize("language", ["en", "cs"])
+def test_periods_are_cut_as_sacremoses_does(language: str) -> None:
+    """Its sets of characters are made once, which changes no word."""
+    words = "U.S. e.g. Mr. a. é.b. 5. 1.5. ... No. 7 dne Ž. 你. X. x".split()
+    rng, rules = random.Random(1), Tokenizer(language)
+    for _ in range(200):
+        line = " ".join(rng.choices(words, k=6))
+        expected = MosesTokenizer(language).tokenize(line, escape=False)
+        assert rules.words(line) == expected, line
 
 
 @pytest.mark.parametrize("line", ["", "   ", "\u2028", "\xa0 \x85", "a\u2028b", "c\x0cd\re"])
