@@ -30,6 +30,7 @@ LEAST_REQUIRED = 20  # units that may be required with any beam size
 
 # A step is short, whatever lines there are: the lines of other sessions wait for it.
 MOST_BEGUN = 400  # source units that a step reads, unless a single part has more
+MOST_SEEN = 25_000  # hypotheses of all parts in search, times their source units, unless it is a single part
 MOST_TOLD = 0.01  # seconds that a step works on translations whose search is over
 
 
@@ -64,6 +65,11 @@ class Task:
     def searched(self) -> bool:
         """Is a part of it in search?"""
         return any(part.sentence is not None for part in self.parts)
+
+    @property
+    def next(self) -> Part:
+        """The next part whose search has not begun; there is one."""
+        return next(part for part in self.parts if part.waits)
 
     @property
     def begun(self) -> bool:
@@ -106,8 +112,19 @@ class RunSession:
 
     def wants(self) -> bool:
         required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
-        waiting = sum(self.width(task.options) for task in self.tasks.values() if not task.begun)
-        return required < MOST_REQUIRED and self.search.wants(waiting + 1)
+        waiting = [task for task in self.tasks.values() if not task.begun]
+        width = sum(self.width(task.options) for task in waiting)
+        seen = self.seen() + sum(self.width(task.options) * len(task.next.reading) for task in waiting)
+        return required < MOST_REQUIRED and seen < MOST_SEEN and self.search.wants(width + 1)
+
+    def seen(self) -> int:
+        """Hypotheses of each part in search, times its units."""
+        return sum(
+            self.width(task.options) * len(part.reading)
+            for task in self.tasks.values()
+            for part in task.parts
+            if part.sentence is not None
+        )
 
     def beam_size(self, options: Options) -> int:
         return options.beam_size or self.search.work.config.beam_size
@@ -131,7 +148,7 @@ class RunSession:
     def begin(self, key: Hashable) -> int:
         """Search the next part of a line; the number of its units."""
         task = self.tasks[key]
-        part = next(part for part in task.parts if part.waits)
+        part = task.next
         part.sentence = self.search.add(part.reading, self.width(task.options), part.constraints)
         self.owner[part.sentence] = key
         return len(part.reading)
@@ -140,13 +157,16 @@ class RunSession:
         """Search more lines, and more parts of long ones, as far as there is room: a part of each in turn."""
         waiting = [(key, task) for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
         turns = deque(sorted(waiting, key=lambda pair: pair[1].searched))
-        units = 0
+        units, seen = 0, self.seen()
         while turns and units < MOST_BEGUN:
             key, task = turns.popleft()
             width = self.width(task.options)
-            if not (self.search.wants(width) if task.searched else self.search.fits(width)):
+            room = self.search.wants(width) if task.searched else self.search.fits(width)
+            more = width * len(task.next.reading)
+            if not room or (self.search.busy and seen + more > MOST_SEEN):
                 return
             units += self.begin(key)
+            seen += more
             if any(part.waits for part in task.parts):
                 turns.append((key, task))
 

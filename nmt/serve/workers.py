@@ -1,6 +1,7 @@
 """The threads of an engine: they take lines from its queue until that is closed and empty."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -129,6 +130,9 @@ class Together:
     def step(self) -> None:
         """Search for a moment: where less time was spent so far."""
         lanes = self.lanes
+        if len(lanes) == 1:  # what it takes now is not at the cost of others
+            self.short.used = self.rest.used = -math.inf
+            lanes[0].used = 0.0
         if lanes:
             lane = min(lanes, key=lambda lane: lane.used)
             before = lane.used
@@ -175,4 +179,5 @@ class Together:
         if not lane.lines:
             credit = CREDIT if lane is self.short else 0.0
             lane.used = max([lane.used, *(other.used - credit for other in self.lanes)])
+            lane.used = max(lane.used, 0.0) if not self.lanes else lane.used
         lane.add(line)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from nmt.errors import DataError
 from nmt.lines import check_lines
 from nmt.numbers import shown
 from nmt.text import long_lines
+from nmt.text.sentences import whole
 from smt_bridge.decoder import explain, feature_values, plain, translation
 from smt_bridge.decoder import lines as lines_of_text
 from smt_bridge.decoder import system as systems
@@ -110,11 +111,15 @@ class Decoder:
 
     # ---- texts ---------------------------------------------------------------------------------------------
 
-    def translate(self, lines: Iterable[str], workers: int = 1) -> list[str]:
+    def translate(self, lines: Iterable[str], workers: int = 1, split_sentences: bool = False) -> list[str]:
         """The best translation of each line of text. `workers`: threads; the result does not depend on
-        them. DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
+        them. `split_sentences`: each sentence of a raw line by itself; ConfigError for tokenized text.
+        DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
         check_lines(lines)
-        return [self.lines.text(found) for found in self.translate_all(lines, workers)]
+        split = self.lines.sentences(lines) if split_sentences else whole(lines)
+        numbers = [index + 1 for index in split.numbers]
+        results = self.translate_all(split.sentences, workers, numbers=numbers)
+        return split.join(map(self.lines.text, results))
 
     def nbest(self, lines: Iterable[str], count: int, distinct: bool = False) -> list[list[Derivation]]:
         """The `count` best derivations of each line, best first; with `distinct` of different

@@ -1,10 +1,13 @@
 """How lines of text become what the decoder reads, how long ones are cut, and how its translations become
 lines again."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol
 
+from nmt.errors import ConfigError
 from nmt.text import long_lines
+from nmt.text.sentences import SplitText
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.decoder.xml_input import Marked, Markup
@@ -22,6 +25,10 @@ class Lines(Protocol):
         """A translation as a line of text."""
         ...
 
+    def sentences(self, lines: Iterable[str]) -> SplitText:
+        """The sentences of lines. ConfigError where lines are words between blanks."""
+        ...
+
 
 class TokenizedLines:
     """Words between blanks, as Moses reads and writes them."""
@@ -31,6 +38,9 @@ class TokenizedLines:
 
     def text(self, found: PhraseTranslation) -> str:
         return " ".join(found.text)
+
+    def sentences(self, lines: Iterable[str]) -> SplitText:
+        raise ConfigError("split_sentences goes with raw text: load the folder of a hybrid system")
 
 
 def parts(line: Marked, limit: int) -> list[Marked]:

@@ -6,6 +6,7 @@ from nmt.errors import DataError
 from nmt.text import glossary
 from nmt.text.escapes import unescape
 from nmt.text.glossary import NOTHING, Glossary, Match
+from nmt.text.sentences import SplitText, split_text
 from smt_bridge.decoder import avoided, xml_input
 from smt_bridge.decoder.avoided import AvoidedPhrases
 from smt_bridge.decoder.lines import TokenizedLines
@@ -53,6 +54,9 @@ class RawLines:
         reader.avoided = AvoidedPhrases(map(self.target_words, avoid))
         reader.avoided_text = AvoidedPhrases(map(self.target.split, avoid))
         return reader
+
+    def sentences(self, lines: Iterable[str]) -> SplitText:
+        return split_text(lines, self.source.language, self.target.language)
 
     def allowed(self, words: Sequence[str], text: str) -> bool:
         """Whether a translation has none of the phrases to avoid, neither as words of the system nor as text:

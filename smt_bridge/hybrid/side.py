@@ -31,7 +31,7 @@ class Side:
         """`truecaser`: learned from what `split` gives; without one truecased text keeps its case.
         ConfigError for a segmentation that the language does not have."""
         self.case, self.truecaser = config.case, truecaser
-        self.blank = "" if units.is_spaceless(config.language) else " "
+        self.language, self.blank = config.language, "" if units.is_spaceless(config.language) else " "
         self.rules = Tokenizer(
             config.language, config.normalize, config.tokenize, segment=config.segment
         ).rules

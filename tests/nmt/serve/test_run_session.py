@@ -81,6 +81,20 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
     assert set(finish(session)) == {"first", "wide", "next"}
 
 
+def test_long_lines_begin_when_others_have_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory that a step looks at has a bound."""
+    sizes = [len(run.read(line, False)) for line in LINES[1:6]]
+    monkeypatch.setattr(run_session, "MOST_SEEN", CONFIG.beam_size * (sizes[0] + sizes[1]))
+    session = RunSession(run, CONFIG)
+    for number, line in enumerate(LINES[1:6]):
+        session.add(number, line, Options())
+    session.step()
+    assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, True] + 3 * [
+        False
+    ]
+    assert set(finish(session)) == set(range(5))
+
+
 def test_a_cancelled_line_is_gone(run: Run) -> None:
     session = RunSession(run, CONFIG)
     session.add("gone", LINES[1], Options())

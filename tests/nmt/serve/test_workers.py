@@ -212,6 +212,25 @@ def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.Monkey
         work.step()
 
 
+def test_time_that_one_search_had_alone_is_not_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Slow(monkeypatch)
+    work, put = together(engine)
+    for _ in range(500):
+        (short,) = put("me", "a b")
+        while not short.answer.done():
+            work.fill()
+            work.step()
+    put("other", *["a b c d e f g h i j k l m"] * 4)
+    work.fill()
+    work.step()
+    before = engine.clock
+    (short,) = put("me", "a b")
+    while not short.answer.done():
+        work.fill()
+        work.step()
+    assert engine.clock - before == pytest.approx(0.02)
+
+
 def test_searches_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short lines that never end do not stop the long ones, and only a few of each client go beside them."""
     engine = Slow(monkeypatch)

@@ -139,6 +139,17 @@ def test_the_budget_that_brings_a_network_is_named_and_brings_it(sizes: Sizes, m
         assert f"{name}: left out, {text}" in list(plan.shown(plan_now, plan_now.seconds, 60 * minutes))
 
 
+def test_more_than_the_budget_with_one_worker() -> None:
+    """A plan counts with two; with one it may take longer than the budget, which is said rightly."""
+    plan_now = made(MULTI30K, 90)
+    alone = plan.with_workers(plan_now, 1)
+    budget = (sum(alone.values()) + plan_now.total()) / 2
+    *_, last = plan.shown(plan_now, alone, budget)
+    assert "a smaller --budget plans less" in last and "nothing is left" not in last
+    *_, last = plan.shown(plan_now, alone, plan_now.total() - 1)
+    assert "nothing is left to leave out" in last
+
+
 def test_monolingual_text_goes_to_the_cslm_unless_there_is_too_much() -> None:
     some = dataclasses.replace(MULTI30K, monolingual_lines=50_000, monolingual_words=700_000)
     much = dataclasses.replace(MULTI30K, monolingual_lines=500_000, monolingual_words=7_000_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import smt_bridge
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.text import truecase
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
@@ -21,6 +21,15 @@ def test_raw_text(hybrid_system: Path) -> None:
         "",
         "",
     ]
+
+
+def test_sentences_of_a_line_are_translated_by_themselves(hybrid_system: Path) -> None:
+    made, line = smt_bridge.load(str(hybrid_system)), "I see the house.  The man is big."
+    first, second = made.translate(["I see the house.", "The man is big."])
+    assert made.translate(["", line], split_sentences=True) == ["", f"{first}  {second}"]
+    engine = Decoder.load(str(hybrid_system / "moses.ini"))
+    with pytest.raises(ConfigError, match="split_sentences"):
+        engine.translate(["a . b ."], split_sentences=True)
 
 
 def test_raw_text_is_the_chain_of_commands(hybrid_system: Path) -> None:
