@@ -253,8 +253,8 @@ def shown(plan: Plan, seconds: Mapping[str, float], budget: float) -> Iterator[s
         over = "; more than the budget, and nothing is left to leave out"
         if sum(plan.seconds.values()) <= budget:
             over = (
-                f"; more than the budget: a plan counts with {SIDE_BY_SIDE} workers, so that --workers changes "
-                "no result; a smaller --budget plans less"
+                f"; more than the budget: a plan counts with {SIDE_BY_SIDE} workers, so that --workers "
+                "changes no result; a smaller --budget plans less"
             )
     yield f"{'all steps':12} {duration(total)} of {duration(budget)}{over}"
 
