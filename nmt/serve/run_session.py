@@ -145,28 +145,29 @@ class RunSession:
         if task.done:
             self.over[key] = self.telling(task)
 
-    def begin(self, key: Hashable) -> int:
-        """Search the next part of a line; the number of its units."""
+    def begin(self, key: Hashable) -> None:
+        """Search the next part of a line."""
         task = self.tasks[key]
         part = task.next
         part.sentence = self.search.add(part.reading, self.width(task.options), part.constraints)
         self.owner[part.sentence] = key
-        return len(part.reading)
 
     def fill(self) -> None:
         """Search more lines, and more parts of long ones, as far as there is room: a part of each in turn."""
         waiting = [(key, task) for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
         turns = deque(sorted(waiting, key=lambda pair: pair[1].searched))
         units, seen = 0, self.seen()
-        while turns and units < MOST_BEGUN:
+        while turns:
             key, task = turns.popleft()
             width = self.width(task.options)
             room = self.search.wants(width) if task.searched else self.search.fits(width)
-            more = width * len(task.next.reading)
-            if not room or (self.search.busy and seen + more > MOST_SEEN):
+            size = len(task.next.reading)
+            if not room or (self.search.busy and seen + width * size > MOST_SEEN):
                 return
-            units += self.begin(key)
-            seen += more
+            if units and units + size > MOST_BEGUN:
+                return
+            self.begin(key)
+            units, seen = units + size, seen + width * size
             if any(part.waits for part in task.parts):
                 turns.append((key, task))
 

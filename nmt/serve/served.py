@@ -18,8 +18,8 @@ from nmt.serve.workers import Workers
 
 log = logging.getLogger(__name__)
 
-SCORED = 500  # characters that are scored together: a search goes on between two parts
-MOST_SCORED = 8  # pairs that are scored together
+SCORED = 250  # characters that are scored together: a search goes on between two parts
+MOST_SCORED = 4  # pairs that are scored together
 FIRST = "a b c ."  # the line that an engine translates before any other
 
 Load = Callable[[str, EngineConfig], Engine]

@@ -13,7 +13,7 @@ from nmt.serve.waiting import LineQueue, Sender, WaitingLine, Work
 log = logging.getLogger(__name__)
 
 FEW = 4  # lines of a client that are searched apart from long ones
-CREDIT = 0.1  # seconds
+CREDIT = 0.3  # seconds
 MOST_READ = 0.02  # seconds that lines are read between two steps of a search
 SPARE = 8  # lines that a search takes beyond its room, so that no client waits for the lines of others to end
 

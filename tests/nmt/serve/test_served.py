@@ -137,7 +137,7 @@ def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
 
 
 def test_long_pairs_are_scored_in_smaller_parts() -> None:
-    assert [len(part) for part in served.parts([("a", "b")] * 20)] == [7, 7, 6]
+    assert [len(part) for part in served.parts([("a", "b")] * 20)] == [3] * 6 + [2]
     assert [len(part) for part in served.parts([("a" * 600, "b" * 600)] * 3)] == [1, 1, 1]
     pairs = [("a" * (97 * number % 700), str(number)) for number in range(50)]
     assert [pair for part in served.parts(pairs) for pair in part] == pairs and served.parts([]) == []
