@@ -69,7 +69,7 @@ def test_imports_point_down() -> None:
                 there = home(name)
                 assert here == there or DEPTH[there] > DEPTH[here], f"{path}: {here} must not import {there}"
                 if there == "nmt.cli" and here == "smt_bridge.cli":
-                    shared = ("nmt.cli.options", "nmt.cli.arguments", "nmt.cli.jobs", "nmt.cli.shared_job")
+                    shared = ("nmt.cli.options", "nmt.cli.arguments", "nmt.cli.jobs")
                     assert name.startswith(shared), (
                         f"{path}: only options, arguments and jobs are shared, not {name}"
                     )

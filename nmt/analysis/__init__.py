@@ -15,19 +15,29 @@ from nmt import lazy
 
 if TYPE_CHECKING:
     from nmt.analysis.alignment_error import AlignmentScores, score_alignment
-    from nmt.analysis.buckets import Bucket
-    from nmt.analysis.correlation import Correlation, correlate
-    from nmt.analysis.differences import SentenceDifference, largest_differences
-    from nmt.analysis.frequency import WordAccuracy, by_frequency
-    from nmt.analysis.lengths import by_length
-    from nmt.analysis.ngrams import NgramDifference, different_ngrams
-    from nmt.analysis.rare import by_rare, read_counts
-    from nmt.analysis.samples import Sample, sample_sentences
-    from nmt.analysis.segmented import by_segmented
-    from nmt.analysis.significance import BootstrapScores, paired_bootstrap
+    from nmt.analysis.buckets import Bucket, by_length
+    from nmt.analysis.differences import (
+        NgramDifference,
+        SentenceDifference,
+        WordAccuracy,
+        by_frequency,
+        different_ngrams,
+        largest_differences,
+    )
+    from nmt.analysis.hard_words import (
+        Sample,
+        SubsetScore,
+        by_rare,
+        by_segmented,
+        by_unknown,
+        read_counts,
+        sample_sentences,
+        score_subsets,
+        subsets,
+    )
+    from nmt.analysis.statistics import BootstrapScores, Correlation, correlate, paired_bootstrap
     from nmt.analysis.systems import System, TestSet, read_systems
     from nmt.analysis.table import Table
-    from nmt.analysis.unknown import SubsetScore, by_unknown, score_subsets, subsets
 
 __all__ = [
     "AlignmentScores",
@@ -62,32 +72,32 @@ __all__ = [
 # The module of each public name.
 HOMES = {
     "AlignmentScores": "nmt.analysis.alignment_error",
-    "BootstrapScores": "nmt.analysis.significance",
+    "BootstrapScores": "nmt.analysis.statistics",
     "Bucket": "nmt.analysis.buckets",
-    "Correlation": "nmt.analysis.correlation",
-    "NgramDifference": "nmt.analysis.ngrams",
-    "Sample": "nmt.analysis.samples",
+    "Correlation": "nmt.analysis.statistics",
+    "NgramDifference": "nmt.analysis.differences",
+    "Sample": "nmt.analysis.hard_words",
     "SentenceDifference": "nmt.analysis.differences",
-    "SubsetScore": "nmt.analysis.unknown",
+    "SubsetScore": "nmt.analysis.hard_words",
     "System": "nmt.analysis.systems",
     "Table": "nmt.analysis.table",
     "TestSet": "nmt.analysis.systems",
-    "WordAccuracy": "nmt.analysis.frequency",
-    "by_frequency": "nmt.analysis.frequency",
-    "by_length": "nmt.analysis.lengths",
-    "by_rare": "nmt.analysis.rare",
-    "by_segmented": "nmt.analysis.segmented",
-    "by_unknown": "nmt.analysis.unknown",
-    "correlate": "nmt.analysis.correlation",
-    "different_ngrams": "nmt.analysis.ngrams",
+    "WordAccuracy": "nmt.analysis.differences",
+    "by_frequency": "nmt.analysis.differences",
+    "by_length": "nmt.analysis.buckets",
+    "by_rare": "nmt.analysis.hard_words",
+    "by_segmented": "nmt.analysis.hard_words",
+    "by_unknown": "nmt.analysis.hard_words",
+    "correlate": "nmt.analysis.statistics",
+    "different_ngrams": "nmt.analysis.differences",
     "largest_differences": "nmt.analysis.differences",
-    "paired_bootstrap": "nmt.analysis.significance",
-    "read_counts": "nmt.analysis.rare",
+    "paired_bootstrap": "nmt.analysis.statistics",
+    "read_counts": "nmt.analysis.hard_words",
     "read_systems": "nmt.analysis.systems",
-    "sample_sentences": "nmt.analysis.samples",
+    "sample_sentences": "nmt.analysis.hard_words",
     "score_alignment": "nmt.analysis.alignment_error",
-    "score_subsets": "nmt.analysis.unknown",
-    "subsets": "nmt.analysis.unknown",
+    "score_subsets": "nmt.analysis.hard_words",
+    "subsets": "nmt.analysis.hard_words",
 }
 
 __getattr__, __dir__ = lazy.names(__name__, HOMES)

@@ -1,4 +1,5 @@
-"""Groups of sentences with a like number (length, unknown words), each group scored by itself."""
+"""Groups of sentences of similar length, or with a similar number of hard words, each group scored by itself:
+the curves of Fig. 6.4."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis.systems import System
+from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table, fields_of
+from nmt.text.units import line_length
 
 LEAST = 20  # sentences that a point of a curve needs: BLEU of fewer says little
 
@@ -106,4 +108,29 @@ def curve_table(curves: Curves, key: str) -> Table:
             for side, buckets in sides.items()
             for values in fields_of(buckets)
         ],
+    )
+
+
+WINDOW = 10  # lengths, as in section 6.5.1
+
+
+def lengths(test: TestSet) -> dict[str, list[int]]:
+    """Words, as `line_length` counts them, of the source, of the first reference, and of the longer of the
+    two."""
+
+    def words(lines: Sequence[str]) -> list[int]:
+        return [line_length(line) for line in lines]
+
+    return by_side(words(test.sources), words(test.references[0]))
+
+
+def by_length(systems: Sequence[System], window: int = WINDOW, least: int = LEAST) -> Curves:
+    """BLEU and chrF by sentence length: system -> source, reference, both -> buckets of `window` lengths.
+
+    Buckets of fewer than `least` sentences are left out. `systems` share one test set.
+    """
+    return curves_of(
+        systems,
+        lengths(systems[0].test),
+        lambda values, system: sliding(values, system, window, least),
     )

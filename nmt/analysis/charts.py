@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nmt.analysis import differences, frequency
-from nmt.analysis.buckets import Bucket, by_count, curves_of, sliding
+from nmt.analysis import differences
+from nmt.analysis.buckets import Bucket, by_count, curves_of, lengths, sliding
 from nmt.analysis.curves import LearningCurve
-from nmt.analysis.lengths import lengths
-from nmt.analysis.resampling import Interval, bucket_intervals, intervals
+from nmt.analysis.statistics import Interval, bucket_intervals, intervals
 from nmt.analysis.systems import System
 
 HardWords = Mapping[str, Mapping[str, Sequence[int]]]  # kind -> source, reference, both -> by sentence
@@ -122,14 +121,18 @@ def rounded(interval: Interval) -> Interval:
 
 def frequency_chart(systems: Sequence[System], counts: Mapping[str, int] | None) -> Chart:
     """F1 of words by their frequency in training, or else in the reference."""
-    known = frequency.reference_counts(systems[0].test) if counts is None else counts
+    known = differences.reference_counts(systems[0].test) if counts is None else counts
     series, labels = {}, []
     for system in systems:
-        statistics = frequency.word_statistics(system, known)
-        rows = list(frequency.accuracies(system.name, statistics))
-        used = [group for group, edge in enumerate(frequency.EDGES) if edge in {row.first for row in rows}]
-        labels = [frequency.label(row.first, row.last) for row in rows]
-        found = intervals(statistics[:, used], frequency.f1_of)
+        statistics = differences.word_statistics(system, known)
+        rows = list(differences.accuracies(system.name, statistics))
+        used = [
+            group
+            for group, edge in enumerate(differences.FREQUENCY_EDGES)
+            if edge in {row.first for row in rows}
+        ]
+        labels = [differences.frequency_label(row.first, row.last) for row in rows]
+        found = intervals(statistics[:, used], differences.f1_of)
         series[system.name] = [
             Point(x=x, y=round(row.f1, 3), count=row.reference, interval=rounded(interval))
             for x, (row, interval) in enumerate(zip(rows, found, strict=True))
@@ -150,7 +153,7 @@ def difference_charts(systems: Sequence[System]) -> Iterator[Chart]:
     """How many sentences another system translates better or worse than the first one, and how much."""
     first, *others = systems
     for other in others:
-        groups = differences.histogram(first, other, "chrf")
+        groups = differences.difference_histogram(first, other, "chrf")
         yield Chart(
             title=f"Sentences by difference in chrF: {other.name} minus {first.name}",
             x="chrF points",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from nmt.analysis.charts import Chart, Point
-from nmt.analysis.ngrams import NgramDifference
-from nmt.analysis.resampling import Interval
+from nmt.analysis.differences import NgramDifference
+from nmt.analysis.statistics import Interval
 
 NONE = "\u2013"  # where there is no value
 SECTION = re.compile(r'<section id="([a-z-]+)"\s*>\s*<h2>(.*?)</h2>')  # one that is shown

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.analysis.buckets import Bucket
-    from nmt.analysis.maps import Region
+    from nmt.analysis.embeddings import Region
 
 COLORS = {"source": "#1b6ca8", "reference": "#d1495b", "both": "#3c3c3c"}
 CYCLE = ["#1b6ca8", "#d1495b", "#3c3c3c", "#e9a03b", "#4f9d69", "#8d5a97", "#7fb7d9", "#9a9a9a"]

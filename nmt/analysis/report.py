@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from nmt import __version__
 from nmt.analysis import markup
-from nmt.analysis.buckets import LEAST
+from nmt.analysis.buckets import LEAST, WINDOW, lengths
 from nmt.analysis.charts import Chart, HardWords, Learned, all_charts
-from nmt.analysis.differences import sentence_scores
-from nmt.analysis.lengths import WINDOW, lengths
-from nmt.analysis.ngrams import NgramConfig, NgramDifference, different_ngrams
-from nmt.analysis.resampling import bleu_of, intervals
-from nmt.analysis.significance import SAMPLES, paired_bootstrap
+from nmt.analysis.differences import NgramConfig, NgramDifference, different_ngrams, sentence_scores
+from nmt.analysis.hard_words import score_subsets, subsets_without
+from nmt.analysis.statistics import SAMPLES, bleu_of, intervals, paired_bootstrap
 from nmt.analysis.systems import System
-from nmt.analysis.unknown import score_subsets, subsets_without
 from nmt.settings import number
 
 Json = dict[str, object]

@@ -4,7 +4,59 @@ import sys
 from collections.abc import Sequence
 
 from nmt.cli import options
-from nmt.cli.analyses.registry import ANALYSES
+from nmt.cli.analyses.base import Analysis
+from nmt.cli.analyses.outputs import (
+    ByFrequency,
+    ByLength,
+    ByRare,
+    BySegmented,
+    ByUnknown,
+    Compare,
+    Differences,
+    Ngrams,
+    Samples,
+    Scores,
+    Subsets,
+)
+from nmt.cli.analyses.report import Report
+from nmt.cli.analyses.runs import (
+    Attention,
+    Computation,
+    Curves,
+    Neighbors,
+    Parse,
+    PhraseMap,
+    Phrases,
+    Vectors,
+    Words,
+)
+from nmt.cli.analyses.texts import AlignmentError, NgramCounts
+
+ANALYSES: dict[str, type[Analysis]] = {
+    "by-length": ByLength,
+    "by-unknown": ByUnknown,
+    "by-rare": ByRare,
+    "by-segmented": BySegmented,
+    "subsets": Subsets,
+    "by-frequency": ByFrequency,
+    "compare": Compare,
+    "differences": Differences,
+    "ngrams": Ngrams,
+    "ngram-counts": NgramCounts,
+    "alignment-error": AlignmentError,
+    "samples": Samples,
+    "scores": Scores,
+    "phrases": Phrases,
+    "computation": Computation,
+    "words": Words,
+    "neighbors": Neighbors,
+    "vectors": Vectors,
+    "phrase-map": PhraseMap,
+    "parse": Parse,
+    "attention": Attention,
+    "curves": Curves,
+    "report": Report,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,12 +19,17 @@ from nmt.jobs import contents, executors, folder, texts
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import EXECUTORS
 from nmt.jobs.records import Records
+from nmt.jobs.stages import Place
 from nmt.jobs.texts import Chunk, Done, Lines
 from nmt.progress import Progress
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.compute.arithmetic import Arithmetic
+
+
+# ---- jobs --------------------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
@@ -233,3 +238,32 @@ def recorded(args: argparse.Namespace) -> dict[str, object]:
 def of_files(value: object) -> bool:
     """Does an option name files that are read? They are recorded by their contents."""
     return isinstance(value, Input) or (isinstance(value, list) and any(map(of_files, value)))
+
+
+# ---- shared job --------------------------------------------------------------------------------------------
+# The options of commands whose work several processes or hosts share, through a folder
+# (nmt/jobs/stages.py).
+
+
+def add_shared_job(parser: "Container") -> None:
+    """What computes, and where the job leaves its files."""
+    add_executor(parser)
+    parser.add_argument(
+        "--work",
+        type=Output,
+        default="",
+        metavar="DIR",
+        help="with several workers: a folder for the files of the job, which all of them share; OUTPUT.job "
+        "unless given",
+    )
+    parser.add_argument("--resume", action="store_true", help="resume a job that was killed, from its folder")
+
+
+def shared_place(args: argparse.Namespace, command: str, config: ExecutorConfig) -> Place | None:
+    """The folder of the job; None where this process computes alone, without one. ConfigError for a job
+    without a folder."""
+    if config.name == "local" and not args.work and not args.resume:
+        return None
+    if not args.work and args.output == "-":
+        raise ConfigError("several workers share a folder: give --output FILE, or --work DIR")
+    return Place(Path(args.work or f"{args.output}.job").absolute(), command, args.resume)

@@ -1,14 +1,77 @@
-"""The messages of a command: to stderr, above a progress bar, and with --log to a file, too."""
+"""The standard streams and the messages of a command: UTF-8, above a progress bar, and with --log to a file,
+too."""
 
 import logging
 import os
 import re
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
+from typing import NoReturn
 
 from nmt import files, folders
-from nmt.cli import streams
 from nmt.errors import UserError, one_line
+
+# ---- streams -----------------------------------------------------------------------------------------------
+# The standard streams of a command: UTF-8 whatever the locale says, and usable even where the shell closed
+# them.
+
+
+def set_up_streams() -> None:
+    """Before a command starts. In a locale that is not UTF-8, Python is started anew in its UTF-8 mode."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
+        restart_in_utf8()
+    # Opened in the wrong direction, a closed stream fails when it is used, and no file that is opened later
+    # gets its number.
+    sys.stdin = sys.stdin or placeholder_stream(os.O_WRONLY, "r")
+    sys.stdout = sys.stdout or placeholder_stream(os.O_RDONLY, "w")
+    sys.stderr = sys.stderr or placeholder_stream(os.O_WRONLY, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # for names that are not UTF-8
+
+
+def restart_in_utf8() -> NoReturn:
+    """Start Python anew so that names, options, texts and the commands we start are all UTF-8; `-X` wins over
+    PYTHONUTF8=0."""
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def placeholder_stream(flags: int, mode: str) -> TextIOWrapper:
+    """A stream in place of a closed one."""
+    number = os.open(os.devnull, flags)  # the lowest free number, which is that of the closed stream
+    os.set_inheritable(number, True)
+    return TextIOWrapper(open(number, f"{mode}b", closefd=False), encoding="utf-8")
+
+
+def flush_stdout() -> None:
+    """Write what stdout still holds. UserError when that fails."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_stdout()
+        raise UserError(f"<stdout>: cannot write: {error.strerror or error}") from error
+
+
+def drop_stdout() -> None:
+    """Do not try again, when Python ends, to write what stdout could not take: that would print a second
+    message."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_to_stderr(line: str) -> None:
+    """A line to stderr; nobody is left to tell when that fails."""
+    with suppress(OSError):
+        print(line, file=sys.stderr)
+
+
+# ---- messages ----------------------------------------------------------------------------------------------
+
 
 PACKAGES = ("nmt", "smt_bridge")  # their loggers write the messages of a command
 MESSAGE = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ")
@@ -55,7 +118,7 @@ class LogFile(logging.FileHandler):
         """A full disk, say: nothing more is written, and the work goes on."""
         self.setLevel(logging.CRITICAL + 1)
         error = sys.exc_info()[1]
-        streams.say(f"{self.path}: cannot write: {getattr(error, 'strerror', None) or error}")
+        print_to_stderr(f"{self.path}: cannot write: {getattr(error, 'strerror', None) or error}")
 
 
 def start(command: str, quiet: bool, path: str | None, times: bool) -> None:
@@ -82,7 +145,7 @@ def log_file() -> LogFile | None:
 def say(line: str) -> None:
     """A line to stderr, above a progress bar if there is one."""
     if "tqdm" not in sys.modules or not sys.stderr.isatty():
-        streams.say(line)
+        print_to_stderr(line)
         return
     from tqdm import tqdm
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nmt import files
-from nmt.cli import arguments, options, shared_job
+from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
 from nmt.jobs.config import ExecutorConfig
@@ -38,7 +38,7 @@ def command(argv: Sequence[str] | None) -> None:
     config.check()
     check(args)
     executor = settings_of(ExecutorConfig, args)
-    place = shared_job.place_of(args, "nmt-ngram", executor)
+    place = jobs.shared_place(args, "nmt-ngram", executor)
     limit = (args.memory or 0.6 * memory()) * 1e9
     needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank: 5 bytes or more
     if place and (args.input == "-" or args.estimator == "lmplz"):
@@ -88,7 +88,7 @@ def parser() -> options.Parser:
         metavar="GB",
         help="memory that may be used; 0: 60%% of this machine's",
     )
-    shared_job.add_shared_job(found)
+    jobs.add_shared_job(found)
     options.add_quiet(found)
     return found
 

@@ -1,21 +1,22 @@
-"""What all commands share: one-line errors, options of the same names everywhere, thread settings before
-torch loads."""
+"""The parser of every command, the options that commands share, and what happens around a command: its exit
+status, its messages, its progress."""
 
 import argparse
+import difflib
 import gc
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from nmt import files, plugins, signals
-from nmt.cli import messages, streams
-from nmt.cli.arguments import Input, Output, checkpoint
+from nmt import __version__, files, plugins, signals
+from nmt.cli import messages
+from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of, names_file
 from nmt.cli.arguments import positive as positive
-from nmt.cli.parser import Action as Action
-from nmt.cli.parser import Parser as Parser
+from nmt.compute.threads import TOO_MANY, bounded
 from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
 from nmt.progress import Progress, Total
 from nmt.runs.directory import back_ends_file
@@ -24,6 +25,154 @@ from nmt.text.long_lines import MAX_LINE_WORDS
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.compute.reduced import Reduced, Weights
+
+
+# ---- parser ------------------------------------------------------------------------------------------------
+# The parser of every command: errors in one line that name a typo, former names of options, completion of
+# the shell.
+
+
+CHOICE = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)")
+OPTION = re.compile(r"--\w[\w-]*")
+
+
+class Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Defaults are shown where there are any."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        default = action.default
+        if action.required or default is None or default is False or default in ("", [], ()):
+            return action.help
+        if isinstance(default, list | tuple):
+            return f"{action.help} (default: {' '.join(map(str, default))})"
+        return action.help if "default:" in str(action.help) else super()._get_help_string(action)
+
+
+class PrintCompletion(argparse.Action):
+    """--print-completion SHELL: the script that completes a command's options, and names of files."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        import shtab
+
+        for action in actions_of(parser):
+            if names_file(action):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]  # what shtab looks for
+        print(shtab.complete(parser, shell=str(values)))
+        parser.exit()
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
+
+    completes = True
+
+    def __init__(self, command: str, description: str, epilog: str | None = None) -> None:
+        super().__init__(prog=command, description=description, epilog=epilog, formatter_class=Help)
+        # (option, file): outputs whose names the command derives from others
+        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []
+        self.renamed: dict[str, str] = {}  # old option -> new one; the old one is accepted for one version
+        self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+        if self.completes:
+            self.add_argument(
+                "--print-completion",
+                action=PrintCompletion,
+                choices=("bash", "zsh", "tcsh"),
+                default=argparse.SUPPRESS,
+                help="print the completion script for a shell and exit",
+            )
+
+    def error(self, message: str) -> NoReturn:
+        if found := CHOICE.search(message):
+            message += did_you_mean(found[1], re.findall(r"[^\s',]+", found[2]))
+        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
+
+    def parse_known_args(  # type: ignore[override]  # parse_args calls it too
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        given = list(sys.argv[1:] if args is None else args)
+        end = given.index("--") if "--" in given else len(given)
+        own = min(end, self.begin_of_action(given))
+        words = [self.current(dashes(word)) for word in given[:own]] + given[own:]
+        self.check_names(words[:own])
+        found, rest = super().parse_known_args(words, namespace)
+        names = {
+            action.dest: action.option_strings[0]
+            if action.option_strings
+            else str(action.metavar or action.dest)
+            for action in self._actions
+        }
+        for name in ("threads", "workers"):
+            if (asked := getattr(found, name, None)) and (most := bounded(asked)) < asked:
+                messages.print_to_stderr(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}")
+                setattr(found, name, most)
+        check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
+        return found, rest
+
+    def current(self, word: str) -> str:
+        """An option by its present name; one line says that it was renamed."""
+        name, equals, value = word.partition("=")
+        if name not in self.renamed and not word.startswith("--") and word[:2] in self.renamed:
+            name, equals, value = word[:2], "=", word[2:]  # -b5
+        if name not in self.renamed:
+            return word
+        messages.print_to_stderr(
+            f"{self.prog}: {name} is now {self.renamed[name]}; the next version drops the old name"
+        )
+        return self.renamed[name] + equals + value
+
+    def begin_of_action(self, words: Sequence[str]) -> int:
+        """The place of the action's name, from where words are its parser's; past the end without actions."""
+        if not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
+            return len(words)
+        return next((place for place, word in enumerate(words) if not word.startswith("-")), len(words))
+
+    def check_names(self, words: Iterable[str]) -> None:
+        """Refuse the first option that does not exist, before argparse asks for what is missing."""
+        known = [name for action in self._actions for name in action.option_strings]
+        for word in words:
+            name = word.partition("=")[0]
+            if OPTION.fullmatch(name) and not any(option.startswith(name) for option in known):
+                self.error(f"unrecognized arguments: {word}{did_you_mean(name, known)}")
+
+
+class Action(Parser):
+    """The parser of a sub-command; argparse makes it and passes its full name."""
+
+    completes = False  # the command's script has its actions
+
+    def __init__(self, prog: str, description: str = "") -> None:
+        super().__init__(prog, description)
+
+
+def dashes(word: str) -> str:
+    if not word.startswith("--"):
+        return word
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """How a message about an unknown word goes on; empty where nothing is close to it."""
+    close = difflib.get_close_matches(word, known, 1, 0.7)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def actions_of(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
+    """Its options and arguments, and those of its sub-commands."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for child in dict.fromkeys(action.choices.values()):
+                yield from actions_of(child)
+
+
+# ---- options -----------------------------------------------------------------------------------------------
 
 
 def add_input_output(parser: "Container", what: str = "text") -> None:
@@ -181,13 +330,13 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     for an interrupt."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
-        streams.set_up()
+        messages.set_up_streams()
         signals.listen(signals.leave)
     try:
         whole(command, argv)
         return 0
     except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
-        streams.drop()
+        messages.drop_stdout()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         messages.error(name, "interrupted")
@@ -197,7 +346,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
             raise
         messages.error(name, one_line(message))
         if isinstance(error, UserError | OSError):
-            streams.drop()
+            messages.drop_stdout()
         return 2
     finally:
         messages.stop()
@@ -225,9 +374,9 @@ def whole(command: Command, argv: Sequence[str] | None) -> None:
             plugins.load()
         command(argv)
     except SystemExit:
-        streams.flush()
+        messages.flush_stdout()
         raise
-    streams.flush()
+    messages.flush_stdout()
 
 
 def start_log(command: str, args: argparse.Namespace, times: bool = False) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import arguments, constraints, jobs, options, translator
+from nmt.cli import arguments, jobs, options, translator
 from nmt.cli.arguments import Input, Output, add_setting
-from nmt.cli.constraints import Block
 from nmt.cli.jobs import TextJob
-from nmt.cli.translator import Translator
+from nmt.cli.translator import Block, Translator
 from nmt.errors import ConfigError
 from nmt.jobs.texts import Chunk
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
@@ -65,7 +64,7 @@ def parser() -> options.Parser:
     )
     add_text(parser.add_argument_group("text"))
     add_search(parser.add_argument_group("search"))
-    constraints.add_options(parser.add_argument_group("constraints"))
+    translator.add_constraints(parser.add_argument_group("constraints"))
     add_sampling(parser.add_argument_group("sampling"))
     add_attention(parser.add_argument_group("unknown words and alignment (models with attention)"))
     jobs.add_options(parser.add_argument_group("jobs"))
@@ -187,7 +186,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-translate", args)
     total = check(args)
-    job = TextJob(args, "nmt-translate", [args.input, *constraints.paths_beside(args)])
+    job = TextJob(args, "nmt-translate", [args.input, *translator.paths_beside(args)])
     with job.held():
         translate(args, job, total)
 
@@ -216,7 +215,7 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
 
 def chunks(args: argparse.Namespace, work: Translator) -> Iterator[Chunk[Block]]:
     """The input in blocks that are translated together."""
-    for block in constraints.blocks(args):
+    for block in translator.read_blocks(args):
         work.warn(block)
         yield Chunk(block.first, len(block.lines), block)
 
@@ -230,10 +229,10 @@ def check(args: argparse.Namespace) -> int:
             f"--n-best {args.n_best} is more than --beam-size {args.beam_size}; make the beam at least as "
             "large"
         )
-    names = ("n_best", "shortlist", "replace_unknown", *constraints.NAMES)
-    if args.sample and constraints.given(args, names):
+    names = ("n_best", "shortlist", "replace_unknown", *translator.CONSTRAINTS)
+    if args.sample and translator.given_options(args, names):
         raise ConfigError(f"--sample goes with none of {options.flags(names)}")
-    if args.split_sentences and (wrong := constraints.given(args, WHOLE_LINES)):
+    if args.split_sentences and (wrong := translator.given_options(args, WHOLE_LINES)):
         raise ConfigError(
             f"--split-sentences does not go with {options.flags(wrong)}, which speak of a whole line; split "
             "the text beforehand"
@@ -244,10 +243,10 @@ def check(args: argparse.Namespace) -> int:
         raise ConfigError("--mbr-scale goes with --mbr, and not with --sample, whose draws count alike")
     if args.lexicon and not args.replace_unknown:
         raise ConfigError("--lexicon goes with --replace-unknown; for a short-list give --shortlist LEX")
-    for config in translator.searching(args):
+    for config in translator.search_settings(args):
         config.check()
     lines = files.check_text(args.input)
-    constraints.check(args)
+    translator.check_line_files(args)
     return lines
 
 

@@ -1,29 +1,174 @@
-"""What nmt-translate computes: blocks of lines in, the lines of its outputs out."""
+"""What nmt-translate computes: blocks of lines with their prefixes and constraints in, the lines of its
+outputs out."""
 
 import argparse
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.cli import constraints, options
-from nmt.cli.arguments import settings_of
-from nmt.cli.constraints import Block
+from nmt.cli import options
+from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.jobs.texts import Lines
-from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
-from nmt.text import long_lines, tags
-from nmt.text.escapes import escape
+from nmt.search.config import BeamConfig, ConstraintConfig, MBRConfig, SamplingConfig
+from nmt.text import glossary, long_lines, tags
+from nmt.text.escapes import escape, unescape
 from nmt.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
+    from nmt.cli.arguments import Container
+    from nmt.runs.constraints import LineConstraints
     from nmt.runs.run import Run
     from nmt.runs.translation import BeamTranslation
     from nmt.search.beam import Candidate
     from nmt.text.long_lines import Limit
+
+
+# ---- constraints -------------------------------------------------------------------------------------------
+# What nmt-translate is told of each line: prefixes, and what translations must and must not contain.
+
+
+LINE_FILES = (
+    "prefix",
+    "constraints",
+    "avoid_lines",
+)  # options of files with a line for each line of the input
+WHOLE_TEXT = ("terms", "avoid")
+CONSTRAINTS = (*LINE_FILES, *WHOLE_TEXT, "no_repeat_ngram")
+
+
+def add_constraints(parser: "Container") -> None:
+    """The options of constraints."""
+    for name, what in (
+        ("--terms", "terms and the translations that they must have, a tab between them"),
+        ("--constraints", "phrases that the translation of each line must contain, tabs between them"),
+        ("--avoid", "phrases that no translation may contain, one a line"),
+        ("--avoid-lines", "phrases that the translation of each line may not contain, tabs between them"),
+    ):
+        parser.add_argument(name, type=Input, default=None, metavar="FILE", help=what)
+    add_setting(parser, BeamConfig, "no_repeat_ngram")
+    add_setting(parser, BeamConfig, "allocation")
+    add_setting(parser, ConstraintConfig, "unmet")
+
+
+def given_options(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Those of some options that have a value."""
+    return [name for name in names if getattr(args, name)]
+
+
+def paths_beside(args: argparse.Namespace) -> list[str]:
+    """The files with a line for each line of the input."""
+    return [getattr(args, name) for name in given_options(args, LINE_FILES)]
+
+
+def check_line_files(args: argparse.Namespace) -> None:
+    """DataError for files that have not a line for each line of the input."""
+    if beside := paths_beside(args):
+        files.check_parallel(args.input, *beside)
+
+
+@dataclass
+class Block:
+    """Lines that are translated together, with what belongs to each."""
+
+    first: int  # number of the first line in the input, from 0
+    lines: list[str]
+    beside: dict[str, list[str]]  # by the name of the option
+
+    @property
+    def prefixes(self) -> list[str] | None:
+        """The beginnings of the translations."""
+        return self.beside.get("prefix")
+
+
+def read_blocks(args: argparse.Namespace) -> Iterator[Block]:
+    """The lines of the input with those of the files beside it."""
+    beside = given_options(args, LINE_FILES)
+    rows = files.parallel(args.input, *paths_beside(args))
+    first = 0
+    while block := list(islice(rows, args.read_ahead)):
+        lines, *others = (
+            [unescape_line(line, args.escaped) for line in column] for column in zip(*block, strict=True)
+        )
+        if args.tag:
+            lines = [f"{args.tag} {line}" for line in lines]
+        yield Block(first, lines, dict(zip(beside, others, strict=True)))
+        first += len(lines)
+
+
+def unescape_line(line: str, escaped: bool) -> str:
+    """A line without escapes, its tabs kept."""
+    if not escaped:
+        return line
+    return "\t".join(" ".join(map(unescape, files.split_words(part))) for part in line.split("\t"))
+
+
+class GivenConstraints:
+    """The constraints of one call. DataError for a term that cannot be required, with its line."""
+
+    def __init__(self, args: argparse.Namespace, run: "Run") -> None:
+        from nmt.runs.constraints import ConstraintMaker, Constraints
+
+        self.args = args
+        self.by_line = bool(args.constraints or args.avoid_lines)
+        self.maker: ConstraintMaker | None = None
+        if not given_options(args, (*WHOLE_TEXT, *LINE_FILES[1:])):
+            return
+        avoid = [unescape_line(line, args.escaped) for line in read_phrases(args.avoid)] if args.avoid else []
+        rows = [
+            (where, unescape_line(term, args.escaped), unescape_line(translation, args.escaped))
+            for where, term, translation in (glossary.rows_of(args.terms) if args.terms else ())
+        ]
+        constraints = Constraints(avoid=avoid, unmet=args.unmet)
+        tokenized = args.tokenized or args.escaped
+        self.maker = ConstraintMaker(run.members[0], constraints, tokenized, rows)
+
+    def check_required(self) -> None:
+        """Read those of single lines through, before the first line is translated. DataError for one that
+        cannot be required."""
+        if self.args.constraints and self.maker and self.maker.strict:
+            for number, line in enumerate(files.preview(self.args.constraints)):
+                self.maker.required(
+                    split_phrases(unescape_line(line, self.args.escaped)), self.where("constraints", number)
+                )
+
+    def where(self, option: str, number: int) -> str:
+        """The name of a line in messages: that of an option's file, if it has one, or of the input."""
+        return f"{files.name_of(getattr(self.args, option) or self.args.input)}:{number + 1}"
+
+    def of(self, block: Block) -> "list[LineConstraints] | None":
+        """The constraints of each line."""
+        if self.maker is None:
+            return None
+        nothing = [""] * len(block.lines)
+        required, avoided = (block.beside.get(name, nothing) for name in LINE_FILES[1:])
+        return [
+            self.maker.of(
+                line, self.where("constraints", number), split_phrases(wanted), split_phrases(unwanted)
+            )
+            for number, (line, wanted, unwanted) in enumerate(
+                zip(block.lines, required, avoided, strict=True), block.first
+            )
+        ]
+
+
+def split_phrases(line: str) -> list[str]:
+    """The phrases of a line."""
+    return [field for field in line.split("\t") if field.strip(" ")]
+
+
+def read_phrases(path: str) -> list[str]:
+    """The phrases of a file, one a line; empty lines and those that begin with # are skipped."""
+    return [line for line in files.read_lines(path) if line.strip() and not line.startswith("#")]
+
+
+# ---- translator --------------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +180,7 @@ def load(args: argparse.Namespace) -> "Translator":
     return Translator(args, Run.of(*args.runs, which=args.checkpoint, device=args.device))
 
 
-def searching(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
+def search_settings(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
     """The settings of search and sampling."""
     beam = settings_of(BeamConfig, args, allow_unknown=args.replace_unknown)
     return beam, settings_of(SamplingConfig, args, samples=args.sample or 1)
@@ -47,7 +192,7 @@ class Translator:
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         self.args, self.run, self.warned = args, run, set[str]()
-        self.constraints = constraints.GivenConstraints(args, run)
+        self.constraints = GivenConstraints(args, run)
         # one translation per line, which may be made of parts
         whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
         self.plain = not (whole or self.constraints.by_line)
@@ -59,7 +204,7 @@ class Translator:
             )
         if args.tag:
             tags.check(args.tag, run.members, args.input)
-        self.beam, self.sampling = searching(args)
+        self.beam, self.sampling = search_settings(args)
         self.unknown: Lexicon | None = None
         if args.replace_unknown:
             self.unknown = Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt import files
-from nmt.analysis.significance import paired_bootstrap
+from nmt.analysis.statistics import paired_bootstrap
 from nmt.metrics import corpus_bleu
 
 SEEDS = (1, 2, 3)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nmt import files
 from nmt.analysis import plots
-from nmt.analysis.significance import paired_bootstrap
+from nmt.analysis.statistics import paired_bootstrap
 from nmt.analysis.table import Table
 from nmt.metrics import corpus_bleu
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from nmt import files
 from nmt.analysis import markup, report
+from nmt.analysis.buckets import WINDOW
 from nmt.analysis.charts import Chart, Point, length_charts
 from nmt.analysis.curves import LearningCurve
-from nmt.analysis.lengths import WINDOW
 from nmt.analysis.markup import Column, Row
 from nmt.analysis.report import Lead, ReportConfig, ReportData
-from nmt.analysis.significance import SAMPLES
+from nmt.analysis.statistics import SAMPLES
 from nmt.analysis.systems import System, TestSet
 
 DEV = (

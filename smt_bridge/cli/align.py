@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import options, shared_job
+from nmt.cli import jobs, options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
@@ -35,7 +35,7 @@ def command(argv: Sequence[str] | None) -> None:
         alignment.ALIGNERS[args.method].check()
     begin = time.monotonic()
     executor = settings_of(ExecutorConfig, args)
-    place = shared_job.place_of(args, "smt-align", executor)
+    place = jobs.shared_place(args, "smt-align", executor)
     if place and args.forward:
         raise ConfigError(
             "--forward and --reverse leave nothing to share out; without --workers and the like"
@@ -100,7 +100,7 @@ def parser() -> options.Parser:
     add("--reverse", Input, "and of the other direction, source word first too")
     add("--forward-output", Output, "also write the first direction (source to target)")
     add("--reverse-output", Output, "and the second")
-    shared_job.add_shared_job(made)
+    jobs.add_shared_job(made)
     options.add_quiet(made)
     return made
 

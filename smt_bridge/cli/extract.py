@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from nmt import files
-from nmt.cli import arguments, options, shared_job
+from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.compute.allocator import peak_memory
 from nmt.errors import ConfigError
@@ -29,7 +29,7 @@ def command(argv: Sequence[str] | None) -> None:
     if "-" in (args.source, args.target, args.alignment):
         raise ConfigError("the texts are read twice; give files, not -")
     executor = arguments.settings_of(ExecutorConfig, args)
-    place = shared_job.place_of(args, "smt-extract", executor)
+    place = jobs.shared_place(args, "smt-extract", executor)
     from smt_bridge.extraction import mapreduce
     from smt_bridge.extraction.tables import Inputs, Outputs, build
 
@@ -85,7 +85,7 @@ def parser() -> options.Parser:
     add_setting(made, ExtractConfig, "max_length")
     add_setting(made, ExtractConfig, "smoothing")
     add_memory(made)
-    shared_job.add_shared_job(made)
+    jobs.add_shared_job(made)
     options.add_quiet(made)
     return made
 

@@ -1,12 +1,19 @@
-"""What tests of the commands share: text, and runs that are made and compared."""
+"""Runs that tests of commands train, and the tables that analyses of them print."""
 
+import random
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import torch
 
 from nmt.training import config_file as config
+from nmt.training import config_file as configuration
 from nmt.training.train import run_training
+from tests.conftest import Command
+
+# ---- runs --------------------------------------------------------------------------------------------------
+
 
 LINES = [
     "The man sees the dog.",
@@ -57,3 +64,88 @@ def wait_for(path: Path, seconds: float = 1200) -> None:
 def start(tiny: Path, run: Path, *overrides: str, overwrite: bool = False) -> None:
     """What nmt-train does after it has read its options, in this process."""
     run_training(config.load(str(tiny / "train.yaml"), [f"run={run}", *overrides]), overwrite=overwrite)
+
+
+# ---- analyses ----------------------------------------------------------------------------------------------
+# Running an nmt-analyze command and reading its table.
+
+
+def analyze(command: Command, folder: Path, kind: str, *options: object) -> tuple[list[dict[str, str]], str]:
+    """Rows of the table that a command writes into a folder, and what its SVG says; the PNG is one."""
+    out = folder / f"out-{kind}"
+    done = command("nmt-analyze", kind, *options, "--output", out, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    header, *lines = (out / f"{kind}.tsv").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    rows = [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    assert f"{out}/{kind}.svg" in done.stdout
+    if kind != "parse":
+        assert (out / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+    return rows, " ".join(ElementTree.parse(out / f"{kind}.svg").getroot().itertext())
+
+
+def the(rows: list[dict[str, str]], **wanted: str) -> dict[str, str]:
+    found = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    assert len(found) == 1, (wanted, found)
+    return found[0]
+
+
+# ---- joint runs --------------------------------------------------------------------------------------------
+# Aligned text in which each source word has a translation of its own, and joint models trained with it.
+
+
+WORDS = {"a": ["p"], "b": ["q"], "c": ["r"], "d": ["s", "p"], "e": ["t'"]}
+
+
+def write_text(folder: Path, name: str, lines: int, seed: int) -> None:
+    """name.s, name.t and name.align; now and then two words change places, or a word has no translation."""
+    rng = random.Random(seed)
+    rows: list[tuple[str, str, str]] = []
+    for _ in range(lines):
+        source = [rng.choice("abcde") for _ in range(rng.randint(1, 6))]
+        order = list(range(len(source)))
+        place = rng.randrange(len(source))
+        order[place : place + 2] = order[place : place + 2][::-1]
+        target: list[str] = []
+        points: list[str] = []
+        for at in order:
+            if rng.random() < 0.9 or not target:
+                points += [f"{at}-{len(target) + k}" for k in range(len(WORDS[source[at]]))]
+                target += WORDS[source[at]]
+            if rng.random() < 0.2:
+                target.append("u")
+        rows.append((" ".join(source), " ".join(target), " ".join(points)))
+    for ending, column in zip(("s", "t", "align"), zip(*rows, strict=True), strict=True):
+        (folder / f"{name}.{ending}").write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
+
+
+def joint_config(folder: Path, run: str, *more: str) -> list[str]:
+    """Arguments of nmt-train for a joint model over the text of `folder`, which is made where it is not."""
+    if not (folder / "train.s").exists():
+        folder.mkdir(exist_ok=True)
+        write_text(folder, "train", 200, 1)
+        write_text(folder, "dev", 30, 2)
+    files = [
+        f"data.{name}_{side}={folder}/{name}.{side[0]}"
+        for name in ("train", "dev")
+        for side in ("source", "target")
+    ]
+    text = [
+        f"data.{side}.{key}"
+        for side in ("source", "target")
+        for key in ("tokenize=false", "normalize=false", "case=keep")
+    ]
+    (folder / "joint.yaml").write_text(
+        "model: {type: joint, order: 3, window: 5, embedding: 8, layers: [16, 12], init_scale: 0.3}\n"
+        "training: {optimizer: adam, learning_rate: 0.01, cost: word, batch_size: 16, max_steps: 60, "
+        "validate_every: 20, tensorboard: false}\nthreads: 1\nmatmul: mkl\n",
+        encoding="utf-8",
+    )
+    alignments = [f"data.alignment={folder}/train.align", f"data.dev_alignment={folder}/dev.align"]
+    return [str(folder / "joint.yaml"), f"run={folder / run}", *files, *text, *alignments, *more]
+
+
+def joint_run(folder: Path, *more: str) -> Path:
+    """A trained run."""
+    path, *overrides = joint_config(folder, "run", *more)
+    run_training(configuration.load(path, overrides))
+    return folder / "run"

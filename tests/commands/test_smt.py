@@ -1,18 +1,30 @@
-"""smt-train, smt-decode, smt-tune and smt-propose as installed: from parallel text to a tuned model, killed
-and started again, bad input."""
+"""The commands of statistical MT."""
 
+import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import DEVNULL
+from types import ModuleType
 
+import numpy as np
 import pytest
 
 from nmt.formats import nbest, phrase_table
-from tests.conftest import BIN, Command
+from nmt.metrics import corpus_bleu
+from smt_bridge.build import evaluation, plan, plan_file
+from smt_bridge.build.corpus import Texts
+from smt_bridge.hybrid import folder as hybrid
+from tests.conftest import BIN, HANG, Command, load_recipe
+from tests.smt_bridge.build.builds import config, write_plan
+
+# ---- test smt ----------------------------------------------------------------------------------------------
+
 
 Refused = Callable[..., str]
 
@@ -271,3 +283,288 @@ def test_tokenize_escapes(command: Command) -> None:
             input=command("nmt-tokenize", "-l", "en", input=line).stdout,
         ).stdout
     )
+
+
+# ---- test smt build ----------------------------------------------------------------------------------------
+# smt-build as installed: from raw text to a hybrid folder; killed at any moment, with any number of workers,
+# the same bytes.
+
+
+NETWORKS = ("attention", "joint", "cslm")
+UNEQUAL = (".lock", "report.html")  # who worked there; how long it took
+
+
+def words(folder: Path, grammar: ModuleType, *more: str) -> list[str]:
+    """The command of a small build."""
+    made = config(folder, grammar, 200)
+    plan = write_plan(folder / "plan.json", *NETWORKS)
+    texts = ["--source", made.source, "--target", made.target]
+    dev = ["--dev-source", made.dev_source, "--dev-target", made.dev_target]
+    return ["smt-build", *texts, *dev, "--plan", plan, "--output", made.output, "-q", *more]
+
+
+def system(folder: Path) -> dict[str, bytes]:
+    """The files of a hybrid folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in UNEQUAL and path.relative_to(folder).parts[0] != "build"
+    }
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command: Command) -> Path:
+    """A system with all networks, never disturbed."""
+    folder = tmp_path_factory.mktemp("built")
+    done = command(*words(folder, grammar, "--workers", "1"))
+    assert done.returncode == 0, done.stderr
+    return folder / "system"
+
+
+@pytest.mark.ci
+def test_two_workers_build_the_same_as_one(
+    built: Path, tmp_path: Path, grammar: ModuleType, command: Command
+) -> None:
+    done = command(*words(tmp_path, grammar, "--workers", "2"))
+    assert done.returncode == 0, done.stderr
+    assert system(tmp_path / "system") == system(built)
+    assert set(hybrid.read(built).parts) <= set(system(built))
+
+
+@pytest.mark.ci
+def test_killed_again_and_again_the_same_system(
+    built: Path, tmp_path: Path, grammar: ModuleType, command: Command
+) -> None:
+    """kill -9 as soon as each of these appears, from the first record to the last step."""
+    place = tmp_path / "with a blank"
+    place.mkdir()
+    given, folder = words(place, grammar), place / "system"
+    for after in (
+        "build/build.json*", "build/corpus/train.source*", "build/model/train.json",
+        "build/dev/phrase-based.tuning/00.npz",
+        "build/runs/joint/version", "build/runs/attention/step-*", "build/dev/hybrid.tuning/00.npz",
+        "build/dev/outputs/*", "networks/joint*", "moses.ini*",
+    ):  # fmt: skip
+        process = subprocess.Popen([str(BIN / given[0]), *given[1:]], stdout=DEVNULL, stderr=DEVNULL)
+        end = time.monotonic() + HANG
+        while not list(folder.glob(after)) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
+        assert process.poll() is None, f"it ended before {after} was there"
+        process.kill()
+        process.wait()
+    done = command(*given)
+    assert done.returncode == 0, done.stderr
+    assert system(folder) == system(built)
+    assert not list(folder.rglob("*.part*"))
+
+
+@pytest.mark.ci
+def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command: Command) -> None:
+    """Raw text to raw text, as the build itself has translated it."""
+    moved = tmp_path / "else where"
+    shutil.copytree(built, moved, ignore=shutil.ignore_patterns("build"))
+    texts = Texts(built / "build")
+    chosen = json.loads((built / "build" / evaluation.FILE).read_text())["chosen"]
+    words = (built / "build" / "dev" / evaluation.OUTPUTS / chosen).read_text().split("\n")[:5]
+    expected = [hybrid.read(built).target_text(line.split(" ")) for line in words]
+    done = command(
+        "smt-decode", moved, "-q", input="".join(f"{line}\n" for line in texts.lines("raw.source")[:5])
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "".join(f"{line}\n" for line in expected)
+
+
+@pytest.mark.slow  # five minutes are what it is about
+def test_a_budget_of_five_minutes_is_kept(tmp_path: Path, command: Command) -> None:
+    """On a few thousand pairs of the quickstart's grammar. What counts is processor time, whatever else the
+    machine does: two processors have ten minutes of it in five."""
+    corpus, writer = load_recipe("corpus"), load_recipe("grammar").Writer(7)
+    pairs = corpus.sentences(writer, 4500)
+    grammar = load_recipe("grammar")
+    for name, some in (("train", pairs[:4000]), ("dev", pairs[4000:])):
+        for side, language in (("source", "en"), ("target", "fr")):
+            text = "".join(grammar.text(getattr(pair, side)) + "\n" for pair in some)
+            (tmp_path / f"{name}.{language}").write_text(text, encoding="utf-8")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = command(
+        "smt-build", "--source", "train.en", "--target", "train.fr", "--dev-source", "dev.en", "--dev-target",
+        "dev.fr", "--output", "system", "--budget", "5m", "-q", cwd=tmp_path, installed=True,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    found = hybrid.read(tmp_path / "system")
+    assert "networks/joint/config.yaml" in found.parts
+    planned = plan_file.read(tmp_path / "system" / "build" / plan.FILE)
+    assert planned.has("joint") and planned.total() <= 300
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert took < 1.2 * 300, f"{took:.0f} s of processor time"
+
+
+# ---- test smt tune -----------------------------------------------------------------------------------------
+# smt-tune and smt-propose as installed.
+
+
+TUNE = ["--stack", 10, "--iterations", 3, "--restarts", 2, "--n-best", 30, "-q", "--final-seeds", 2]
+
+
+@pytest.fixture(scope="module")
+def tuned(smt_model: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    done = command(
+        "smt-tune",
+        smt_model / "model",
+        "-s",
+        smt_model / "dev.en",
+        "-r",
+        smt_model / "dev.fr",
+        "-o",
+        folder / "moses.ini",
+        "--work",
+        folder / "work",
+        *TUNE,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.ci
+def test_tuning_keeps_the_best_decoding(tuned: Path, smt_model: Path, command: Command) -> None:
+    """BLEU of the tuned weights' decoding is the best of all iterations, the first (untuned) one among them,
+    and what the header says."""
+    scores = [float(np.load(path)["bleu"]) for path in sorted((tuned / "work").glob("??.npz"))]
+    assert len(scores) >= 2 and max(scores) >= scores[0]
+    header = (tuned / "moses.ini").read_text().split("\n")[0]
+    assert header.startswith(f"# BLEU {100 * max(scores):.2f} on ")
+    done = command(
+        "smt-decode", tuned / "moses.ini", "-i", smt_model / "dev.en", "--stack", 10
+    )  # its paths lead back to the model
+    assert done.returncode == 0, done.stderr
+    reference = (smt_model / "dev.fr").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    found = corpus_bleu(done.stdout.rstrip("\n").split("\n"), [reference], "none").score
+    assert abs(found - 100 * max(scores)) < 0.5  # weights are printed with six digits
+    assert (tuned / "work" / "seed-2.weights").exists()
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("trace", ["tune.json", "00.npz", "01.npz"])
+def test_killed_tuning_goes_on(
+    trace: str, tuned: Path, smt_model: Path, tmp_path: Path, command: Command
+) -> None:
+    given = [
+        "smt-tune",
+        smt_model / "model",
+        "-s",
+        smt_model / "dev.en",
+        "-r",
+        smt_model / "dev.fr",
+        "-o",
+        tmp_path / "moses.ini",
+        "--work",
+        tmp_path / "work",
+    ]
+    process = subprocess.Popen(
+        [str(BIN / "smt-tune"), *map(str, [*given[1:], *TUNE])],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 1200
+    while not (tmp_path / "work" / trace).exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = command(*given, *TUNE)
+    assert done.returncode == 0, done.stderr
+    for name in ("moses.ini", "work/weights", "work/seed-1.weights", "work/seed-2.weights"):
+        assert (tmp_path / name).read_bytes() == (tuned / name).read_bytes()
+
+
+@pytest.mark.ci
+def test_tune_on_bad_input(
+    smt_model: Path, tuned: Path, tmp_path: Path, command: Command, refused: Refused
+) -> None:
+    model, given = smt_model / "model", ["-s", smt_model / "dev.en", "-r", smt_model / "dev.fr"]
+    (tmp_path / "short").write_text("un\n")
+    assert "short: 1 lines, but" in refused(
+        command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "short")
+    )
+    assert "moses.ini: is read too" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
+    assert "lm.arpa.gz: is read too" in refused(
+        command("smt-tune", model, *given, "-o", model / "lm.arpa.gz")
+    )
+    line = refused(
+        command(
+            "smt-tune", model, *given, "-o", tmp_path / "x.ini", "--work", tuned / "work", *TUNE, "--seed", 9
+        )
+    )
+    assert "was started with another seed" in line
+    (tmp_path / "wrong").write_text("xx yy zz\n" * 60)
+    line = refused(
+        command(
+            "smt-tune",
+            model,
+            "-s",
+            smt_model / "dev.en",
+            "-r",
+            tmp_path / "wrong",
+            "-o",
+            tmp_path / "y.ini",
+            *TUNE,
+        )
+    )
+    assert "BLEU is 0 whatever the weights" in line and not (tmp_path / "y.ini").exists()
+
+
+# ---- proposals ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ci
+def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
+    """New rows are new, complete, marked and in order; old rows are as they were with one more score; both
+    tables hold the same pairs."""
+    model = smt_model / "model"
+    reordering = model / "reordering-table.wbe-msd-bidirectional-fe.gz"
+    given = [
+        model / "phrase-table.gz",
+        tiny / "run",
+        "--lexical",
+        model / "lex",
+        "-i",
+        smt_model / "dev.en",
+        "--least",
+        0.0001,
+    ]
+    done = command(
+        "smt-propose",
+        *given,
+        "--reordering",
+        reordering,
+        "-o",
+        tmp_path / "table",
+        "--reordering-output",
+        tmp_path / "reordering",
+    )
+    assert done.returncode == 0, done.stderr
+    old = {(pair.source, pair.target): pair for pair in phrase_table.checked(model / "phrase-table.gz")}
+    new = list(
+        phrase_table.checked(tmp_path / "table")
+    )  # sorted, with as many scores in each row, or this raises
+    rows = list(phrase_table.read(tmp_path / "reordering"))
+    assert [(pair.source, pair.target) for pair in new] == [(row.source, row.target) for row in rows]
+    proposed = 0
+    for pair, row in zip(new, rows, strict=True):
+        scores = pair.scores.split()
+        assert len(scores) == 5 and len(row.scores.split()) == 6
+        before = old.get((pair.source, pair.target))
+        if before:
+            assert (
+                scores == [*before.scores.split(), b"1"]
+                and pair.raw.split(b"|||")[3:] == before.raw.split(b"|||")[3:]
+            )
+        else:
+            proposed += 1
+            assert scores[4] == b"2.718282" and 0 < float(scores[2]) <= 1
+            assert all(0 < float(value) <= 1 for value in row.scores.split())
+    assert proposed > 10 and len(new) == len(old) + proposed
+    scored = command("smt-propose", tmp_path / "table", *given[1:], "-o", tmp_path / "again")
+    assert "propose first, then score further columns" in refused(scored)
+    assert "lex2.e2f" in refused(command("smt-propose", *given[:3], model / "lex2", *given[4:]))

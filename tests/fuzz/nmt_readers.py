@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from nmt import files, manifest
-from nmt.analysis import correlation, curves, systems
+from nmt.analysis import curves, statistics, systems
 from nmt.data import binarized
 from nmt.formats import nbest, phrase_table
 from nmt.lm.multiscale.dictionary import Dictionary
@@ -148,7 +148,7 @@ READERS: dict[str, Reader] = {
         ),
     ),
     "scores": Reader(
-        text("-1.5 ||| -1 -0.5", "-2", "-3.25"), "file", lambda path: correlation.read_scores(str(path))
+        text("-1.5 ||| -1 -0.5", "-2", "-3.25"), "file", lambda path: statistics.read_scores(str(path))
     ),
     "train.tsv": Reader(
         write_curves,

@@ -13,7 +13,7 @@ from pathlib import Path
 from argparse_manpage.manpage import Manpage
 
 from nmt import __version__
-from nmt.cli.parser import Parser
+from nmt.cli.options import Parser
 
 SETUP = Path(__file__).resolve().parents[2] / "setup.cfg"
 

@@ -1,1 +1,1 @@
-"""The actions of nmt-analyze; registry.py lists them."""
+"""The actions of nmt-analyze; nmt/cli/analyze.py lists them."""

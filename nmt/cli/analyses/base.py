@@ -25,7 +25,7 @@ class Result(Protocol):
 
 
 class Analysis(Protocol):
-    """An action of nmt-analyze: `nmt-analyze NAME`. To add one, add its class to registry.ANALYSES."""
+    """An action of nmt-analyze: `nmt-analyze NAME`. To add one, add its class to nmt.cli.analyze.ANALYSES."""
 
     help: str  # one line
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.analysis import coverage, rare, systems, unknown
+from nmt.analysis import hard_words, systems
 from nmt.analysis.buckets import LEAST
 from nmt.analysis.systems import System, TestSet
 from nmt.cli import options
@@ -141,8 +141,8 @@ def check_vocabularies(given: Sequence[str], vocabs: tuple[Vocab, Vocab], test: 
     """ConfigError, or a warning, where the vocabularies are not of the form of the test set."""
     source, target = vocabs[0].ids, vocabs[1].ids
     names = given if len(given) == 2 else [f"{given[0]}/{side}.vocab" for side in ("source", "target")]
-    coverage.check(map(files.split_words, test.sources), source, target, names[0])
-    coverage.check(map(files.split_words, test.references[0]), target, source, names[1])
+    hard_words.check_coverage(map(files.split_words, test.sources), source, target, names[0])
+    hard_words.check_coverage(map(files.split_words, test.references[0]), target, source, names[1])
 
 
 # ---- training text -----------------------------------------------------------------------------------------
@@ -168,19 +168,19 @@ def add_training(parser: Parser, required: bool) -> None:
     )
 
 
-def read_training(given: Sequence[str], test: TestSet) -> tuple[rare.Counts, rare.Counts]:
+def read_training(given: Sequence[str], test: TestSet) -> tuple[hard_words.Counts, hard_words.Counts]:
     """How often the training text has each word of source and target; they must be of the form of the test
     set."""
-    source, target = (rare.read_counts(path, test) for path in given)
-    coverage.check(test.source_words, source, target, given[0])
-    coverage.check(test.reference_words[0], target, source, given[1])
+    source, target = (hard_words.read_counts(path, test) for path in given)
+    hard_words.check_coverage(test.source_words, source, target, given[0])
+    hard_words.check_coverage(test.reference_words[0], target, source, given[1])
     return source, target
 
 
-def read_counts(path: str, test: TestSet) -> rare.Counts:
+def read_counts(path: str, test: TestSet) -> hard_words.Counts:
     """How often the training text has each word of the target, whose form must be the references'."""
-    counts = rare.read_counts(path, test)
-    coverage.check(test.reference_words[0], counts, (), path)
+    counts = hard_words.read_counts(path, test)
+    hard_words.check_coverage(test.reference_words[0], counts, (), path)
     return counts
 
 
@@ -189,19 +189,19 @@ def rare_name(most: int) -> str:
     return f"seen at most {most} times" if most else "unseen"
 
 
-def hard_words(
+def count_hard_words(
     args: argparse.Namespace, vocabs: tuple[Vocab, Vocab] | None, test: TestSet
-) -> tuple[dict[str, dict[str, list[int]]], rare.Counts | None]:
+) -> tuple[dict[str, dict[str, list[int]]], hard_words.Counts | None]:
     """For each kind of words that --vocabulary and --train define, their number by side and sentence; and how
     often the training text has each word of the target, None where neither says it."""
     found, counts = {}, None
     if vocabs:
         check_vocabularies(args.vocabulary, vocabs, test)
-        found["unknown"] = unknown.unknown_words(test, *vocabs)
-        counts = rare.cased(vocabs[1].counts, test)
+        found["unknown"] = hard_words.unknown_words(test, *vocabs)
+        counts = hard_words.cased_counts(vocabs[1].counts, test)
     if args.train:
         training = read_training(args.train, test)
-        found[rare_name(args.rare)] = rare.rare_words(test, *training, args.rare)
+        found[rare_name(args.rare)] = hard_words.rare_words(test, *training, args.rare)
         counts = training[1]
     return found, counts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import files
-from nmt.analysis import curves, report, segmented
+from nmt.analysis import curves, hard_words, report
 from nmt.analysis.report import ReportConfig, ReportData
 from nmt.analysis.systems import System, TestSet, read_systems, unique_names
 from nmt.cli import options
@@ -88,7 +88,7 @@ class Report:
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         learned = {name: curves.read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
         test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
-        hard, counts = inputs.hard_words(args, vocabs, test)
+        hard, counts = inputs.count_hard_words(args, vocabs, test)
         systems, about, newest = list[System](), list[tuple[str, str]](), list[str | Path]()
         for name, path in paths.items():
             if name in outputs:
@@ -102,7 +102,7 @@ class Report:
                 newest.append(run_directory.weights_path(member.directory, member.step))
         for run in runs.values():  # the first that cuts words; torch is set up by now
             if units := inputs.read_units(str(run), test, args.tokenized):
-                hard["segmented"] = segmented.segmented_sides(*units)
+                hard["segmented"] = hard_words.segmented_sides(*units)
                 break
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
         data = report.gather(systems, hard, counts, learned, settings_of(ReportConfig, args))

@@ -1,22 +1,36 @@
-"""Analyses of trained runs: phrases, words, phrase-map, parse, attention, curves."""
+"""Analyses of trained runs: phrases, words, phrase-map, parse, attention, curves, neighbors, vectors,
+computation."""
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nmt import files
-from nmt.analysis import curves, grconv_parse, maps, plots
-from nmt.analysis.maps import Floats, MapConfig
+from nmt.analysis import computation, curves, embeddings, grconv_parse, plots
+from nmt.analysis.computation import ComputationConfig
+from nmt.analysis.embeddings import Floats, MapConfig, NeighborsConfig
 from nmt.analysis.phrase_choice import PhrasesConfig
+from nmt.cli import options
 from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_output
 from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
 from nmt.cli.options import Parser, add_model
 from nmt.errors import ConfigError, DataError
+from nmt.formats import word_vectors as word2vec
 from nmt.search.config import BeamConfig
 from nmt.text.escapes import unescape
+from nmt.text.vocab import SPECIALS, UNK, Vocab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+# ---- runs --------------------------------------------------------------------------------------------------
 
 
 class Phrases:
@@ -43,9 +57,9 @@ class Phrases:
     def run(self, args: argparse.Namespace) -> Findings:
         files.existing([args.table])
         run = inputs.load_run(args, args.run)
-        from nmt.analysis.phrases import phrases, table
+        from nmt.analysis import runs
 
-        rows = phrases(run, args.table, settings_of(PhrasesConfig, args))
+        rows = runs.compare_phrases(run, args.table, settings_of(PhrasesConfig, args))
         if not rows:
             raise DataError(
                 f"{args.table}: no source phrase of {args.min_words} words with 4 targets or more; lower "
@@ -54,7 +68,7 @@ class Phrases:
 
         known = [(row.ln_table, row.ln_model) for row in rows if row.ln_table is not None]
         return Findings(
-            table=table(rows),
+            table=runs.phrases_table(rows),
             summary=[f"{run.name}: {len({row.source for row in rows})} source phrases"],
             draw=lambda paths: plots.scatter(
                 paths,
@@ -151,10 +165,10 @@ def add_map(parser: Parser) -> None:
 
 def map_findings(args: argparse.Namespace, labels: Sequence[str], vectors: Floats, title: str) -> Findings:
     """The map of labelled vectors (n, d)."""
-    points = maps.tsne(vectors, args.seed, args.perplexity)
-    zoomed = maps.regions(points, args.zoom)
+    points = embeddings.tsne(vectors, args.seed, args.perplexity)
+    zoomed = embeddings.dense_regions(points, args.zoom)
     return Findings(
-        table=maps.table(labels, points, zoomed),
+        table=embeddings.map_table(labels, points, zoomed),
         summary=[f"{title}: {len(labels):,} points, {len(zoomed)} regions"],
         draw=lambda paths: plots.map_of(labels, points, zoomed, title, paths),
     )
@@ -218,11 +232,11 @@ class Attention:
     def run(self, args: argparse.Namespace) -> Findings:
         line = inputs.read_line(args)
         run = inputs.load_run(args, args.run)
-        from nmt.analysis import attention_map
+        from nmt.analysis import runs
 
-        source, target, weights = attention_map.weights(run, line, args.target, args.tokenized)
+        source, target, weights = runs.attention_weights(run, line, args.target, args.tokenized)
         return Findings(
-            table=attention_map.table(source, target, weights),
+            table=runs.attention_table(source, target, weights),
             summary=[" ".join(target[:-1])],
             draw=lambda paths: plots.heat_map(weights, source, target, run.name, paths),
         )
@@ -252,3 +266,159 @@ class Curves:
             if point
         ]
         return Findings(curves.table(found), summary, lambda paths: plots.learning_curves(found, paths))
+
+
+# ---- neighbors ---------------------------------------------------------------------------------------------
+# The analysis `neighbors`: words with similar vectors.
+
+
+class Neighbors:
+    """The nearest neighbors of words."""
+
+    help = "Words with the vectors nearest to those of given words; by spelling, of unknown ones too."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument(
+            "--words", nargs="+", required=True, metavar="WORD", help="words, as the run cuts them"
+        )
+        parser.add_argument(
+            "--side", choices=("source", "target"), default="source", help="whose words, of a translator"
+        )
+        parser.add_argument(
+            "--before-highway",
+            action="store_true",
+            help="the vectors of the convolutions of lm.type characters, which are about spelling alone",
+        )
+        add_setting(parser, NeighborsConfig, "count")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocab, ids, model = load_words(args, args.words)
+        unread = [word for word, number in zip(args.words, ids, strict=True) if number == UNK]
+        if unread:
+            raise DataError(
+                f"--words: {' '.join(unread)}: not in the vocabulary of {args.run}; only lm.type characters "
+                "gives unknown words vectors"
+            )
+        known = range(len(SPECIALS), len(vocab))
+        queries, vectors = (vectors_of(model, list(which), args) for which in (ids, known))
+        found = embeddings.nearest(
+            args.words,
+            queries.cpu().numpy(),
+            vocab.decode(known),
+            vectors.cpu().numpy(),
+            settings_of(NeighborsConfig, args),
+        )
+        summary = [
+            f"{word}: {', '.join(row.neighbor for row in rows)}"
+            for word, rows in groupby(found, key=lambda row: row.word)
+        ]
+        return Findings(embeddings.neighbors_table(found), summary)
+
+
+def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
+    """Vocabulary, ids of some words and model of a language model's run, or of one side of a translator's."""
+    from nmt.lm.config import LMConfig
+    from nmt.runs import checkpoint
+
+    if isinstance(checkpoint.checked_config(Path(args.run)).model, LMConfig):
+        options.set_up_torch(args.device, args.threads, args.matmul, args.run)
+        lm = checkpoint.load_lm(args.run, args.checkpoint, args.device)
+        return lm.words, lm.encode([words])[0], lm.model
+    member = inputs.load_run(args, args.run).members[0]
+    vocab = member.source_words if args.side == "source" else member.target_words
+    return vocab, vocab.encode(words), member.model
+
+
+def vectors_of(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
+    """The vectors of words, of those of the convolutions with --before-highway: (T,) -> (T, width)"""
+    import torch
+
+    from nmt.compute.device import resolve
+    from nmt.lm.protocols import OpenVocabulary
+
+    if not args.before_highway:
+        return word_vectors(model, token_ids, args)
+    if not isinstance(model, OpenVocabulary):
+        raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
+    return model.filter_vectors(torch.tensor(token_ids, device=resolve(args.device)))
+
+
+def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
+    """The vectors that words are read as: (T,) -> (T, width)"""
+    import torch
+
+    from nmt.compute.device import resolve
+    from nmt.models.protocols import WordVectors
+
+    if not isinstance(model, WordVectors):
+        raise ConfigError(f"{args.run}: a model of its type has no word vectors")
+    return model.word_vectors(args.side, torch.tensor(token_ids, device=resolve(args.device)))
+
+
+# ---- vectors -----------------------------------------------------------------------------------------------
+# The action `vectors`: the word vectors of a run as text, for other programs and other runs.
+
+
+@dataclass
+class VectorFile:
+    """Words and their vectors, ready to be written."""
+
+    words: Sequence[str]
+    vectors: Sequence[Sequence[float]]
+
+    def write(self, output: str, name: str) -> None:
+        """Write the file that --output names, or to stdout."""
+        word2vec.write(output, self.words, self.vectors)
+
+
+class Vectors:
+    """The word vectors of a run as text."""
+
+    help = "The vectors of all words of a run as text, in word2vec's format, which data.source_vectors reads."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument(
+            "--side", choices=("source", "target"), default="source", help="whose words, of a translator"
+        )
+        options.add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> VectorFile:
+        vocab, _, model = load_words(args)
+        ids = list(range(len(SPECIALS), len(vocab)))
+        return VectorFile(vocab.decode(ids), word_vectors(model, ids, args).cpu().tolist())
+
+
+# ---- computation -------------------------------------------------------------------------------------------
+# The analysis `computation`: how much a language model of cells vcrnn or vcgru computes at each unit.
+
+
+class Computation:
+    """What is computed at each unit of a text."""
+
+    help = "How much of its state a model of variable computation updates at each unit of a text."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument("text", type=Input, metavar="TEXT", help="text, one sentence a line")
+        parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
+        add_setting(parser, ComputationConfig, "shown")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        files.existing([args.text])
+        options.set_up_torch(args.device, args.threads, args.matmul, args.run)
+        from nmt.analysis import runs
+        from nmt.runs import checkpoint
+
+        run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
+        found = list(runs.computation_steps(run, files.read_lines(args.text), args.tokenized))
+        picture = computation.svg(found, settings_of(ComputationConfig, args))
+        return Findings(
+            table=computation.table(found),
+            summary=computation.summary(found),
+            draw=lambda paths: files.write_text(paths[0], picture.split("\n")),
+            formats=("svg",),
+        )

@@ -1,4 +1,4 @@
-"""Analyses of texts alone: ngram-counts."""
+"""Analyses of texts and word alignments alone: ngram-counts, alignment-error."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,11 +6,16 @@ from pathlib import Path
 
 from nmt import files
 from nmt.analysis import plots
+from nmt.analysis.alignment_error import score_alignment
 from nmt.analysis.table import Table, fields_of
+from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_output, add_title
 from nmt.cli.arguments import Input, integer
 from nmt.cli.options import Parser
+from nmt.formats import pharaoh
 from nmt.ngram.statistics import NgramStatistics, statistics
+
+# ---- texts -------------------------------------------------------------------------------------------------
 
 
 class NgramCounts:
@@ -44,14 +49,14 @@ class NgramCounts:
 
         def draw(paths: Sequence[Path]) -> None:
             title = args.title or f"n-grams of {name}"
-            plots.bars([str(row.words) for row in found], series(found), {}, "%", title, paths)
+            plots.bars([str(row.words) for row in found], ngram_series(found), {}, "%", title, paths)
 
         columns = {"words": "", "occurrences": "", "distinct": "", "once": ".4f", "unseen": ".4f"}
         summary = [f"{name}: {found[0].occurrences:,} words, ends of sentences among them"]
         return Findings(Table(columns, fields_of(found)), summary, draw)
 
 
-def series(found: Sequence[NgramStatistics]) -> dict[str, list[float]]:
+def ngram_series(found: Sequence[NgramStatistics]) -> dict[str, list[float]]:
     """What the figure shows, in percent."""
     shown = {
         "distinct, of all occurrences": [100 * row.distinct / max(1, row.occurrences) for row in found],
@@ -59,3 +64,53 @@ def series(found: Sequence[NgramStatistics]) -> dict[str, list[float]]:
     }
     unseen = [100 * row.unseen for row in found if row.unseen is not None]
     return shown | ({"new in the other text": unseen} if len(unseen) == len(found) else {})
+
+
+# ---- alignment error ---------------------------------------------------------------------------------------
+# The analysis `alignment-error`: word alignments against a gold alignment.
+
+
+class AlignmentError:
+    """The alignment error rate of one or more alignments."""
+
+    help = "Alignment error rate, precision and recall of word alignments against sure and possible links."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument(
+            "--gold",
+            type=Input,
+            required=True,
+            metavar="FILE",
+            help="gold alignment, a line a pair: i-j is a sure link, i?j or ipj a possible one, source first",
+        )
+        parser.add_argument(
+            "--gold-from",
+            type=integer(0, 1),
+            default=0,
+            metavar="N",
+            help="number of the first word in the gold file, 0 or 1; it is 1 in many published sets",
+        )
+        inputs.add_hypotheses(
+            parser,
+            "one or more alignments, lines of points 0-0 1-2, as smt-align and --alignments write them",
+        )
+        inputs.add_names(parser, "names of the alignments; file names unless given")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        inputs.check_names(args.names, args.hypothesis, "alignments")
+        name, rows = files.name_of(args.gold), list[tuple[object, ...]]()
+        gold = [
+            pharaoh.parse_gold(line, f"{name}:{number}", args.gold_from)
+            for number, line in enumerate(files.read_lines(args.gold), 1)
+        ]
+        for name, path in zip(args.names or args.hypothesis, args.hypothesis, strict=True):
+            links = list(pharaoh.read(path))
+            if len(links) != len(gold):
+                raise files.unequal([args.gold, path], [len(gold), len(links)])
+            found = score_alignment(gold, links)
+            rows.append((name, found.sure, found.links, found.precision, found.recall, found.error_rate))
+        columns = {
+            "alignment": "", "sure": "", "links": "", "precision": ".4f", "recall": ".4f", "aer": ".4f"
+        }  # fmt: skip
+        return Findings(Table(columns, rows))

@@ -1,17 +1,29 @@
-"""Sentences by the difference between two systems."""
+"""Sentences, n-grams and words that systems translate differently."""
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from nmt.analysis.differences import (
     DifferenceConfig,
+    NgramConfig,
+    by_frequency,
+    difference_histogram,
+    differences_table,
+    different_ngrams,
+    frequency_label,
+    frequency_table,
     group_name,
-    histogram,
     largest_differences,
+    ngrams,
+    ngrams_table,
+    reference_counts,
     sentence_scores,
-    table,
+    word_statistics,
 )
 from nmt.analysis.systems import System, TestSet
+
+# ---- test differences --------------------------------------------------------------------------------------
+
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
 TEST = TestSet(["1", "2", "3", "4"], [REFERENCES])
@@ -28,7 +40,7 @@ def test_the_largest_of_each_direction_come_first() -> None:
     assert [(row.line, -row.difference) for row in back] == [
         (row.line, row.difference) for row in (found[2], found[0], found[1])
     ]
-    assert list(table(found).lines())[1].startswith("3\t100.00\t0.00\t100.00\t3\tk l m n o\ty\t")
+    assert list(differences_table(found).lines())[1].startswith("3\t100.00\t0.00\t100.00\t3\tk l m n o\ty\t")
 
 
 def test_bleu_of_single_sentences() -> None:
@@ -41,7 +53,93 @@ def test_bleu_of_single_sentences() -> None:
 
 
 def test_the_histogram_has_every_sentence_and_a_group_of_equal_ones() -> None:
-    groups = histogram(FIRST, SECOND, "chrf")
+    groups = difference_histogram(FIRST, SECOND, "chrf")
     assert sum(groups.values()) == 4 and groups["equal"] == 1 and groups["90 to 100"] == 1
-    assert next(iter(groups)) == "-100 to -90" and histogram(FIRST, FIRST, "chrf") == {"equal": 4}
+    assert next(iter(groups)) == "-100 to -90" and difference_histogram(FIRST, FIRST, "chrf") == {"equal": 4}
     assert [group_name(group) for group in (-2, -1, 0, 1)] == ["-20 to -10", "-10 to 0", "equal", "0 to 10"]
+
+
+# ---- test ngrams -------------------------------------------------------------------------------------------
+# N-grams that tell systems apart.
+
+
+NGRAM_TEST = TestSet(["1", "2", "3"], [["a b c", "a b d", "e"]], tokenize="none")
+NGRAM_FIRST = System("first", ["a b c", "a b x", "x"], NGRAM_TEST)
+NGRAM_SECOND = System("second", ["b a c", "x", "e e"], NGRAM_TEST)
+
+
+def test_ngrams_by_hand() -> None:
+    """The first has a b right twice, the second never; c both once. A part that is right as often is left
+    out: not a (2 against 1), but b (2 against 1) is no part of an n-gram with these counts."""
+    found = [
+        (row.better, row.ngram, row.reference, row.matches, row.others)
+        for row in different_ngrams([NGRAM_FIRST, NGRAM_SECOND], NgramConfig())
+    ]
+    assert found == [
+        ("first", "a b", 2, 2, 0),
+        ("first", "a b c", 1, 1, 0),
+        ("first", "a", 2, 2, 1),
+        ("first", "b", 2, 2, 1),
+        ("second", "e", 1, 1, 0),
+    ]
+
+
+def test_both_directions_of_all_pairs_with_the_first() -> None:
+    third = System("third", NGRAM_SECOND.hypotheses, NGRAM_TEST)
+    rows = different_ngrams([NGRAM_FIRST, NGRAM_SECOND, third], NgramConfig(count=1))
+    pairs = [(row.better, row.worse) for row in rows]
+    assert pairs == [("first", "second"), ("second", "first"), ("first", "third"), ("third", "first")]
+    assert different_ngrams([NGRAM_FIRST, NGRAM_FIRST], NgramConfig()) == []
+    assert list(ngrams_table(rows).lines())[1] == "first\tsecond\ta b\t2\t2\t2\t0\t0.7500"
+
+
+def test_of_several_references_the_largest_count_holds() -> None:
+    test = TestSet(["1"], [["a a"], ["a b"]], tokenize="none")
+    (row, *_) = different_ngrams([System("x", ["a a a"], test), System("y", ["c"], test)], NgramConfig(1))
+    assert (row.ngram, row.reference, row.matches) == ("a", 2, 2)
+
+
+def test_ngrams_are_counted() -> None:
+    assert ngrams("a b a".split(), 2) == {("a",): 2, ("b",): 1, ("a", "b"): 1, ("b", "a"): 1}
+    assert ngrams([], 4) == {}
+
+
+# ---- test frequency ----------------------------------------------------------------------------------------
+# Accuracy of words by their frequency.
+
+
+FREQUENCY_TEST = TestSet(["x", "y"], [["a a b new", "a c"]], tokenize="none")
+COUNTS = {"a": 50, "b": 3, "c": 4, "d": 4}
+
+
+def test_frequency_by_hand() -> None:
+    """The reference has b and c (seen 2 to 4 times), the translation b, d and d of that group; b is right."""
+    system = System("it", ["a b d d", "b a a"], FREQUENCY_TEST)
+    rows = {row.first: row for row in by_frequency([system], COUNTS)}
+    assert list(rows) == [0, 2, 10]
+    group = rows[2]
+    assert (group.last, group.reference, group.hypothesis, group.matches) == (4, 2, 4, 1)
+    assert (group.precision, group.recall, group.f1) == pytest.approx((25, 50, 100 / 3))
+    assert (rows[0].reference, rows[0].matches, rows[0].f1) == (1, 0, 0)
+    assert rows[10].matches == 2  # of each sentence at most as many as the reference has
+    assert list(frequency_table(rows.values()).lines())[2] == "it\t2\t4\t2\t4\t1\t25.00\t50.00\t33.33"
+
+
+def test_a_reference_agrees_with_itself() -> None:
+    system = System("it", FREQUENCY_TEST.references[0], FREQUENCY_TEST)
+    assert {row.f1 for row in by_frequency([system], COUNTS)} == {100}
+    assert word_statistics(system, COUNTS).sum((0, 1)).tolist() == [6, 6, 6]
+
+
+def test_without_training_text_the_reference_is_counted() -> None:
+    system = System("it", ["a a z z", "b"], FREQUENCY_TEST)
+    rows = by_frequency([system], reference_counts(FREQUENCY_TEST))
+    assert [(row.first, row.reference) for row in rows] == [(1, 3), (2, 3)]  # z stands in no reference
+
+
+def test_labels() -> None:
+    assert [frequency_label(1, 1), frequency_label(5, 9), frequency_label(1000, None)] == [
+        "1",
+        "5-9",
+        "1000+",
+    ]

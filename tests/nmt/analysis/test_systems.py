@@ -1,14 +1,21 @@
-"""Test sets and the outputs of systems, from files."""
+"""The outputs of systems, tables, the public names."""
 
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+import nmt.analysis
 from nmt import files
 from nmt.analysis.systems import read_systems, unique_names
+from nmt.analysis.table import Table, fields_of
 from nmt.errors import ConfigError, DataError
+
+# ---- test systems ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -64,3 +71,38 @@ def test_lowercase_is_sacrebleus_lc(folder: Path) -> None:
 def test_names_are_short_where_they_differ() -> None:
     assert unique_names(["x/a", "y/b"]) == ["a", "b"]
     assert unique_names(["x/a", "y/a"]) == ["x/a", "y/a"]
+
+
+# ---- test table --------------------------------------------------------------------------------------------
+# Tables as lines of TSV.
+
+
+@dataclass
+class Record:
+    name: str
+    score: float | None
+
+
+def test_values_have_the_format_of_their_column_and_none_is_empty() -> None:
+    table = Table({"name": "", "score": ".2f"}, fields_of([Record("a", 1 / 3), Record("b", None)]))
+    assert list(table.lines()) == ["name\tscore", "a\t0.33", "b\t"]
+
+
+def test_a_row_of_another_length_is_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        list(Table({"name": ""}, [["a", "b"]]).lines())
+
+
+# ---- test init ---------------------------------------------------------------------------------------------
+# The public names of nmt.analysis.
+
+
+def test_every_public_name_is_there() -> None:
+    for name in nmt.analysis.__all__:
+        assert getattr(nmt.analysis, name).__name__ == name
+    assert set(nmt.analysis.__all__) == set(nmt.analysis.HOMES) <= set(dir(nmt.analysis))
+
+
+def test_importing_it_is_cheap() -> None:
+    code = "import sys, nmt.analysis; sys.exit('numpy' in sys.modules or 'sacrebleu' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

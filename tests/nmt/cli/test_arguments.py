@@ -12,7 +12,7 @@ import pytest
 
 from nmt import manifest
 from nmt.cli import arguments, options
-from nmt.cli.analyses.registry import ANALYSES
+from nmt.cli.analyze import ANALYSES
 from nmt.cli.arguments import check_separate, names_file
 from nmt.errors import ConfigError
 from nmt.settings import number

@@ -12,17 +12,22 @@ import pytest
 from nmt import files
 from nmt.cli import jobs, options, score, translate
 from nmt.cli.arguments import Input, Output
-from nmt.cli.constraints import Block
 from nmt.cli.jobs import TextJob
+from nmt.cli.translator import Block
 from nmt.errors import ConfigError
 from nmt.jobs import folder
+from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import EXECUTORS
 from nmt.jobs.local import Local
 from nmt.jobs.lost import Lost
 from nmt.jobs.records import Records
+from nmt.jobs.stages import Place
 from nmt.jobs.texts import Lines
 from tests.commands.runs import LINES
 from tests.conftest import BIN, ROOT, kill_once_written
+
+# ---- test jobs ---------------------------------------------------------------------------------------------
+
 
 RUN = ROOT / "tests" / "golden" / "0.5.0" / "translator"
 OPTIONS = ("-q", "--read-ahead", "2", "--threads", "1", "--beam-size", "3")
@@ -188,3 +193,38 @@ def test_a_killed_command_is_resumed_with_the_same_bytes(text: Path) -> None:
     assert len(Records(folder.folder_of(line[6]) / jobs.RESULTS)) and not os.path.exists(line[6])
     assert translated(text, "out", "--workers", "2", "--resume") == expected
     assert files.count_lines(text) == expected.count(b"\n")
+
+
+# ---- test shared job ---------------------------------------------------------------------------------------
+# Where the job of several workers lies.
+
+
+def place(*words: str, output: str = "table.gz") -> Place | None:
+    parser = argparse.ArgumentParser()
+    jobs.add_shared_job(parser)
+    args = parser.parse_args(words)
+    args.output = output
+    config = ExecutorConfig(workers=args.workers, executor=args.executor, cluster=args.cluster)
+    return jobs.shared_place(args, "smt-extract", config)
+
+
+def test_alone_there_is_no_folder() -> None:
+    assert place() is None and place("--workers", "1", output="-") is None
+
+
+def test_beside_the_output_or_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a whole path, since workers are elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    for words in (["--workers", "2"], ["--cluster", "127.0.0.1:1"], ["--executor", "processes"]):
+        found = place(*words)
+        assert found == Place(tmp_path / "table.gz.job", "smt-extract")
+    assert place("--work", "here", output="-") == Place(tmp_path / "here", "smt-extract")
+    resumed = place("--resume")
+    assert resumed and resumed.resume
+
+
+def test_several_workers_need_a_folder() -> None:
+    with pytest.raises(
+        ConfigError, match="several workers share a folder: give --output FILE, or --work DIR"
+    ):
+        place("--workers", "2", output="-")

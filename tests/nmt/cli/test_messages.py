@@ -1,13 +1,22 @@
-"""Where the messages of a command go."""
+"""Standard streams, messages, and the line that a command ends with."""
 
+import io
 import logging
+import os
 import re
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from nmt.cli import messages
+from nmt.cli import messages, options
 from nmt.errors import UserError
+
+# ---- test messages -----------------------------------------------------------------------------------------
+
 
 log = logging.getLogger("nmt.of_a_test")
 
@@ -69,3 +78,68 @@ def test_a_text_is_no_log(tmp_path: Path) -> None:
         messages.start("a-command", True, str(tmp_path / "text"), False)
     with pytest.raises(UserError, match="cannot write"):
         messages.start("a-command", True, str(tmp_path), False)
+
+
+# ---- test streams ------------------------------------------------------------------------------------------
+# Standard streams that are closed, full, or were never there.
+
+
+def test_a_closed_stream_takes_the_lowest_number_and_fails_when_it_is_used() -> None:
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    with messages.placeholder_stream(os.O_RDONLY, "w") as stdout:
+        assert stdout.fileno() == lowest and os.get_inheritable(lowest)
+        stdout.write("a")
+        with pytest.raises(OSError, match="Bad file"):
+            stdout.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), lowest)  # what it holds can leave
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_what_cannot_be_written_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        full.write("a")
+        with pytest.raises(UserError, match="<stdout>: cannot write: No space left"):
+            messages.flush_stdout()
+        messages.flush_stdout()
+
+
+def test_a_reader_that_left_is_not_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as left:
+        monkeypatch.setattr(sys, "stdout", left)
+        left.write("a")
+        with pytest.raises(BrokenPipeError):
+            messages.flush_stdout()
+        messages.drop_stdout()
+
+
+def test_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", told)
+    messages.print_to_stderr("a: b")
+    assert told.getvalue() == "a: b\n"
+    with open(os.devnull, encoding="utf-8") as unwritable:
+        monkeypatch.setattr(sys, "stderr", unwritable)
+        messages.print_to_stderr("nobody is left to tell")
+
+
+# ---- test out of threads -----------------------------------------------------------------------------------
+
+
+def test_a_machine_out_of_threads_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def command(argv: Sequence[str] | None) -> None:
+        with ThreadPoolExecutor(2) as crew:
+            crew.submit(print)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert options.run(command, []) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "the system starts no more threads" in message

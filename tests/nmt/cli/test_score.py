@@ -1,14 +1,23 @@
-"""nmt-score: one line a pair."""
+"""nmt-score and nmt-perplexity."""
 
+import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmt.cli import perplexity, score
+from nmt import Run, load_language_model
+from nmt.cli import perplexity, score, scorers
+from nmt.cli.scorers import Block, Scorer
+from nmt.errors import ConfigError, DataError
 from nmt.runs.language_model import line_scorer
+from nmt.runs.line_scores import LineScores
+from tests.commands.runs import LINES
 from tests.conftest import ROOT
+
+# ---- test score --------------------------------------------------------------------------------------------
+
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -69,3 +78,108 @@ def test_a_language_model_says_both_perplexities(tmp_path: Path, capfd: pytest.C
         totals.add(line, scored)
     assert totals.unknown == 1 and totals.perplexity != totals.known_perplexity
     assert f"2 lines, {totals.perplexities()} (lm@" in capfd.readouterr().err
+
+
+# ---- test scorers ------------------------------------------------------------------------------------------
+# Blocks of pairs and lines as nmt-score computes them.
+
+
+GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+PAIRS = [(line, line) for line in LINES]
+
+
+def made(*words: object) -> Scorer:
+    return scorers.load(score.parser().parse_args(list(map(str, words))))
+
+
+def test_scores_of_pairs_are_those_of_python() -> None:
+    work = made(GOLDEN / "translator", "-s", "s", "-t", "t")
+    expected = Run.load(GOLDEN / "translator").score(PAIRS)
+    lines, sums = work.lines(Block(0, PAIRS))
+    assert [float(line) for line in lines] == pytest.approx(expected, abs=1e-6)
+    more = work.lines(Block(4, PAIRS[:1]))[1]
+    total = sum(expected) + expected[0]
+    assert work.summary([*sums, *more], 5).startswith(f"5 pairs, mean log p {total / 5:.4f}, a word ")
+    assert work.summary([], 0) == ""
+
+
+def test_scores_of_text_are_those_of_python() -> None:
+    work = made(GOLDEN / "lm", "-i", "text")
+    lines, sums = work.lines(Block(0, [(line,) for line in LINES]))
+    found = load_language_model(GOLDEN / "lm").score(LINES)
+    assert [float(line) for line in lines] == pytest.approx([sum(one.log_probs) for one in found], abs=1e-6)
+    assert work.summary(sums * 2, 8).startswith("8 lines, perplexity ")
+
+
+def test_a_line_that_is_too_long_has_its_number() -> None:
+    work = made(GOLDEN / "translator", "-s", "s", "-t", "t", "--max-line-words", 2)
+    with pytest.raises(DataError, match=r"^s:12: "):
+        work.lines(Block(10, [("a", "b"), ("a boy does not follow the man", "b")]))
+
+
+def test_lines_that_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = made(GOLDEN / "lm", "-i", "text")
+    work.check(in_parts=True)
+    monkeypatch.setattr("nmt.runs.language_model.NeuralLineScorer.carries", True)
+    work.check(in_parts=False)
+    with pytest.raises(ConfigError, match="each line depends on those before it"):
+        work.check(in_parts=True)
+
+
+def test_scores_depend_on_the_files_of_the_model(tmp_path: Path) -> None:
+    names = [path.name for path in made(GOLDEN / "lm", "-i", "text").models()]
+    assert "config.yaml" in names and len(names) > 2
+    pairs = made(GOLDEN / "translator", "-s", "s", "-t", "t").models()
+    assert all(path.parent == GOLDEN / "translator" for path in pairs) and len(pairs) > 2
+
+
+# ---- test perplexity ---------------------------------------------------------------------------------------
+# nmt-perplexity, in process: its table is the sums of the scores of lines.
+
+
+RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
+
+
+def test_totals_by_hand() -> None:
+    totals = perplexity.Totals(seconds=2.0)
+    totals.add("ab c", LineScores(units=["ab", "c"], log_probs=[-1.0, -2.0, -3.0], known=[True, False]))
+    totals.add("", LineScores(units=[], log_probs=[-4.0], known=[]))
+    found = {name: value for value, name in totals.rows()}
+    assert found["sentences"] == "2" and found["words or subword units"] == "2"
+    assert (
+        found["perplexity a unit, ends of sentences counted, unknown ones as <unk>"] == f"{math.exp(2.5):.4f}"
+    )
+    assert found["perplexity without unknown units"] == f"{math.exp(8 / 3):.4f}"
+    assert found["bits a character, ends of lines counted"] == f"{10 / math.log(2) / 6:.5f}"
+    assert found["units a CPU second"] == "2" and "mean |log Z| of distinct contexts" not in found
+    assert math.isnan(perplexity.perplexity(0.0, 0))
+
+
+def test_totals_of_parts_are_those_of_the_whole() -> None:
+    scored = [LineScores(["a", "b"], [-0.1, -1 / 3, -0.5], [True, False]), LineScores([], [-0.25], [])]
+    whole, parts = perplexity.Totals(), perplexity.Totals()
+    for line, one in zip(("ab", ""), scored, strict=True):
+        part = perplexity.Totals()
+        for totals in (whole, part):
+            totals.add(line, one)
+        parts.add_packed(part.packed())
+    assert parts == whole and parts.perplexity == whole.perplexity
+
+
+def test_a_run(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("Un garçon ne suit pas l'homme.\n\n", encoding="utf-8")
+    arguments = ["-i", str(tmp_path / "text"), "-o", str(tmp_path / "table"), "-q", "--threads", "1"]
+    assert perplexity.main([str(RUN), *arguments, "--assume-normalized"]) == 0
+    lines = (tmp_path / "table").read_text(encoding="utf-8").split("\n")[:-1]
+    found = {name: value for value, name in (line.split("\t") for line in lines)}
+    model = line_scorer(RUN, normalized=True)
+    expected = sum(sum(line.log_probs) for line in model.score(["Un garçon ne suit pas l'homme.", ""]))
+    assert float(found["log p of the text, natural"]) == pytest.approx(expected, abs=1e-3)
+    assert found["log Z = 0: probabilities do not sum to one"] == "assumed"
+    assert float(found["mean |log Z| of distinct contexts"]) > 0
+
+
+def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").touch()
+    assert perplexity.main([str(RUN), "-i", str(tmp_path / "text"), "-q"]) == 2
+    assert "empty file, expected one sentence a line" in capfd.readouterr().err

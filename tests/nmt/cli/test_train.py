@@ -1,4 +1,4 @@
-"""nmt-train: options, refusals, where a training starts from."""
+"""nmt-train and nmt-average."""
 
 import gzip
 import resource
@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.cli.average import check_new
+from nmt.errors import ConfigError
 from tests.commands.runs import copy, equal_runs, tables
+
+# ---- test train --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ci
@@ -299,3 +303,15 @@ def test_the_rate_falls_on_a_plateau(
     ]
     rates = {int(row[0]): float(row[5]) for row in rows}
     assert rates == {10: 1e-9, 20: 1e-9, 30: 1e-9, 40: 1e-9, 50: 5e-10, 60: 5e-10, 70: 2.5e-10, 80: 1.25e-10}
+
+
+# ---- test average ------------------------------------------------------------------------------------------
+# nmt-average never writes into a folder that holds something.
+
+
+def test_only_a_new_or_empty_folder_is_taken(tmp_path: Path) -> None:
+    check_new(tmp_path)
+    check_new(tmp_path / "new")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="exists already; choose another name"):
+        check_new(tmp_path)

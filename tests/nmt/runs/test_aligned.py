@@ -7,7 +7,7 @@ from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.errors import CheckpointError, DataError
 from nmt.formats import pharaoh
 from nmt.runs import aligned, checkpoint
-from tests.commands.joint_runs import joint_run
+from tests.commands.runs import joint_run
 from tests.conftest import ROOT
 
 ROWS = [("a b c", "p u r", "0-0 2-2"), ("b a", "q p", ""), ("c", "", ""), ("a b", "u p", "1-1")]

@@ -8,7 +8,7 @@ from nmt.data.tokenized import TokenizedText
 from nmt.errors import DataError
 from nmt.training import aligned
 from nmt.training import config_file as configuration
-from tests.commands.joint_runs import joint_config
+from tests.commands.runs import joint_config
 
 
 def test_links_of_each_pair(tmp_path: Path) -> None:

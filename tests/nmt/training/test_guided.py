@@ -14,8 +14,7 @@ from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.text.pipeline import SideConfig
 from nmt.training import guided, prepare
-from tests.commands.joint_runs import write_text
-from tests.commands.runs import equal_runs
+from tests.commands.runs import equal_runs, write_text
 
 
 def data(folder: Path, **more: object) -> DataConfig:

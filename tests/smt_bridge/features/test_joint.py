@@ -12,7 +12,7 @@ from smt_bridge.cli import rescore
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.joint import Joint
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
-from tests.commands.joint_runs import joint_run
+from tests.commands.runs import joint_run
 
 PAIRS = WordPairs(
     sources=[["a", "b", "e"], ["zz"], []],

@@ -6,27 +6,32 @@ from pathlib import Path
 
 import pytest
 
+from nmt.analysis.systems import System
 from nmt.cli import analyze as nmt_analyze
+from nmt.cli.analyses import inputs
 from nmt.metrics import ChrfStatistics, corpus_bleu
-from tests.commands.analyses import analyze, the
+from tests.commands.runs import analyze, the
 from tests.conftest import Command
-from tests.nmt.cli.analyses.conftest import Analyze, Refuses, write
+from tests.nmt.cli.analyses.conftest import POOR, REFERENCES, Analyze, Refuses, write
+
+# ---- test outputs ------------------------------------------------------------------------------------------
+
 
 SOURCES = ["a b c d e f g h i j k l", "a b q", "a b c d e f g h i j z z", "b a"]
-REFERENCES = ["u v w x u v w x u v w", "u v r", "u v w x u v w x u v", "v u"]
+REFERENCE_LINES = ["u v w x u v w x u v w", "u v r", "u v w x u v w x u v", "v u"]
 GOOD = ["u v w x u v w x u v w", "u v w", "u v w x u v w x", "v u"]
-POOR = ["u v w x u w v x u v w", "r", "x w v u x u v w u v", "u v"]
+POOR_LINES = ["u v w x u w v x u v w", "r", "x w v u x u v w u v", "u v"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A test set, a system as text, another as an n-best list, vocabularies that lack q, z and r."""
     here = tmp_path_factory.mktemp("systems")
-    for name, lines in (("s", SOURCES), ("r", REFERENCES), ("good", GOOD)):
+    for name, lines in (("s", SOURCES), ("r", REFERENCE_LINES), ("good", GOOD)):
         (here / name).write_text("".join(line + "\n" for line in lines))
     entries = [
         f"{n} ||| {line} ||| F= 1 ||| -{k}\n"
-        for n, line in enumerate(POOR)
+        for n, line in enumerate(POOR_LINES)
         for k, line in enumerate([line, "u u u"], 1)
     ]
     (here / "poor.nbest").write_text("".join(entries))
@@ -62,14 +67,19 @@ def test_by_length(command: Command, folder: Path) -> None:
     list."""
     rows, text = analyze(command, folder, "by-length", *systems("--window", 1, "--least", 1))
     row = the(rows, by="source", length="12", system="Poor")
-    expected = corpus_bleu([POOR[0], POOR[2]], [[REFERENCES[0], REFERENCES[2]]], "none").score
+    expected = corpus_bleu(
+        [POOR_LINES[0], POOR_LINES[2]], [[REFERENCE_LINES[0], REFERENCE_LINES[2]]], "none"
+    ).score
     assert (
         row["sentences"] == "2"
         and float(row["bleu"]) == pytest.approx(expected, abs=1e-4)
         and row["length_ratio"] == "1.0000"
     )
     assert float(row["chrf"]) == pytest.approx(
-        ChrfStatistics([POOR[0], POOR[2]], [[REFERENCES[0], REFERENCES[2]]]).chrf().score, abs=1e-4
+        ChrfStatistics([POOR_LINES[0], POOR_LINES[2]], [[REFERENCE_LINES[0], REFERENCE_LINES[2]]])
+        .chrf()
+        .score,
+        abs=1e-4,
     )
     assert "Good" in text and "Poor" in text
 
@@ -86,7 +96,7 @@ def test_by_unknown_is_cumulative(command: Command, folder: Path) -> None:
     ]
     row = the(rows, by="source", unknown="1", system="Good")
     expected = corpus_bleu(
-        [GOOD[0], GOOD[1], GOOD[3]], [[REFERENCES[0], REFERENCES[1], REFERENCES[3]]], "none"
+        [GOOD[0], GOOD[1], GOOD[3]], [[REFERENCE_LINES[0], REFERENCE_LINES[1], REFERENCE_LINES[3]]], "none"
     ).score
     assert (
         float(row["bleu"]) == pytest.approx(expected, abs=1e-4) and row["first"] == "0" and row["last"] == "1"
@@ -108,7 +118,7 @@ def test_subsets_are_the_rows_of_table_6_1(command: Command, folder: Path) -> No
     ]
     row = the(rows, subset="10-20 words, no unknown", system="Poor")
     assert float(row["bleu"]) == pytest.approx(
-        corpus_bleu([POOR[0]], [[REFERENCES[0]]], "none").score, abs=1e-4
+        corpus_bleu([POOR_LINES[0]], [[REFERENCE_LINES[0]]], "none").score, abs=1e-4
     )
     assert (
         the(rows, subset="10-20 words, no unknown", system="Good")["bleu"] == "100.0000" and "n = 1" in text
@@ -132,9 +142,9 @@ def test_compare(command: Command, folder: Path) -> None:
         50,
     )
     assert float(the(rows, system="poor.nbest")["bleu"]) == round(
-        corpus_bleu(POOR, [REFERENCES], "none").score, 2
+        corpus_bleu(POOR_LINES, [REFERENCE_LINES], "none").score, 2
     )
-    assert float(rows[0]["chrf"]) == round(ChrfStatistics(GOOD, [REFERENCES]).chrf().score, 2)
+    assert float(rows[0]["chrf"]) == round(ChrfStatistics(GOOD, [REFERENCE_LINES]).chrf().score, 2)
     assert rows[0]["p"] == "" and 0 < float(rows[1]["p"]) <= 1 and "p = " in text
 
 
@@ -147,10 +157,10 @@ def test_samples(command: Command, folder: Path) -> None:
         *systems("--vocabulary", "s.vocab", "t.vocab", "--long", 9, "--short", 3, "--count", 9),
     )
     assert [(row["kind"], row["line"], row["of"], row["text"]) for row in rows] == [
-        ("long", "1", "source", SOURCES[0]), ("long", "1", "reference", REFERENCES[0]),
-        ("long", "1", "Good", GOOD[0]), ("long", "1", "Poor", POOR[0]),
-        ("short", "4", "source", SOURCES[3]), ("short", "4", "reference", REFERENCES[3]),
-        ("short", "4", "Good", GOOD[3]), ("short", "4", "Poor", POOR[3]),
+        ("long", "1", "source", SOURCES[0]), ("long", "1", "reference", REFERENCE_LINES[0]),
+        ("long", "1", "Good", GOOD[0]), ("long", "1", "Poor", POOR_LINES[0]),
+        ("short", "4", "source", SOURCES[3]), ("short", "4", "reference", REFERENCE_LINES[3]),
+        ("short", "4", "Good", GOOD[3]), ("short", "4", "Poor", POOR_LINES[3]),
     ]  # fmt: skip
     assert the(rows, line="4", of="Good")["chrf"] == "100.00" and "chrF of the sentence" in text
 
@@ -258,3 +268,114 @@ def test_a_vocabulary_of_another_form_is_refused(refuses: Refuses, small: Path) 
 
 def test_subsets_need_a_list_of_words(refuses: Refuses) -> None:
     assert "Give --vocabulary, or --train" in refuses("subsets", "-s", "s", "-r", "r", "--hypothesis", "good")
+
+
+# ---- test by number ----------------------------------------------------------------------------------------
+# nmt-analyze by a number that each sentence has.
+
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+CURVE_BASE = ["-s", "s", "-r", "r", "--hypothesis", "good", "--bleu-tokenize", "none"]
+
+
+def test_by_rare(rows: Analyze, small: Path) -> None:
+    """Source words that the training text lacks: 0, 1 (q), 2 (z z), 0. Those of at most one: 10, 1, 10, 0."""
+    write(small / "train.s", ["a b a", "c d e f g h i j k l a b b"])
+    write(small / "train.t", ["u v w x"])
+    line = ["by-rare", *CURVE_BASE, "-q", "--least", 1, "--train", "train.s", "train.t"]
+    found = [(row["rare"], row["sentences"]) for row in rows(*line) if row["by"] == "source"]
+    assert found == [("0", "2"), ("1", "3"), ("2", "4")]
+    found = [(row["rare"], row["sentences"]) for row in rows(*line, "--rare", 1) if row["by"] == "source"]
+    assert found[0] == ("0", "1") and found[-1] == ("10", "4")
+
+
+def test_by_segmented(rows: Analyze, refuses: Refuses, small: Path, tiny: Path) -> None:
+    write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
+    line = ["by-segmented", *CURVE_BASE, "-q", "--least", 1, "--run"]
+    found = [row for row in rows(*line, GOLDEN / "0.5.0" / "translator") if row["by"] == "source"]
+    assert found[-1]["sentences"] == "4" and int(found[0]["sentences"]) < 4
+    assert "cuts no words" in refuses(*line, tiny / "run")
+
+
+def test_too_few_sentences_for_a_curve(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert nmt_analyze.main(["by-length", *CURVE_BASE]) == 0
+    assert "no point has 20 sentences; --least asks for fewer" in capfd.readouterr().err
+
+
+def test_a_report_on_a_run_with_subwords(
+    small: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a curve by words that the run cuts, and one by unseen words; the first is about the source."""
+    write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
+    monkeypatch.setattr(
+        "nmt.cli.analyses.report.translated",
+        lambda args, name, path, test: (System(name, POOR, test), inputs.load_run(args, path).members[0]),
+    )
+    run = GOLDEN / "0.5.0" / "translator"
+    line = ["report", run, "good", "-s", "s", "-r", "r", "--least", 1, "--train", "s", "r", "-o", "page.html"]
+    assert nmt_analyze.main([*map(str, line)]) == 0, capfd.readouterr().err
+    page = (small / "page.html").read_text()
+    titles = [title for title in ("unseen", "segmented", "unknown") if f"BLEU by {title} words" in page]
+    assert titles == ["unseen", "segmented"] and '"kinds":["unseen","segmented"]' in page
+    assert "no unseen" in page and "no segmented" in page and "words by their frequency in training" in page
+    write(small / "S", ["A BOY SLEEPS", "THE NURSES HEAR HER", "ZZZZ", "A MAN"] * 3)
+    write(small / "R", ["a"] * 12)
+    line = ["report", run, "-s", "S", "-r", "R", "--train", "s", "r", "-o", "other.html"]
+    monkeypatch.setattr("nmt.cli.analyses.report.translated", None)  # what does not fit is told before
+    assert nmt_analyze.main([*map(str, line)]) == 2 and not (small / "other.html").exists()
+    assert "s: 100% of the running words" in capfd.readouterr().err
+
+
+# ---- test differences --------------------------------------------------------------------------------------
+# nmt-analyze by-frequency, ngrams, differences.
+
+
+BASE = ["-r", "r", "--hypothesis", "good", "poor", "--bleu-tokenize", "none", "-q"]
+
+
+def test_by_frequency(rows: Analyze, small: Path) -> None:
+    """The vocabulary has u, v, w, x once each and no r, which the good system never says."""
+    found = {(row["system"], row["first"]): row for row in rows("by-frequency", *BASE, "--train", "t.vocab")}
+    row = found["good", "0"]
+    assert (row["reference"], row["hypothesis"], row["f1"]) == ("1", "0", "0.00")
+    row = found["good", "1"]
+    assert (row["reference"], row["hypothesis"], row["matches"]) == ("25", "24", "23")
+    assert found["poor", "0"]["f1"] == "100.00"
+    assert rows("by-frequency", *BASE, "-o", "out") and (small / "out" / "by-frequency.svg").exists()
+
+
+def test_ngrams(rows: Analyze) -> None:
+    found = rows("ngrams", *BASE, "--count", 1)
+    assert [row["better"] for row in found] == ["good", "poor"]
+    assert found[0]["ngram"] == "w x u v" and found[1]["ngram"] == "r"
+
+
+def test_differences(rows: Analyze, small: Path) -> None:
+    found = rows("differences", *BASE, "-s", "s", "--count", 1)
+    assert [(row["line"], row["reference"], row["second_text"]) for row in found] == [
+        ("1", REFERENCES[0], POOR[0])
+    ]
+    assert rows("differences", *BASE, "-s", "s", "-o", "out")
+    svg = (small / "out" / "differences.svg").read_text()
+    assert "equal" in svg and "chrf of poor minus chrf of good" in svg
+
+
+def test_differences_are_those_of_two(refuses: Refuses) -> None:
+    for kind, source in (("ngrams", []), ("differences", ["-s", "s"])):
+        assert "1 system; expected 2" in refuses(kind, "-r", "r", "--hypothesis", "good", *source)
+    line = [
+        "differences",
+        "-s",
+        "s",
+        "-r",
+        "r",
+        "--hypothesis",
+        "good",
+        "good",
+        "good",
+        "--names",
+        "a",
+        "b",
+        "c",
+    ]
+    assert "3 systems; differences are those of two" in refuses(*line)

@@ -1,8 +1,11 @@
-"""nmt-analyze ngram-counts."""
+"""nmt-analyze ngram-counts and alignment-error."""
 
 from pathlib import Path
 
+from tests.conftest import Command
 from tests.nmt.cli.analyses.conftest import Analyze
+
+# ---- test texts --------------------------------------------------------------------------------------------
 
 
 def test_ngram_counts(rows: Analyze, small: Path) -> None:
@@ -16,3 +19,26 @@ def test_ngram_counts(rows: Analyze, small: Path) -> None:
     assert rows("ngram-counts", "-i", "train", "--order", 3, "-q", "-o", "out")
     svg = (small / "out" / "ngram-counts.svg").read_text()
     assert "once, of the distinct" in svg and "new in the other text" not in svg
+
+
+# ---- test alignment error ----------------------------------------------------------------------------------
+# nmt-analyze alignment-error.
+
+
+def test_alignment_error(rows: Analyze, small: Path, command: Command) -> None:
+    (small / "gold").write_text("1-1 2-2 2?3\n\n")
+    (small / "a").write_text("0-0 1-2 2-2\n\n")
+    (small / "b").write_text("0-0 1-1\n\n")
+    found = rows("alignment-error", "--gold", "gold", "--gold-from", 1, "--hypothesis", "a", "b", "-q")
+    assert [list(row.values()) for row in found] == [
+        ["a", "2", "3", "0.6667", "0.5000", "0.4000"],
+        ["b", "2", "2", "1.0000", "1.0000", "0.0000"],
+    ]
+    (small / "c").write_text("0-0 1-1\n")
+    for given, message in (
+        (["--gold", "gold", "--hypothesis", "c"], "c: 1 lines, but gold has 2"),
+        (["--gold", "a", "--hypothesis", "a", "--gold-from", 1], "a:1: '0-0' is no point of a gold"),
+        (["--gold", "gold", "--hypothesis", "gold"], "gold:1: '2?3' is no alignment point"),
+    ):
+        done = command("nmt-analyze", "alignment-error", *given, cwd=small)
+        assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1

@@ -16,7 +16,7 @@ from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.features import load_joint
 from smt_bridge.decoder.features.nnjm import affiliated
 from smt_bridge.decoder.xml_input import Marked
-from tests.commands.joint_runs import joint_run
+from tests.commands.runs import joint_run
 from tests.conftest import ROOT
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,

@@ -1,0 +1,201 @@
+"""Commands of language models: nmt-ngram, nmt-interpolate, nmt-sample, nmt-mrf, nmt-dictionary."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import dictionary, interpolate, mrf, ngram, perplexity, sample
+from nmt.ngram import arpa, kneser_ney, smoothing
+from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
+from nmt.ngram.smoothing import ESTIMATORS, SmoothingConfig
+from nmt.runs.language_model import line_scorer
+
+# ---- test ngram --------------------------------------------------------------------------------------------
+# nmt-ngram, in process: it writes the model that nmt.ngram.kneser_ney estimates.
+
+
+TEXT = ["a b c", "a b", "b b a <unk>"]
+
+
+def test_the_file_is_the_estimate(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT))
+    common = ["-i", str(tmp_path / "text"), "-q", "--order", "2", "--discount-fallback"]
+    assert ngram.main([*common, "-o", str(tmp_path / "lm")]) == 0
+    config = KneserNeyConfig(order=2, discount_fallback=FALLBACK)
+    expected = kneser_ney.estimate([line.split(" ") for line in TEXT], config)
+    assert (tmp_path / "lm").read_text() == "".join(f"{line}\n" for line in arpa.lines(expected))
+    assert ngram.main([*common, "-o", str(tmp_path / "other"), "--no-interpolate-unigrams"]) == 0
+    assert (tmp_path / "other").read_text() != (tmp_path / "lm").read_text()
+
+
+def test_the_size_of_a_text(tmp_path: Path) -> None:
+    (tmp_path / "t.gz").write_bytes(gzip.compress(b"a b\n"))
+    assert ngram.size(str(tmp_path / "t.gz")) == 4 * (tmp_path / "t.gz").stat().st_size
+    assert ngram.size("-") == 0 and ngram.memory() > 0.1
+
+
+def test_too_large_for_memory(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "text").write_text("a b\n")
+    assert ngram.main(["-i", str(tmp_path / "text"), "-q", "--memory", "1e-9"]) == 2
+    assert "are allowed (--memory); install KenLM's lmplz" in capfd.readouterr().err
+
+
+def test_other_estimators(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("".join(f"{line}\n" for line in TEXT))
+    common = ["-i", "text", "--order", "2", "--discount-fallback"]
+    for kind in ESTIMATORS:
+        assert ngram.main([*common, "-q", "-o", kind, "--estimator", kind]) == 0
+        config = SmoothingConfig(order=2, discount_fallback=FALLBACK)
+        expected = smoothing.estimate([line.split(" ") for line in TEXT], config, kind)
+        assert Path(kind).read_text() == "".join(f"{line}\n" for line in arpa.lines(expected))
+    assert "stupid-backoff has scores that do not sum to 1" in capfd.readouterr().err
+    assert ngram.main([*common, "--estimator", "katz", "--prune", "0", "1"]) == 2
+    assert "--prune: for Kneser-Ney models only, not for --estimator katz" in capfd.readouterr().err
+
+
+# ---- test interpolate --------------------------------------------------------------------------------------
+# nmt-interpolate, in process.
+
+
+TEXTS = {
+    "one": "a b c a b\nb c\na b c\n" * 20,
+    "two": "c b a\nd d a\nc b\n" * 20,
+    "dev": "a b c\nc b a\na b\n" * 40,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in TEXTS.items():
+        Path(name).write_text(text)
+    for name in ("one", "two"):
+        assert (
+            ngram.main(["-q", "-i", name, "-o", f"{name}.arpa", "--order", "2", "--estimator", "add-k"]) == 0
+        )
+    return tmp_path
+
+
+def of_dev(model: str) -> float:
+    assert perplexity.main([model, "-i", "dev", "-o", "table", "-q"]) == 0
+    [row] = [row for row in Path("table").read_text().split("\n") if row.endswith("unknown ones as <unk>")]
+    return float(row.split("\t")[0])
+
+
+@pytest.mark.ci
+def test_learned_weights_are_better_than_equal_ones_and_than_each_model(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    models = ["one.arpa", "two.arpa"]
+    assert interpolate.main([*models, "-i", "dev", "-o", "deep/mix"]) == 0
+    log = capfd.readouterr().err
+    assert interpolate.main([*models, "--uniform", "-o", "equal", "-q"]) == 0
+    cut = ["--contexts", "one", "--context-words", "1", "--bucket-words", "50"]
+    assert interpolate.main([*models, "-i", "dev", "-o", "cut", "-q", *cut]) == 0
+    weights = {name: json.loads(Path(name).read_text())["weights"] for name in ("deep/mix", "equal", "cut")}
+    assert weights["equal"] == [[0.5, 0.5]] and len(weights["deep/mix"]) == 1 and len(weights["cut"]) > 1
+    found = {model: of_dev(model) for model in (*models, *weights)}
+    assert found["cut"] < found["deep/mix"] < found["equal"]
+    assert found["deep/mix"] < min(found["one.arpa"], found["two.arpa"])
+    both = f"{found['deep/mix']:.2f}, without unknown units {found['deep/mix']:.2f}, on dev"
+    assert f"deep/mix: perplexity {both}" in log
+    assert f"one.arpa: perplexity {found['one.arpa']:.2f}, weight {weights['deep/mix'][0][0]:.4f}" in log
+    assert Path("cut.contexts.gz").exists() and "MixtureScorer" not in repr(line_scorer("cut"))
+
+
+def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert interpolate.main(["one.arpa", "-o", "mix", "-q"]) == 2
+    assert "expected either --input, a development text, or --uniform" in capfd.readouterr().err
+    assert interpolate.main(["one.arpa", "--uniform", "--contexts", "one", "-o", "mix", "-q"]) == 2
+    assert "--contexts: weights that depend on the context are learned" in capfd.readouterr().err
+    Path("empty").touch()
+    assert interpolate.main(["one.arpa", "-i", "empty", "-o", "mix", "-q"]) == 2
+    assert "empty: empty file" in capfd.readouterr().err and not Path("mix").exists()
+    assert interpolate.main(["one.arpa", "-i", "dev", "--contexts", "one", "-o", "dev", "-q"]) == 2
+    assert "is read too" in capfd.readouterr().err
+
+
+# ---- test sample -------------------------------------------------------------------------------------------
+# nmt-sample, in process.
+
+
+RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
+
+
+def test_lines_are_those_of_the_seed_and_the_old_name_of_the_option_works(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    texts = []
+    for name, option in (("a", "--max-length"), ("b", "--longest")):
+        out = tmp_path / name
+        assert sample.main([str(RUN), "-n", "3", option, "5", "-o", str(out), "-q", "--threads", "1"]) == 0
+        texts.append(out.read_text(encoding="utf-8"))
+    assert texts[0] == texts[1] and texts[0].count("\n") == 3
+    assert "--longest is now --max-length" in capfd.readouterr().err
+
+
+def test_boundaries_need_tokens(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert sample.main([str(RUN), "--boundaries", "|", "-o", str(out), "-q", "--threads", "1"]) == 2
+    assert "only multiscale models have tokens" in capfd.readouterr().err and not out.exists()
+
+
+# ---- test mrf ----------------------------------------------------------------------------------------------
+# nmt-mrf, in process: train, score, mistakes.
+
+
+MRF_TEXT = "l&apos; eau est froide\n\nle vin est rouge\nl&apos; eau est froide\n"
+
+
+def run(*words: object) -> int:
+    return mrf.main([*map(str, words), "-q", "--threads", "1"])
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("objective", ["pseudo-likelihood", "bound"])
+def test_the_way_of_a_model(tmp_path: Path, objective: str) -> None:
+    text, model, out = tmp_path / "text", tmp_path / "new" / "model", tmp_path / "out"
+    text.write_text(MRF_TEXT)
+    made = ["train", "-i", text, "-o", model, "--objective", objective, "--epochs", 30, "--rounds", 4]
+    assert run(*made, "--learning-rate", 0.1, "--dimension", 4) == 0
+    text.write_text("l' eau est froide\nl&apos; eau est froide\nfroide est eau l&apos;\n\nzzz\n")
+    assert run("score", model, "-i", text, "-o", out) == 0
+    values = [float(line) for line in out.read_text().splitlines()]
+    assert len(values) == 5 and values[0] == values[1] > values[2] + 1 and max(values) < 0
+
+
+def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_text("\n\n")
+    assert run("train", "-i", tmp_path / "text", "-o", tmp_path / "model") == 2
+    assert "no words, expected a training text" in capsys.readouterr().err
+    assert run("score", tmp_path / "text", "-i", tmp_path / "text") == 2
+    assert "damaged or not a checkpoint" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
+
+
+# ---- test dictionary ---------------------------------------------------------------------------------------
+# nmt-dictionary, in process: learn, show, segment, count arcs.
+
+
+def test_the_way_of_a_dictionary(tmp_path: Path) -> None:
+    text, learned, out = (str(tmp_path / name) for name in ("text", "dictionary", "out"))
+    Path(text).write_text("ab ab\nab c\n")
+    assert dictionary.main(["learn", "--size", "5", "--characters", "-i", text, "-o", learned, "-q"]) == 0
+    assert dictionary.main(["table", learned, "-o", out, "-q"]) == 0
+    rows = Path(out).read_text().split("\n")
+    assert rows[0] == "rank\ttoken\tcount" and any(row.endswith("\tab\t3") for row in rows)
+    assert (
+        dictionary.main(["segment", learned, "--characters", "--mark", "|", "-i", text, "-o", out, "-q"]) == 0
+    )
+    assert Path(out).read_text() == "ab|_|ab\nab|_|c\n"
+    assert dictionary.main(["arcs", learned, "--characters", "-i", text, "-o", out, "-q"]) == 0
+    symbols, arcs, mean = Path(out).read_text().split("\n")[1].split("\t")
+    assert (symbols, arcs) == ("9", "12") and float(mean) == round(12 / 9, 4), "one a symbol, and 3 of ab"
