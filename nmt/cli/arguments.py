@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nmt import manifest, numbers, settings
 from nmt.errors import ConfigError, DataError
-from nmt.runs import directory
+from nmt.runs import directory as run_directory
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -122,7 +122,7 @@ class Input(str):
     @staticmethod
     def resolve(path: str) -> str:
         """The file or folder that is read where an argument says `path`."""
-        run = directory.resolve(path)
+        run = run_directory.resolve(path)
         return path if run == Path(path) else str(run)
 
 
@@ -134,8 +134,8 @@ class ConfigFile(Input):
     @staticmethod
     def resolve(path: str) -> str:
         """The configuration of a folder that is no run."""
-        config = os.path.join(path, directory.CONFIG)
-        return config if os.path.isfile(config) and not directory.exists(Path(path)) else path
+        config = os.path.join(path, run_directory.CONFIG)
+        return config if os.path.isfile(config) and not run_directory.exists(Path(path)) else path
 
 
 class Output(str):

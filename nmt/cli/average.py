@@ -53,11 +53,11 @@ def command(argv: Sequence[str] | None) -> None:
     run_directory.check_version(run)
     run_directory.verify(run)
     check_new(output)
-    from nmt.runs import averaging
+    from nmt.runs import weights
 
     with locks.locked(output, "nmt-average"):
         check_new(output)
-        steps = averaging.write(run, output, args.steps, args.last)
+        steps = weights.write_average(run, output, args.steps, args.last)
     log.info("%s: mean of updates %s", output, ", ".join(map(str, steps)))
 
 

@@ -98,13 +98,13 @@ def command(argv: Sequence[str] | None) -> None:
             f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; mend "
             "the files first. Nothing was written"
         )
-    from nmt.training import config_file as configuration
+    from nmt.training import config_file
 
     with new_folder(args.folder) as part:
         texts = place(args, train, part)
         proposal = proposed(args, train, texts)
         files.write_text(part / CONFIG, list(proposal.lines()))
-        configuration.load(str(part / CONFIG))
+        config_file.load(str(part / CONFIG))
     print(f"{Path(args.folder, CONFIG)} is written")
     if not args.no_measure:
         estimate(args, train, proposal)
@@ -202,11 +202,11 @@ def proposed(args: argparse.Namespace, train: PairReport, texts: "Texts") -> "Pr
 
 def estimate(args: argparse.Namespace, train: PairReport, proposal: "Proposal") -> None:
     """Measure and print what a training will take; a warm-up that does not fit into its time is shortened."""
-    from nmt.training import config_file as configuration
+    from nmt.training import config_file
     from nmt.training.cost import measure
 
     path = Path(args.folder, CONFIG)
-    config = configuration.load(str(path))
+    config = config_file.load(str(path))
     with tempfile.TemporaryDirectory() as folder:
         cost = measure(config, train.sides, Path(folder))
     show_cost(cost, config.training.max_epochs)

@@ -23,8 +23,7 @@ from nmt.ngram.arpa import Floats, Ints
 from nmt.ngram.histories import Histories
 
 if TYPE_CHECKING:
-    from nmt.runs.line_scores import LineScorer
-    from nmt.runs.mixture import LineParts, MixtureFile, MixtureScorer
+    from nmt.runs.language_model import LineParts, LineScorer, MixtureFile, MixtureScorer
 
 log = logging.getLogger(__name__)
 
@@ -102,18 +101,18 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-interpolate", args)
     check(args)
     log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
-    from nmt.runs import mixture
+    from nmt.runs import language_model
     from nmt.runs.language_model import line_scorer
 
     members = [line_scorer(path, args.checkpoint, args.device) for path in args.models]
-    parts = [mixture.MixtureModel(path, step_of(path, args.checkpoint), "") for path in args.models]
+    parts = [language_model.MixtureModel(path, step_of(path, args.checkpoint), "") for path in args.models]
     for part in parts:
-        part.sha256 = mixture.fingerprint(part.path, part.step)
-    made = mixture.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
+        part.sha256 = language_model.fingerprint(part.path, part.step)
+    made = language_model.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
     with folders.parents(args.output):
         if args.input:
             learn(args, members, made)
-        mixture.write(args.output, made)
+        language_model.write_mixture(args.output, made)
 
 
 def check(args: Namespace) -> None:
@@ -126,9 +125,9 @@ def check(args: Namespace) -> None:
 
 def step_of(path: str, which: str) -> int | None:
     """The update of a run's checkpoint; None for a file."""
-    from nmt.runs import directory
+    from nmt.runs import directory as run_directory
 
-    return directory.find_step(Path(path), which) if Path(path).is_dir() else None
+    return run_directory.find_step(Path(path), which) if Path(path).is_dir() else None
 
 
 # ---- learning ----------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ def step_of(path: str, which: str) -> int | None:
 
 def learn(args: Namespace, members: Sequence["LineScorer"], made: "MixtureFile") -> None:
     """Set weights, and buckets of contexts."""
-    from nmt.runs.mixture import MixtureScorer
+    from nmt.runs.language_model import MixtureScorer
 
     whole = MixtureScorer("", members, np.array(made.weights))
     histories = None

@@ -17,7 +17,7 @@ from nmt.errors import DataError
 from nmt.progress import Progress
 
 if TYPE_CHECKING:
-    from nmt.runs.line_scores import LineScorer, LineScores
+    from nmt.runs.language_model import LineScorer, LineScores
 
 log = logging.getLogger(__name__)
 

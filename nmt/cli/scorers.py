@@ -65,7 +65,7 @@ class PairScorer:
         self.args = args
         self.run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
         if args.alignments:
-            alignment.check(self.run)
+            alignment.check_attention(self.run)
         self.reduced = options.reduced(args.precision, [one.model for one in self.run.members], args.device)
 
     def models(self) -> list[Path]:
@@ -112,10 +112,10 @@ class AlignedScorer:
     """log p of each pair by a joint model, given the alignment."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from nmt.runs import aligned
+        from nmt.runs.alignment import load_aligned
 
         self.args = args
-        self.run = aligned.load(args.runs[0], args.checkpoint, args.device)
+        self.run = load_aligned(args.runs[0], args.checkpoint, args.device)
 
     def models(self) -> list[Path]:
         """The files of the run."""
@@ -126,10 +126,10 @@ class AlignedScorer:
 
     def lines(self, block: Block) -> Lines:
         """Scores."""
-        from nmt.runs import aligned
+        from nmt.runs.alignment import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
-        found = aligned.word_scores(self.run, block.rows, self.args.tokenized, name, block.first)
+        found = aligned_word_scores(self.run, block.rows, self.args.tokenized, name, block.first)
         return [[line_of(scores, self.args.word_scores) for scores in found], []]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:

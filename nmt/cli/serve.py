@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError, UserError
-from nmt.runs import directory
+from nmt.runs import directory as run_directory
 from nmt.serve import access, names
 from nmt.serve.access import Token
 from nmt.serve.config import EngineConfig, ServeConfig
@@ -110,8 +110,8 @@ def named_path(text: str) -> tuple[str, str]:
 
 def run_of(engines: Sequence[tuple[str, str]]) -> str | None:
     """The first run directory, whose choice of matrix products counts for all engines."""
-    paths = [directory.resolve(path.split(",")[0]) for _, path in engines]
-    return next((str(path) for path in paths if directory.exists(path)), None)
+    paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
+    return next((str(path) for path in paths if run_directory.exists(path)), None)
 
 
 def check_names(args: argparse.Namespace) -> None:

@@ -81,10 +81,10 @@ def command(argv: Sequence[str] | None) -> None:
     overrides = args.overrides + [f"{flag}={getattr(args, flag)}" for flag in FLAGS if hasattr(args, flag)]
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args, times=True)
-    from nmt.training import config_file as configuration
-    from nmt.training.schema import explained
+    from nmt.training import config_file
+    from nmt.training.config_file import explained
 
-    config = configuration.load(args.config, overrides, args.preset, args.overwrite)
+    config = config_file.load(args.config, overrides, args.preset, args.overwrite)
     if args.print_config:
         for line in explained(config):
             print(line)

@@ -23,8 +23,7 @@ from nmt.text.lexicon import Lexicon
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.runs.constraints import LineConstraints
-    from nmt.runs.run import Run
-    from nmt.runs.translation import BeamTranslation
+    from nmt.runs.run import BeamTranslation, Run
     from nmt.search.beam import Candidate
     from nmt.text.long_lines import Limit
 
@@ -121,8 +120,8 @@ class GivenConstraints:
             return
         avoid = [unescape_line(line, args.escaped) for line in read_phrases(args.avoid)] if args.avoid else []
         rows = [
-            (where, unescape_line(term, args.escaped), unescape_line(translation, args.escaped))
-            for where, term, translation in (glossary.rows_of(args.terms) if args.terms else ())
+            (where, unescape_line(term, args.escaped), unescape_line(target, args.escaped))
+            for where, term, target in (glossary.rows_of(args.terms) if args.terms else ())
         ]
         constraints = Constraints(avoid=avoid, unmet=args.unmet)
         tokenized = args.tokenized or args.escaped
@@ -254,7 +253,7 @@ class Translator:
         """The translations of each line, best first (of draws: most probable first)."""
         lines, limit = block.lines, self.limit(block)
         if self.plain:
-            yield from ([translation] for translation in self.best(lines, limit))
+            yield from ([candidate] for candidate in self.best(lines, limit))
             return
         for line, candidates in zip(lines, self.candidates(block, limit), strict=True):
             found = [self.run.translation(line, one, self.tokenized, self.unknown) for one in candidates]
@@ -267,10 +266,10 @@ class Translator:
 
     def least_risk(self, found: "Sequence[BeamTranslation]") -> "BeamTranslation":
         """The one of --mbr."""
-        from nmt.runs import translation
+        from nmt.runs.run import least_risk
 
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
-        return translation.least_risk(found, self.args.mbr, scale)
+        return least_risk(found, self.args.mbr, scale)
 
     def candidates(self, block: Block, limit: "Limit") -> "list[list[Candidate]]":
         """The hypotheses, or draws, of each line, in the same order."""

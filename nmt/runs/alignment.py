@@ -1,20 +1,33 @@
-"""Word alignments of given pairs, from the attention of a translator."""
+"""Word alignments of given pairs, from the attention of a translator; and log p of pairs by a joint model,
+which is given their alignment."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.data.affiliation import of_pair
+from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.data.batches import Ids, make_batch
-from nmt.errors import ConfigError
+from nmt.errors import CheckpointError, ConfigError
+from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.layers.batch_scores import BATCH, batches
-from nmt.models.protocols import Attending
+from nmt.models.config import ModelConfig
+from nmt.models.protocols import AlignedModel, Attending
+from nmt.models.registry import ALIGNED_MODELS
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SavedPair
 from nmt.runs.run import SCORED, Run
 from nmt.text.long_lines import Limit
+from nmt.text.vocab import Vocab
+
+# ---- alignment ---------------------------------------------------------------------------------------------
 
 
-def check(run: Run) -> None:
+def check_attention(run: Run) -> None:
     """ConfigError for a run whose (first) model has no attention over the source."""
     model = run.members[0].model
     if not (model.attends and isinstance(model, Attending)):
@@ -27,7 +40,7 @@ def align(
     """The alignment of each (source, target): each word of the target, or each of its units, is linked to
     the source word with the most attention at the step that predicts it. Of an ensemble the first run
     aligns. ConfigError for a run without attention, DataError for a pair that is too long."""
-    check(run)
+    check_attention(run)
     member = run.members[0]
     limit = limit or run.source_lengths.limit()
     for side, lengths in enumerate((run.source_lengths, run.target_lengths)):
@@ -40,7 +53,7 @@ def align(
     ]
     found: list[Links] = [frozenset()] * len(pairs)
     for rows in batches(ids, BATCH):
-        for row, looks in zip(rows, looked_at(run, [ids[row] for row in rows]), strict=True):
+        for row, looks in zip(rows, attended_units(run, [ids[row] for row in rows]), strict=True):
             source_of = member.source.word_numbers(sources[row])
             target_of = member.target.word_numbers(targets[row])
             if source_of:
@@ -51,7 +64,7 @@ def align(
 
 
 @torch.no_grad()
-def looked_at(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
+def attended_units(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
     """For each unit of each target, its end symbol left out, the source unit with the most attention; never
     the source's end symbol."""
     model = run.members[0].model
@@ -62,3 +75,63 @@ def looked_at(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
         rows[:-1, : len(source)].argmax(1) if len(source) else rows[:0, 0].long()
         for (source, _), rows in zip(pairs, batch.target.split(weights), strict=True)
     ]
+
+
+# ---- aligned -----------------------------------------------------------------------------------------------
+# Trained aligned models from their run directories, and log p of pairs with a given alignment.
+
+
+PAIRS_PER_BATCH = 128  # pairs in a batch
+
+
+# A trained model that is given the alignment.
+SavedAligned = SavedPair[AlignedModel]
+
+
+def load_aligned(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedAligned:
+    """A joint model ready to score. CheckpointError says in one line what is wrong with the directory."""
+    return checkpoint.settled(load_aligned_once, Path(directory), which, device)
+
+
+def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
+    """As `load`, for a run that nobody changes."""
+    config = checkpoint.checked_config(directory)
+    kind = ALIGNED_MODELS.get(config.model.type) if isinstance(config.model, ModelConfig) else None
+    if kind is None:
+        raise CheckpointError(
+            f"{directory}: is a model of type {config.model.type}, expected a run of model.type "
+            f"{' or '.join(ALIGNED_MODELS)}"
+        )
+
+    def build(source: Vocab, target: Vocab) -> AlignedModel:
+        return kind(config.model, len(source), len(target), fill=False)
+
+    return checkpoint.load_pair(directory, which, device, config, build)
+
+
+def aligned_word_scores(
+    run: SavedAligned,
+    rows: Sequence[tuple[str, ...]],
+    tokenized: bool,
+    name: str,
+    first: int = 0,
+) -> list[list[float]]:
+    """Natural log p of each word of the target and of its end symbol, for each (source, target, alignment) of
+    lines; in this order also where the model reads from right to left. DataError for an alignment that does
+    not fit, with `name` and line number; `first`: number of the lines before."""
+    pairs = []
+    for number, (line, other, points) in enumerate(rows, first + 1):
+        source, target = run.source.units(line, tokenized), run.target.units(other, tokenized)
+        links, where = pharaoh.parse(points, f"{name}:{number}"), f"{name}:{number}"
+        pharaoh.check_points(links, len(source), len(target), where)
+        affiliation = of_pair(links, len(source), len(target), run.model.within)
+        pairs.append(
+            AlignedPair(run.source_words.encode(source), run.target_words.encode(target), affiliation)
+        )
+    found: list[list[float]] = []
+    for start in range(0, len(pairs), PAIRS_PER_BATCH):
+        batch = make_aligned_batch(pairs[start : start + PAIRS_PER_BATCH], run.model.shape)
+        scores = run.model.token_log_probs(batch.to(run.model.device)).double().cpu().numpy()
+        lines = [part.tolist() for part in np.split(scores, np.cumsum(batch.lengths)[:-1])]
+        found += [[*line[-2::-1], line[-1]] for line in lines] if run.model.shape.backward else lines
+    return found

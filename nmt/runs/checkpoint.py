@@ -1,6 +1,6 @@
 """Trained models from their run directories, and weights as files; nmt/runs/directory.py lists the files."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -18,16 +18,15 @@ from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.lm.config import LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.protocols import LanguageModel, OpenVocabulary
-from nmt.lm.registry import language_model_class
+from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.models.protocols import AlignedModel
-from nmt.models.registry import ALIGNED_MODELS, PRETRAINED, AnyModel, make
+from nmt.models.registry import ALIGNED_MODELS, MODELS, PRETRAINED, AnyModel, make
+from nmt.numbers import shown
+from nmt.runs import directory, migrations
 from nmt.runs import directory as run_directory
-from nmt.runs import migrations
-from nmt.runs.directory import CONFIG, DICTIONARY, weights_path
-from nmt.runs.saved import Saved
-from nmt.runs.sections import config_class
+from nmt.runs.directory import CONFIG, DICTIONARY, back_ends_file, exists, resolve, weights_path
 from nmt.runs.weights import load_weights
 from nmt.text import spelling, subwords
 from nmt.text.pipeline import TextPipeline
@@ -35,6 +34,59 @@ from nmt.text.spelling import Spelling
 from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 from nmt.yaml_text import reason
+
+# ---- saved -------------------------------------------------------------------------------------------------
+# What all trained models have in common.
+
+
+class Saved:
+    """A model with the weights of one update of a run."""
+
+    directory: Path  # of the run
+    step: int  # the weights are those after this many updates
+
+    @property
+    def name(self) -> str:
+        """How results name the model that made them."""
+        return f"{self.directory.name}@{self.step}"
+
+    def files(self) -> list[Path]:
+        """The files that results depend on."""
+        return directory.result_files(self.directory, self.step)
+
+
+# ---- sections ----------------------------------------------------------------------------------------------
+# The section of a configuration that says what a run trains: `model` for a translator, `lm` for a language
+# model. Its `type` names a class, whose `Config` has its keys.
+
+
+class Configured(Protocol):
+    """A class of models."""
+
+    @property
+    def Config(self) -> type[ModelConfig] | type[LMConfig]: ...
+
+
+# Read whenever a configuration is, so that plugins may add to them.
+SECTION_REGISTRIES: dict[str, Sequence[Mapping[str, Configured]]] = {
+    "model": (MODELS, ALIGNED_MODELS, PRETRAINED),
+    "lm": (LANGUAGE_MODELS,),
+}
+
+
+def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
+    """The dataclass of section `model` or `lm` for a type. ConfigError for an unknown type."""
+    registry = {name: found for part in SECTION_REGISTRIES[section] for name, found in part.items()}
+    if kind not in registry:
+        expected = f"expected one of {', '.join(map(repr, registry))}"
+        if not kind:
+            raise ConfigError(f"{section}.type: missing; set {section}.type, {expected}")
+        raise ConfigError(f"{section}.type: {shown(kind)} is unknown, {expected}, or a type of NMT_PLUGINS")
+    return registry[kind].Config
+
+
+# ---- checkpoint --------------------------------------------------------------------------------------------
+
 
 LAST_KEY = "training.tensorboard"  # the last line of every complete config.yaml
 
@@ -339,3 +391,15 @@ def checked_config(directory: Path) -> SavedConfig:
     run_directory.check_version(directory)
     run_directory.verify(directory)
     return read_config(directory)
+
+
+# ---- set up ------------------------------------------------------------------------------------------------
+# Torch as the commands set it up, for Python programs that load a run.
+
+
+def set_up_torch(directory: str | Path, device: str) -> None:
+    """The matrix back end that a run remembers for this processor. ConfigError for a device that is unknown
+    or missing."""
+    run = resolve(directory)
+    if exists(run):
+        devices.set_up(device, None, "auto", back_ends_file(run))

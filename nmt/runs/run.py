@@ -12,33 +12,190 @@ calls.
 
 import math
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from torch import tensor
 
+from nmt import files
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.lines import check_lines, check_pairs
-from nmt.runs import checkpoint, set_up
+from nmt.models.protocols import Restrictable
+from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
-from nmt.runs.lengths import LineLengths
-from nmt.runs.shortlists import restricted
-from nmt.runs.translation import BeamTranslation, joined, nothing, of_candidate
 from nmt.scoring import word_scores
 from nmt.search.beam import Candidate
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.mbr import choose, evidence
 from nmt.search.sampling import sample
+from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 from nmt.settings import changed
-from nmt.text import sentences
-from nmt.text.lexicon import Lexicon
-from nmt.text.long_lines import Limit
+from nmt.text import long_lines, sentences
+from nmt.text.lexicon import Lexicon, shortlist
+from nmt.text.long_lines import MAX_LINE_WORDS, Limit
 from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import SPECIALS, UNK
+
+# ---- translation -------------------------------------------------------------------------------------------
+# Translations that a beam search or sampling found, as words.
+
+
+@dataclass
+class BeamTranslation:
+    """One hypothesis for a line: tokenized words, subwords joined."""
+
+    words: list[str]
+    log_prob: float  # natural logarithm, the end symbol included
+    score: float  # what hypotheses are ranked by
+    # source word, target word, from 0; with attention only
+    alignment: list[tuple[int, int]] = field(default_factory=list)
+
+
+def empty_candidate() -> Candidate:
+    """The translation of a line without words."""
+    return Candidate(words=[], log_prob=0.0, score=0.0)
+
+
+def to_translation(
+    run: SavedRun, line: str, candidate: Candidate, tokenized: bool, unknown: Lexicon | None
+) -> BeamTranslation:
+    """What the search found for a line as words. `unknown`: replace each UNK by this table's translation of
+    the source word that the attention looked at."""
+    units = run.target_words.decode(candidate.words)
+    words_of = run.target.word_numbers(units)
+    alignment: list[tuple[int, int]] = []
+    if candidate.looked_at:
+        source_units = run.source.units(line, tokenized)
+        source_of = run.source.word_numbers(source_units)
+        source = run.source.join(source_units)
+        alignment = sorted(
+            {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
+        )
+        if unknown is not None:
+            words = (source[source_of[look]] for look in candidate.looked_at)
+            instead = [SPECIALS[UNK] if word in run.source.tags else unknown.best(word) for word in words]
+            units = [
+                other if unit == SPECIALS[UNK] else unit for unit, other in zip(units, instead, strict=True)
+            ]
+    return BeamTranslation(
+        words=run.target.join(units),
+        log_prob=candidate.log_prob,
+        score=candidate.score,
+        alignment=alignment,
+    )
+
+
+def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
+    """Translations of the parts of a line as one, without alignment."""
+    if len(parts) == 1:
+        return parts[0]
+    return BeamTranslation(
+        words=target.joined(part.words for part in parts),
+        log_prob=sum(part.log_prob for part in parts),
+        score=sum(part.score for part in parts),
+    )
+
+
+def least_risk(translations: Sequence[BeamTranslation], metric: str, scale: float) -> BeamTranslation:
+    """The translation of minimum Bayes risk: p is exp(scale x score), normalized over these; 0 counts them
+    alike, as draws from the model are to be counted. `metric`: bleu or chrf, of tokenized words."""
+    texts = [" ".join(found.words) for found in translations]
+    given = evidence([list(zip(texts, (found.score for found in translations), strict=True))])
+    return translations[texts.index(given.texts[choose(given, metric, [[scale]])[0]])]
+
+
+# ---- shortlists --------------------------------------------------------------------------------------------
+# Short-lists of the target words of a run, sentence by sentence.
+
+
+@dataclass
+class RunShortlist:
+    """The ids of the target words that may translate a sentence of source ids, UNK, BOS and EOS included."""
+
+    member: SavedRun
+    lexicon: Lexicon
+    frequent: int
+
+    def __call__(self, source: Ids) -> set[int]:
+        words = self.member.source.join(self.member.source_words.decode(map(int, source)))
+        if not self.member.target.subwords:
+            return shortlist(self.lexicon, words, self.member.target_words, self.frequent)
+        units = {unit for word in self.lexicon.candidates(words) for unit in self.member.target.cut([word])}
+        return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
+
+
+def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int) -> list[StepModel[Any]]:
+    """The models of runs with their short-lists. ConfigError for models that cannot."""
+    models: list[StepModel[Any]] = []
+    for member in members:
+        if not isinstance(member.model, Restrictable):
+            raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
+        models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
+    return models
+
+
+# ---- lengths -----------------------------------------------------------------------------------------------
+# Lengths of lines in the units of one or several runs, and what happens to lines that are too long.
+
+
+# As a multiple of the limit: a word of more characters is not segmented into subwords, which would take
+# forever, but cut into pieces.
+GIANT_WORD = 4
+
+
+class LineLengths:
+    """Lines of one side of the runs. A line has as many units as in the run that segments it finest."""
+
+    def __init__(self, pipelines: Sequence[TextPipeline], max_length: int) -> None:
+        """`max_length`: the longest sentence seen in training, in units."""
+        self.pipelines, self.max_length = pipelines, max_length
+
+    def limit(self, words: int | None = None, name: str = "", first: int = 0) -> Limit:
+        """How long lines may be; None: 250 words, or what the training allowed if that is more."""
+        return Limit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
+
+    def of(self, line: str, tokenized: bool, limit: Limit) -> int:
+        """Units of a line; 0 for one that cannot be too long."""
+        if len(line) <= limit.words:
+            return 0
+        words = files.split_words(line) if tokenized else long_lines.pieces(line)
+        return sum(map(self.sizes(tokenized, limit), words))
+
+    def refuse(self, lines: Iterable[str], tokenized: bool, limit: Limit, what: str) -> None:
+        """DataError for the first line that is too long; `what` it is too long for."""
+        limit.refuse((self.of(line, tokenized, limit) for line in lines), what)
+
+    def parts(self, line: str, tokenized: bool, limit: Limit) -> list[str]:
+        """The line, or the parts of one that is too long, each with its tag."""
+        if self.of(line, tokenized, limit) <= limit.words:
+            return [line]
+        tag, line = self.pipelines[0].tagged(line)
+        words = files.split_words(line) if tokenized else long_lines.pieces(line)
+        found = long_lines.parts(words, limit.words, self.sizes(tokenized, limit))
+        texts = [(" " if tokenized else "").join(part).strip(" \t") for part in found]
+        return [f"{tag} {text}" for text in texts] if tag else texts
+
+    def sizes(self, tokenized: bool, limit: Limit) -> Callable[[str], int]:
+        """Units of a word; of one with thousands of characters their number will do."""
+        cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
+
+        @cache
+        def size(word: str) -> int:
+            if cutting and len(word) > GIANT_WORD * limit.words:
+                return len(word)
+            return max(len(pipeline.units(word, tokenized)) for pipeline in self.pipelines)
+
+        return size
+
+
+# ---- run ---------------------------------------------------------------------------------------------------
+
 
 SEARCHED = "n-best lists, samples, prefixes, constraints and alignments of the whole sentence"
 SCORED = "a score of the whole sentence"
@@ -72,7 +229,7 @@ class Run:
         <Run en-fr@500: rnn from en to fr, 136 and 142 units, 22,218 parameters>
         """
         if directories:
-            set_up.as_commands_do(directories[0], device)
+            checkpoint.set_up_torch(directories[0], device)
         return Run.of(*directories, which=which, device=device)
 
     @staticmethod
@@ -121,7 +278,7 @@ class Run:
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> Steps:
         """As `model`, with the softmax over the words that may translate a sentence: those of a lexical
         table, and the most `frequent` ones. ConfigError for models that cannot."""
-        models = restricted(self.members, lexicon, frequent)
+        models = restrict_models(self.members, lexicon, frequent)
         return models[0] if len(models) == 1 else Ensemble(models)
 
     def read(self, line: str, tokenized: bool = False) -> "Ids | Reading":
@@ -158,7 +315,7 @@ class Run:
         readings = [self.read(line, tokenized) for line in lines]
         full = [index for index, reading in enumerate(readings) if len(reading)]
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
-        results = [[nothing()] for _ in lines]
+        results = [[empty_candidate()] for _ in lines]
         given = [constraints[index] for index in full] if constraints else None
         found = search_lines(
             model or self.model, [readings[i] for i in full], self.fitted(config), forced, given
@@ -189,7 +346,7 @@ class Run:
         for index, line in enumerate(lines, first):
             # one by one: the random numbers of a sentence depend on its position, and would on its batch
             reading = self.read(line, tokenized)
-            empty = [[nothing()] * config.samples]
+            empty = [[empty_candidate()] * config.samples]
             results += sample(self.model, [reading], config, index) if len(reading) else empty
         return results
 
@@ -198,7 +355,7 @@ class Run:
     ) -> BeamTranslation:
         """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
         that the attention looked at."""
-        return of_candidate(self.members[0], line, candidate, tokenized, unknown)
+        return to_translation(self.members[0], line, candidate, tokenized, unknown)
 
     def n_best(
         self,
@@ -249,7 +406,7 @@ class Run:
         whole = Limit(sys.maxsize)
         found = iter(self.search(every, config, tokenized, model=model, limit=whole, constraints=given))
         return [
-            joined(
+            join_translations(
                 [self.translation(part, next(found)[0], tokenized, unknown) for part in parts], self.target
             )
             for parts in cut

@@ -1,5 +1,7 @@
-"""Weights and other tensors as files: written whole or not at all, read without running code from them."""
+"""Weights and other tensors as files: written whole or not at all, read without running code from them; and
+the mean of the weights of several checkpoints, as a run of its own."""
 
+import logging
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -9,8 +11,11 @@ from typing import Any, BinaryIO, Protocol
 import torch
 from torch import Tensor
 
-from nmt import manifest
+from nmt import files, manifest
 from nmt.errors import CheckpointError, DataError
+from nmt.runs import directory as run_directory
+
+# ---- weights -----------------------------------------------------------------------------------------------
 
 
 class Loadable(Protocol):
@@ -74,7 +79,7 @@ def load_weights(model: Loadable, path: Path) -> None:
         ) from error
 
 
-def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
     one model."""
     total: dict[str, Tensor] = {}
@@ -97,3 +102,59 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
         name: (value / len(paths)).to(torch.float32) if value.is_floating_point() else value
         for name, value in total.items()
     }
+
+
+# ---- averaging ---------------------------------------------------------------------------------------------
+# The mean of the weights of several checkpoints of a run, as a run of its own; of one checkpoint, a run that
+# has nothing but what the model needs.
+
+
+log = logging.getLogger(__name__)
+
+
+def write_average(run: Path, output: Path, given: Sequence[int] | None, last: int = 1) -> list[int]:
+    """Average the checkpoints of these updates, or the `last` newest ones, into a new run directory; returns
+    their updates. CheckpointError when they are not there."""
+    steps, mean = run_directory.settled(run, lambda: average_checkpoints(run, given, last))
+    save_average(run, output, steps[-1], mean)
+    return steps
+
+
+def average_checkpoints(
+    run: Path, given: Sequence[int] | None, last: int
+) -> tuple[list[int], dict[str, Tensor]]:
+    """The checkpoints to average, and the mean of their weights."""
+    steps = choose_checkpoints(run, given, last)
+    return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
+
+
+def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:
+    """A run with these weights alone."""
+    with run_directory.writing(output) as new:
+        run_directory.copy_texts(run, new)
+        save_tensors(mean, run_directory.weights_path(new, step))
+        run_directory.write_index(new, step, step)
+    back_ends = run_directory.back_ends_file(run)
+    if back_ends and back_ends.exists():
+        files.write_text(output / back_ends.name, files.read_lines(back_ends))
+
+
+def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
+    """The checkpoints to average, oldest first. CheckpointError when they are not there."""
+    there = run_directory.steps(run)
+    missing = sorted(set(steps or []) - set(there))
+    if missing or not there:
+        wanted = f"update {missing[0]}" if missing else "checkpoints"
+        raise CheckpointError(
+            f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, there)) or 'none'}; train "
+            "with a larger training.keep"
+        )
+    if not steps and len(there) < last:
+        log.warning(
+            "%s: holds %d checkpoint%s, not %d; training.keep sets how many a run keeps",
+            run,
+            len(there),
+            "s" * (len(there) > 1),
+            last,
+        )
+    return sorted(set(steps)) if steps else there[-last:]

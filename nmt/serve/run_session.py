@@ -12,10 +12,9 @@ from torch import Tensor
 from nmt.analysis import grconv_parse
 from nmt.errors import DataError, UserError
 from nmt.models.protocols import MergeGates, Source
-from nmt.runs import constraints, translation
+from nmt.runs import constraints
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
-from nmt.runs.run import Run
-from nmt.runs.translation import BeamTranslation
+from nmt.runs.run import BeamTranslation, Run, join_translations
 from nmt.search.beam import Candidate
 from nmt.search.config import BeamConfig
 from nmt.search.constraints.protocol import AnyConstraint, Demand
@@ -273,7 +272,7 @@ def of_parts(run: Run, parts: Sequence[Part], options: Options) -> Translated:
         missing += [len(words) + place for place in unknown(run, units)]
         words += member.source.join(units)
     best = [run.translation(part.line, (part.candidates or [])[0], options.tokenized) for part in parts]
-    whole = translation.joined(best, run.target)
+    whole = join_translations(best, run.target)
     whole.alignment = []
     return Translated(words, [hypothesis(run, whole, options)], missing, parts=len(parts))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.errors import UserError
-from nmt.runs import directory
+from nmt.runs import directory as run_directory
 from nmt.runs.constraints import ConstraintMaker
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
@@ -75,7 +75,7 @@ class Runs:
     """The kind: a run directory, or several with commas between them."""
 
     def reads(self, path: str) -> bool:
-        return all(directory.exists(Path(one)) for one in members(path))
+        return all(run_directory.exists(Path(one)) for one in members(path))
 
     def load(self, path: str, config: EngineConfig) -> RunEngine:
         run = Run.of(*members(path), device=config.device)
@@ -85,4 +85,4 @@ class Runs:
 def members(path: str) -> list[str]:
     """a,b -> a b, unless there is a file of that name; a folder of nmt-init stands for its run"""
     paths = [path] if Path(path).exists() else [name for name in path.split(",") if name]
-    return [str(directory.resolve(name)) for name in paths]
+    return [str(run_directory.resolve(name)) for name in paths]

@@ -31,11 +31,10 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
-from nmt.training import aligned, guided, inputs, prepare, vectors
-from nmt.training import config_file as configuration
+from nmt.training import alignment, config_file, inputs, prepare
+from nmt.training.config import RunConfig
 from nmt.training.job import Stream, Trainable
-from nmt.training.run_config import RunConfig
-from nmt.training.transfer import transfer
+from nmt.training.transfer import apply_vectors, check_vectors, transfer_weights
 from nmt.training.validation import (
     DevScore,
     validate_aligned,
@@ -75,7 +74,7 @@ def translator(run: RunSetup) -> Parts:
     training = config.training
     words = prepare.training_text(config.data, directory, run.show_bar)
     if run.fresh and training.guided_alignment:
-        aligned.check_links(config.data, words)
+        alignment.check_links(config.data, words)
     pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
     cache = cache_of(config, directory)
@@ -93,7 +92,7 @@ def translator(run: RunSetup) -> Parts:
         show_text(cast(nn.Module, model), corpus)
     if run.fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
-    vectors.apply(config, model, sides(*vocabs), run.fresh)
+    apply_vectors(config, model, sides(*vocabs), run.fresh)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
     counts = prepare.epoch_counts(config.data, corpus)
     pairs = BatchStream(
@@ -102,7 +101,9 @@ def translator(run: RunSetup) -> Parts:
     stream: Stream = pairs
     if training.guided_alignment:
         weight = training.guided_alignment
-        stream = guided.guided(pairs, weight, config.data, cache, pipelines, vocabs, words, run.thorough)
+        stream = alignment.guided_stream(
+            pairs, weight, config.data, cache, pipelines, vocabs, words, run.thorough
+        )
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
@@ -115,17 +116,19 @@ def aligned_model(run: RunSetup) -> Parts:
     training, sizes = config.training, cast(ModelConfig, config.model)
     words = prepare.training_text(config.data, directory, run.show_bar)
     if run.fresh:
-        aligned.check_links(config.data, words)
+        alignment.check_links(config.data, words)
     pipelines, vocabs = text(config, directory, words)
     remember_back_end(directory)
     torch.manual_seed(config.seed)
     model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=run.fresh).to(run.device)
     cache = cache_of(config, directory)
-    corpus = aligned.make_corpus(config.data, cache, pipelines, vocabs, words, model.within, run.thorough)
-    dev = aligned.make_dev(config.data, pipelines, vocabs, model.within)
+    corpus = alignment.make_aligned_corpus(
+        config.data, cache, pipelines, vocabs, words, model.within, run.thorough
+    )
+    dev = alignment.make_aligned_dev(config.data, pipelines, vocabs, model.within)
     if run.fresh:
         show_text(cast(nn.Module, model), corpus)
-    vectors.apply(config, model, sides(*vocabs), run.fresh)
+    apply_vectors(config, model, sides(*vocabs), run.fresh)
     stream = AlignedStream(
         corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
     )
@@ -151,7 +154,7 @@ def language_model(run: RunSetup) -> Parts:
     model = kind.build(sizes, vocab.words, dictionary, run.fresh).to(run.device)
     if run.fresh:
         show_text(cast(nn.Module, model), corpus)
-    vectors.apply(config, model, {"target": vocab}, run.fresh)
+    apply_vectors(config, model, {"target": vocab}, run.fresh)
     stream: Stream = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
     )
@@ -178,10 +181,10 @@ def text(
     """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
     data = config.data
     if not run_directory.exists(directory):
-        stamps = inputs.take(data)
+        stamps = inputs.take_stamps(data)
         source, target, source_counts, target_counts = prepare.make_pipelines(data, words)
         vocabs = prepare.make_vocabs(data, (source, target), (source_counts, target_counts))
-        vectors.check(config, sides(*vocabs))
+        check_vectors(config, sides(*vocabs))
         create(config, directory, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
     source, source_vocab = checkpoint.load_side(directory, "source", data)
     target, target_vocab = checkpoint.load_side(directory, "target", data)
@@ -194,9 +197,9 @@ def text_of_lm(
     """As `text`, for a language model."""
     data = config.data
     if not run_directory.exists(directory):
-        stamps = inputs.take(data)
+        stamps = inputs.take_stamps(data)
         pipeline, vocab = prepare.make_text(data, words)
-        vectors.check(config, {"target": vocab})
+        check_vectors(config, {"target": vocab})
         dictionary = None
         if kind.needs_dictionary:
             assert isinstance(sizes, prepare.DictionaryConfig)
@@ -215,14 +218,14 @@ def create(
     """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration,
     stamps of the inputs."""
     with run_directory.writing(directory) as new:
-        text = configuration.to_yaml(config)
+        text = config_file.to_yaml(config)
         files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
         for name, (pipeline, vocab) in sides.items():
             pipeline.save(new, name)
             vocab.save(new / f"{name}.vocab")
         if dictionary is not None:
             dictionary.save(new / run_directory.DICTIONARY)
-        inputs.save(stamps, new)
+        inputs.save_stamps(stamps, new)
         run_directory.write_version(new)
 
 
@@ -251,7 +254,7 @@ def show_text(model: nn.Module, corpus: Corpus) -> None:
 
 def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
     """Copy the weights of another run, as far as they fit."""
-    done = transfer(model, vocabs, checkpoint.load_parent(parent))
+    done = transfer_weights(model, vocabs, checkpoint.load_parent(parent))
     log.info(
         "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
         f"{done.copied:,}", f"{done.total:,}",

@@ -1,12 +1,26 @@
-"""The settings of a training: optimizer, schedule, limits, validation. Without torch."""
+"""The configuration of a training as dataclasses: settings, what of them does not go together, and the
+languages of its texts; nmt/training/config_file.py reads it from files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
 
 from nmt import settings
+from nmt.data.corpus import VECTORS, DataConfig
 from nmt.errors import ConfigError
+from nmt.layers.output import OUTPUTS, Evolves, OutputSettings, refuse
+from nmt.lm.config import LMConfig
+from nmt.models.config import ModelConfig
+from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
 from nmt.search.config import BEAM_SIZE
 from nmt.settings import choice, name_in, number, setting
-from nmt.training.schedules import LINEAR, SCHEDULES
+from nmt.text import languages
+from nmt.text.pipeline import check_language, check_segment, needs_language
+from nmt.text.units import is_spaceless
+from nmt.training.optimizers import LINEAR, SCHEDULES
+
+# ---- config ------------------------------------------------------------------------------------------------
+
 
 AUTO = "auto"
 
@@ -157,3 +171,192 @@ class TrainingConfig:
             raise ConfigError("training.decay_below: needs training.decay below 1, for example 0.5")
         if self.metric != "cost" and not self.dev_beam:
             raise ConfigError(f"training.metric: {self.metric} needs dev_beam of 1 or more")
+
+
+# ---- run config --------------------------------------------------------------------------------------------
+# The configuration of a training as a dataclass; nmt/training/config_file.py reads it from files.
+
+
+@dataclass
+class RunConfig:
+    """The configuration of a training, which makes or resumes a run. Either `model` or `lm` is given."""
+
+    run: str = setting("", help="the run directory that training makes or resumes")
+    seed: int = number(1, least=0, help="seed of the parameters, the order of sentences and dropout")
+    device: str = setting("cpu", help="cpu, cuda, cuda:1 ..., auto (a GPU if there is one)")
+    threads: int = number(0, least=0, help="CPU threads; 0: torch decides")
+    init_from: str = setting(
+        "", help="a run whose weights are the start, as far as they fit; words are matched by their spelling"
+    )
+    precision: str = choice(
+        "fp32",
+        "bf16",
+        help="precision of matrix products in training; bf16 is about twice as fast on processors with "
+        "avx512_bf16",
+    )
+    matmul: str = choice("auto", "mkl", "onednn", help="back end of matrix products on the CPU")
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig | None = None  # of a translator
+    lm: LMConfig | None = None  # of a language model
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    @property
+    def aligned(self) -> bool:
+        """Does it train a model that is given the alignment?"""
+        return self.model is not None and self.model.type in ALIGNED_MODELS
+
+    @property
+    def pretrains(self) -> bool:
+        """Does it train an encoder for translators to start from?"""
+        return self.model is not None and self.model.type in PRETRAINED
+
+    @property
+    def monolingual(self) -> bool:
+        """Does it read `data.train_text`, by the rules of `data.target`?"""
+        return self.lm is not None or self.pretrains
+
+
+# What may differ when a run is resumed: limits, and what does not affect the result.
+FREE_KEYS = {"run", "threads", "data.cache", "data.workers"} | {
+    f"training.{key}"
+    for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard", "update_batches")
+}
+
+# Settings of which `auto` is resolved when a run is made; its config.yaml has the value.
+DERIVED_KEYS = {"training.bleu_tokenizer"}
+
+
+def value_of(config: RunConfig, key: str) -> object:
+    """The value of a dotted key."""
+    found: object = config
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found
+
+
+# ---- combinations ------------------------------------------------------------------------------------------
+# Settings of different sections of a configuration that do not go together. Messages begin with a key.
+
+
+def check_combinations(config: RunConfig) -> None:
+    """ConfigError for the first pair of settings that exclude each other."""
+    check_output(config)
+    check_guided(config)
+    check_vectors(config)
+
+
+def section_of(config: RunConfig) -> str:
+    return "lm" if config.lm else "model"
+
+
+def check_output(config: RunConfig) -> None:
+    """Label smoothing needs an output layer that computes all words; an average of weights one whose weights
+    mean the same from update to update, unlike those of a tree that is built anew."""
+    section, settings = section_of(config), config.lm or config.model
+    if config.training.label_smoothing and isinstance(settings, OutputSettings):
+        refuse(cast(OutputSettings, settings), section, "label_smoothing", "training.label_smoothing")
+    output = getattr(settings, "output", "")
+    if config.training.ema and output in OUTPUTS and issubclass(OUTPUTS[output], Evolves):
+        raise ConfigError(
+            f"training.ema: does not go with {section}.output: {output}, whose tree is built anew in "
+            "training; leave one of them out"
+        )
+
+
+def check_guided(config: RunConfig) -> None:
+    """Guided alignment needs an attention over the source."""
+    if config.training.guided_alignment and not (config.model and config.model.attends):
+        kind = config.model.type if config.model else "a language model"
+        remedy = "; set model.attention" if kind == "rnn" else ""
+        raise ConfigError(f"training.guided_alignment: {kind} has no attention over the source here{remedy}")
+
+
+def check_vectors(config: RunConfig) -> None:
+    """Word vectors need a table to go to, and frozen ones a file."""
+    settings, given = config.lm or config.model, dict[str, bool]()
+    for key in VECTORS:
+        side = key.removesuffix("_vectors")
+        given[side] = bool(getattr(config.data, key))
+        if given[side] and side not in (settings.vector_sides if settings else ()):
+            kind = settings.type if settings else ""
+            raise ConfigError(f"data.{key}: {kind} has no table of {side} word vectors here")
+    if all(given.values()) and getattr(settings, "tied", "") == "all":
+        raise ConfigError(
+            "data.source_vectors: model.tied: all has one table for both sides; give data.target_vectors "
+            "alone"
+        )
+    frozen = config.training.freeze_vectors
+    for side in ("source", "target"):
+        if frozen in (side, "both") and not given[side]:
+            raise ConfigError(f"training.freeze_vectors: {frozen} needs data.{side}_vectors")
+
+
+# ---- side languages ----------------------------------------------------------------------------------------
+# The languages of the texts of a run: as the configuration says, else as the names of its files end.
+
+
+# Keys of the files of each side; the first that says a language decides.
+LANGUAGE_FILES = {
+    "source": ("train_source", "dev_source"),
+    "target": ("train_target", "train_text", "dev_target", "dev_text"),
+}
+
+
+def text_sides(config: RunConfig) -> tuple[str, ...]:
+    """The sides that have text: plain text has `target` alone."""
+    return ("target",) if config.monolingual else ("source", "target")
+
+
+def set_languages(config: RunConfig) -> None:
+    """Set the language of each side that has none and whose files say one. Scripts without spaces have no
+    case to learn, though a preset asks for it."""
+    for name in text_sides(config):
+        side = getattr(config.data, name)
+        if not side.language and not has_several_languages(config.data, name):
+            found = (languages.of_file(path) for path in side_paths(config.data, name))
+            side.language = next(filter(None, found), "")
+        # `none` is what runs of version 0.5 have, which keep their truecase models
+        if side.case == "truecase" and side.segment == "auto" and is_spaceless(side.language):
+            side.case = "keep"
+
+
+def has_several_languages(data: DataConfig, name: str) -> bool:
+    """Are the corpora of a side of several languages? ConfigError where the rules of one are needed."""
+    found = sorted({languages.of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
+    if len(found) > 1 and needs_language(getattr(data, name)):
+        raise ConfigError(
+            f"data.{name}.language: missing, and the corpora are of several languages, {', '.join(found)}; "
+            f"name the one whose rules all are read by, or set data.{name}.subword: unigram, which needs none"
+        )
+    return len(found) > 1
+
+
+def check_languages(config: RunConfig) -> None:
+    """ConfigError for a language that is unknown, or missing where its rules are used."""
+    for name in text_sides(config):
+        side, key = getattr(config.data, name), f"data.{name}.language"
+        given = side_paths(config.data, name) or list(filter(None, [config.data.phrase_table]))
+        if not given:
+            continue  # without text nothing is trained, and its absence is the mistake to name
+        if not side.language and needs_language(side):
+            files = ", ".join(Path(path).name for path in given)
+            raise ConfigError(
+                f"{key}: missing, and {files} does not end in the code of a language, as train.en does; set "
+                f"it, e.g. {key}: de"
+            )
+        check_language(side, key)
+        try:
+            check_segment(side)
+        except ConfigError as error:
+            raise ConfigError(f"data.{name}.{error}") from error
+
+
+def side_paths(data: DataConfig, side: str) -> list[str]:
+    """The files of a side whose names may say its language; a table of both says none."""
+    listed = [getattr(corpus, side) for corpus in data.corpora]
+    return listed + [path for key in LANGUAGE_FILES[side] if (path := str(getattr(data, key)))]
+
+
+def describe_languages(config: RunConfig) -> str:
+    """The languages, for the log: `en -> fr`"""
+    return " -> ".join(getattr(config.data, name).language or "not set" for name in text_sides(config))

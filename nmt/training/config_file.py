@@ -3,14 +3,16 @@
 Defaults, ranges and explanations are in the dataclasses; here they are only put together. Sections `model`
 and `lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`."""
 
+import difflib
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args, get_origin
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -19,19 +21,145 @@ from yaml import YAMLError
 from nmt import files, metrics, settings, yaml_text
 from nmt.data import corpora
 from nmt.errors import CheckpointError, ConfigError
+from nmt.lm.config import LMConfig
+from nmt.models.config import ModelConfig
 from nmt.numbers import LONGEST, shown
 from nmt.runs import checkpoint, migrations
 from nmt.runs import directory as run_directory
+from nmt.runs.checkpoint import SECTION_REGISTRIES, config_class
 from nmt.runs.directory import CONFIG
-from nmt.runs.sections import REGISTRIES
-from nmt.training import combinations, side_languages, subwords
-from nmt.training.config import AUTO
-from nmt.training.run_config import DERIVED, FREE, RunConfig
-from nmt.training.schema import Part, Schema, Where, schema_of
+from nmt.runs.migrations import Section
+from nmt.settings import ALLOWED, HELP
+from nmt.training import subwords
+from nmt.training.config import AUTO, DERIVED_KEYS, FREE_KEYS, RunConfig, check_combinations, set_languages
 from nmt.yaml_text import NotYaml, reason
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+# ---- schema ------------------------------------------------------------------------------------------------
+# The keys that a configuration may have, which depend on what it trains.
+
+
+COMMENT_WIDTH = 110  # of comments
+
+Where = Callable[[str], str]  # where a key got its value: file:line, or the override
+
+
+@dataclass
+class ConfigPart:
+    """What a preset, a file or an override gives."""
+
+    content: Section
+    where: Where
+
+
+@dataclass
+class Schema:
+    """The keys of a run's configuration, given what it trains."""
+
+    section: str  # model | lm
+    config: type[ModelConfig] | type[LMConfig]  # the keys of that section
+
+    def keys(self) -> list[str]:
+        """Every key, sections included: `data`, `data.source`, `data.source.language`, ..."""
+        return [*keys_of(RunConfig), self.section, *keys_of(self.config, f"{self.section}.")]
+
+    def is_section(self, key: str) -> bool:
+        return any(name.startswith(f"{key}.") for name in self.keys())
+
+    def is_list(self, key: str) -> bool:
+        """Is it a list of sections?"""
+        return any(name.startswith(f"{key}[].") for name in self.keys())
+
+    def defaults(self, kind: str) -> DictConfig:
+        """The configuration before anything is given."""
+        config = OmegaConf.structured(RunConfig)
+        config[self.section] = OmegaConf.structured(self.config)
+        config[self.section].type = kind
+        return cast(DictConfig, config)
+
+    def did_you_mean(self, key: str) -> str:
+        """The nearest known key: in the same section, else of the same name elsewhere."""
+        known = self.keys()
+        section, _, leaf = key.rpartition(".")
+        beside = [name for name in known if name.rpartition(".")[0] == section]
+        leaves = {name.rpartition(".")[2]: name for name in beside}
+        near = [leaves[name] for name in difflib.get_close_matches(leaf, leaves, 1, 0.6)] or [
+            name for name in known if name.rpartition(".")[2] == leaf
+        ][:2]
+        near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
+        if near:
+            return f", did you mean {' or '.join(map(repr, near))}?"
+        return f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+
+
+def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
+    """Every key of a dataclass and of the dataclasses in it, for those in a list `data.corpora[].name`; not
+    `model` and `lm`, whose class depends on their type."""
+    keys: list[str] = []
+    for item in fields(kind):
+        if prefix or item.name not in SECTION_REGISTRIES:
+            keys.append(prefix + item.name)
+        if isinstance(item.type, type) and is_dataclass(item.type):
+            keys += keys_of(item.type, f"{prefix}{item.name}.")
+        for part in get_args(item.type) if get_origin(item.type) is list else ():
+            if is_dataclass(part):
+                keys += keys_of(cast("type[DataclassInstance]", part), f"{prefix}{item.name}[].")
+    return keys
+
+
+def explained(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
+    """A configuration as the lines of a file, each key below what it means."""
+    for item in fields(config):
+        value, about = getattr(config, item.name), item.metadata.get(HELP, "")
+        if value is None:
+            continue
+        allowed = item.metadata.get(ALLOWED)
+        if isinstance(allowed, tuple | Mapping):
+            about = f"{about} ({' | '.join(allowed)})" if about else " | ".join(allowed)
+        sign = f"{indent}# "
+        lines = textwrap.wrap(
+            about, COMMENT_WIDTH, initial_indent=sign, subsequent_indent=sign, break_on_hyphens=False
+        )
+        yield from lines
+        if is_dataclass(value) and not isinstance(value, type):
+            yield f"{indent}{item.name}:"
+            yield from explained(value, f"{indent}  ")
+        else:
+            text = OmegaConf.to_yaml(OmegaConf.create({item.name: value}))
+            yield from (f"{indent}{line}" for line in text.rstrip("\n").split("\n"))
+
+
+def schema_of(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
+    """What the parts of a configuration train, and the name of its type. ConfigError for both sections, or an
+    unknown type."""
+    given = {
+        section: [part for part in parts if part.content.get(section) is not None]
+        for section in SECTION_REGISTRIES
+    }
+    if given["lm"] and given["model"]:
+        raise ConfigError(
+            f"{given['model'][0].where('model')}: model: a run has either section model or section lm "
+            f"({given['lm'][0].where('lm')}); leave one of them out"
+        )
+    section = "lm" if given["lm"] else "model"
+    kinds = [
+        (str(content["type"] or ""), part.where)
+        for part in given[section]
+        if isinstance(content := part.content[section], dict) and "type" in content
+    ]
+    kind, where = kinds[-1] if kinds else (ModelConfig().type if section == "model" else "", None)
+    try:
+        return Schema(section, config_class(section, kind)), kind
+    except ConfigError as error:
+        place = where(f"{section}.type") if where else given[section][-1].where(section)
+        raise ConfigError(f"{place}: {error}") from error
+
+
+# ---- config file -------------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +180,8 @@ def load(
     """
     content, text = read(path)
     parts = [
-        Part(content, partial(where_is, path, text)),
-        *(Part(change_of(override), partial(place_of, override)) for override in overrides),
+        ConfigPart(content, partial(where_is, path, text)),
+        *(ConfigPart(change_of(override), partial(place_of, override)) for override in overrides),
     ]
     return assembled(parts, path, preset, overwrite)
 
@@ -66,11 +194,11 @@ def from_mapping(
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
         raise ConfigError(f"configuration: {reason(error)}") from error
-    part = Part(cast(migrations.Section, plain), lambda key: "configuration")
+    part = ConfigPart(cast(migrations.Section, plain), lambda key: "configuration")
     return assembled([part], "configuration", preset, overwrite)
 
 
-def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool) -> RunConfig:
+def assembled(parts: list[ConfigPart], name: str, preset: str | None, overwrite: bool) -> RunConfig:
     """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
     for part in parts:
         for key, warning in migrations.of_user(part.content):
@@ -90,16 +218,16 @@ def assembled(parts: list[Part], name: str, preset: str | None, overwrite: bool)
         result = resolve(merge_all(schema.defaults(kind), [*defaults, old, *parts], schema), where)
     elif preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
         with located(where):
-            side_languages.find(result)
+            set_languages(result)
             result.data.bpe_merges *= subwords.suits(result.data, result.monolingual)
     if not result.run:
         raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
     with located(where):
-        check(result)
+        check_config(result)
     return result
 
 
-def check(config: RunConfig) -> None:
+def check_config(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that do not go together. A language model has
     neither BLEU nor a beam, nor has an aligned model, and files may name languages, which is set here."""
     settings.check(config)
@@ -117,8 +245,8 @@ def check(config: RunConfig) -> None:
         if config.aligned or config.pretrains:
             config.training.metric, config.training.dev_beam = "cost", 0
     config.training.check()
-    combinations.check(config)
-    side_languages.find(config)
+    check_combinations(config)
+    set_languages(config)
     if config.training.bleu_tokenizer not in (AUTO, migrations.TOKENIZED) and config.lm is None:
         try:
             metrics.check_tokenizer(config.training.bleu_tokenizer)
@@ -126,15 +254,15 @@ def check(config: RunConfig) -> None:
             raise ConfigError(f"training.bleu_tokenizer: {error}") from error
 
 
-def preset_parts(preset: str | None, parts: Sequence[Part]) -> list[Part]:
+def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[ConfigPart]:
     """A preset, without the section of what is not trained by what is given."""
     if not preset:
         return []
     found = preset_file(preset)
     content = read(str(found))[0]
-    given = {key for key in REGISTRIES for part in parts if part.content.get(key) is not None}
-    own = {key: value for key, value in content.items() if key not in REGISTRIES or given <= {key}}
-    return [Part(own, lambda key: str(found))]
+    given = {key for key in SECTION_REGISTRIES for part in parts if part.content.get(key) is not None}
+    own = {key: value for key, value in content.items() if key not in SECTION_REGISTRIES or given <= {key}}
+    return [ConfigPart(own, lambda key: str(found))]
 
 
 def preset_file(preset: str) -> Path:
@@ -177,7 +305,7 @@ def read(path: str) -> tuple[migrations.Section, str]:
     return cast(migrations.Section, content), text
 
 
-def changed_defaults(run: str) -> Part | None:
+def changed_defaults(run: str) -> ConfigPart | None:
     """Settings of a run whose defaults, or those of a preset, have changed since it began. Resumed with a
     file that does not say them, it keeps its own. Runs of version 0.5 and earlier also keep language, case
     and segmentation."""
@@ -194,21 +322,25 @@ def changed_defaults(run: str) -> Part | None:
         if (value := OmegaConf.select(saved, key)) is not None:
             OmegaConf.update(stored, key, value)
     content = cast(migrations.Section, OmegaConf.to_container(stored))
-    return Part(content, lambda key: str(directory / CONFIG))
+    return ConfigPart(content, lambda key: str(directory / CONFIG))
 
 
-def merge_all(config: DictConfig, parts: Iterable[Part], schema: Schema) -> DictConfig:
+def merge_all(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
     """A configuration with what several parts give, one after the other."""
     for part in parts:
         config = merge(config, part, schema)
     return config
 
 
-def merge(config: DictConfig, part: Part, schema: Schema) -> DictConfig:
+def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
     """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong
     type."""
     known = set(schema.keys())
-    given = {key: value for key, value in part.content.items() if value is not None or key not in REGISTRIES}
+    given = {
+        key: value
+        for key, value in part.content.items()
+        if value is not None or key not in SECTION_REGISTRIES
+    }
     try:
         for key, value in given_keys(given):
             name = re.sub(r"\[\d+\]", "[]", key)
@@ -310,7 +442,7 @@ def to_yaml(config: RunConfig) -> str:
 def of_run(directory: Path) -> RunConfig:
     """The configuration that a run was started with; keys newer than the run have their defaults."""
     content = checkpoint.read_yaml(directory)
-    part = Part(content, lambda key: str(directory / CONFIG))
+    part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
         schema, kind = schema_of([part])
         return resolve(merge(schema.defaults(kind), part, schema), part.where)
@@ -324,13 +456,13 @@ def differences(config: RunConfig, directory: Path) -> list[str]:
     """Keys in which a configuration differs from the one a run was started with, except those that may; a
     derived setting may be AUTO."""
     now, saved = dict(flat(config)), dict(flat(of_run(directory)))
-    now.update({key: saved.get(key) for key in DERIVED if now[key] == AUTO})
+    now.update({key: saved.get(key) for key in DERIVED_KEYS if now[key] == AUTO})
     kinds = [key for key in ("model.type", "lm.type") if now.get(key) != saved.get(key)]
     keys: Iterable[str] = kinds or {**saved, **now}
     return [
         f"{key}={now.get(key)} (was {saved.get(key)})"
         for key in keys
-        if key not in FREE and now.get(key) != saved.get(key)
+        if key not in FREE_KEYS and now.get(key) != saved.get(key)
     ]
 
 

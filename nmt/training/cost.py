@@ -27,10 +27,9 @@ from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.pieces import MOST as PIECES
 from nmt.text.vocab import Vocab
 from nmt.training import memory, prepare
-from nmt.training.job import Job, Stream
+from nmt.training.config import RunConfig
+from nmt.training.job import Job, Stream, optimizer_of
 from nmt.training.loop import update
-from nmt.training.optimizers import optimizer_of
-from nmt.training.run_config import RunConfig
 from nmt.training.validation import dev_cost, evaluating
 
 SAMPLE = 3000  # pairs

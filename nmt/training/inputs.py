@@ -1,4 +1,5 @@
-"""Stamps of the training and development files of a run: it is resumed with the same ones or not at all."""
+"""The files that a training reads: none lies in the run that it makes, and the run is resumed with the same
+ones or not at all."""
 
 import json
 import os
@@ -9,41 +10,47 @@ from pathlib import Path
 
 from nmt import files, manifest
 from nmt.data.corpus import ALIGNMENTS, VECTORS, DataConfig
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
+from nmt.training.config import RunConfig, check_languages, side_paths, text_sides, value_of
+from nmt.training.subwords import LearningSide, check_sides
 
-KEYS = (
+# ---- inputs ------------------------------------------------------------------------------------------------
+
+
+STAMPED_KEYS = (
     "train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text",
     *ALIGNMENTS, *VECTORS,
 )  # fmt: skip
 
 
-def named(config: DataConfig) -> Iterator[tuple[str, str]]:
+def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
-    given = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in KEYS]
-    for key, path in (*given, *listed(config)):
+    given = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
+    for key, path in (*given, *listed_files(config)):
         if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
             yield key, path
 
 
-def listed(config: DataConfig) -> Iterator[tuple[str, str]]:
+def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Key and path of the files of the corpora of a list."""
     for place, corpus in enumerate(config.corpora):
         yield f"corpora[{place}].source", corpus.source
         yield f"corpora[{place}].target", corpus.target
 
 
-def take(config: DataConfig) -> dict[str, manifest.Stamp]:
+def take_stamps(config: DataConfig) -> dict[str, manifest.Stamp]:
     """Stamps of all of them, by key."""
-    return {key: manifest.stamp(path) for key, path in named(config)}
+    return {key: manifest.stamp(path) for key, path in named_files(config)}
 
 
-def save(stamps: dict[str, manifest.Stamp], new: Path) -> None:
+def save_stamps(stamps: dict[str, manifest.Stamp], new: Path) -> None:
     """Write them into a folder."""
     files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
 
 
-def check(config: DataConfig, directory: Path) -> None:
+def check_inputs(config: DataConfig, directory: Path) -> None:
     """DataError for a file that has changed since the run was started. Version 0.5 kept no stamps."""
     place = directory / INPUTS
     if not place.exists():
@@ -53,7 +60,7 @@ def check(config: DataConfig, directory: Path) -> None:
             before = dict(json.load(stream))
         changed = [
             (key, path)
-            for key, path in named(config)
+            for key, path in named_files(config)
             if key in before and not manifest.unchanged(path, before[key])
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -63,3 +70,43 @@ def check(config: DataConfig, directory: Path) -> None:
             f"{path}: has changed since {directory} was started with it (data.{key}); bring it back, or "
             "start another run"
         )
+
+
+# ---- new run -----------------------------------------------------------------------------------------------
+# What is checked before a run directory is made.
+
+
+SIDE_FILES = ("vocab_file", "codes")
+PATH_KEYS = (
+    "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source",
+    "data.dev_target", "data.train_text", "data.dev_text",
+    *(f"data.{key}" for key in (*ALIGNMENTS, *VECTORS)),
+    *(f"data.{side}.{key}" for side in ("source", "target") for key in SIDE_FILES),
+)  # fmt: skip
+
+
+def check_new_run(config: RunConfig, given: str) -> None:
+    """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
+    starts from is there. `given`: the file of the configuration; empty where there is none.
+
+    ConfigError or CheckpointError before any work.
+    """
+    if config.init_from:
+        run_directory.check_version(run_directory.resolve(config.init_from))
+    read = {"CONFIG.yaml": given, **{key: str(value_of(config, key)) for key in PATH_KEYS}}
+    read |= {f"data.{key}": path for key, path in listed_files(config.data)}
+    for key, path in read.items():
+        if path and is_inside(path, config.run):
+            raise ConfigError(
+                f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "
+                "another directory with run="
+            )
+    check_languages(config)
+    sides = text_sides(config)
+    if all(config.data.phrase_table or side_paths(config.data, name) for name in sides):
+        check_sides(config.data, *(LearningSide.of(name, config.data) for name in sides))
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Is a path a folder, or below it, links followed?"""
+    return Path(folder).resolve() in (Path(path).resolve(), *Path(path).resolve().parents)

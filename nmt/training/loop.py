@@ -21,11 +21,18 @@ from nmt.errors import UserError
 from nmt.runs import directory as run_directory
 from nmt.training import memory, sharing
 from nmt.training.config import TrainingConfig
-from nmt.training.job import AnyBatch, Job, Progress
-from nmt.training.limits import deciding, last_update, limit_reached, seconds_left, time_used
-from nmt.training.optimizers import clip, rate_of, set_rate
+from nmt.training.job import (
+    AnyBatch,
+    Job,
+    Progress,
+    deciding,
+    last_update,
+    limit_reached,
+    seconds_left,
+    time_used,
+)
+from nmt.training.optimizers import clip, rate_of, scheduled, set_rate
 from nmt.training.records import Board, Clock, NoTable, Table, open_tables
-from nmt.training.schedules import scheduled
 from nmt.training.state import save
 from nmt.training.validation import DevScore
 

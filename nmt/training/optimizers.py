@@ -1,8 +1,9 @@
-"""Adadelta (in cache-sized blocks, on a GPU all tensors at once), Adam and SGD by torch, and clipping of the
-total gradient norm."""
+"""Optimizers: Adadelta (in cache-sized blocks, on a GPU all tensors at once), Adam and SGD by torch; clipping
+of the total gradient norm, schedules of the learning rate, the moving average of weights."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -10,7 +11,9 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from nmt.errors import ConfigError
-from nmt.training.config import TrainingConfig
+
+# ---- optimizers --------------------------------------------------------------------------------------------
+
 
 BLOCK = 1 << 16  # floats; five arrays of 256 kiB stay in a core's cache, three times as fast as whole tensors
 
@@ -131,13 +134,85 @@ def total_norm(grads: Tensors) -> float:
     return math.sqrt(sum(norm**2 for norm in norms))
 
 
-def optimizer_of(config: TrainingConfig, parameters: Iterable[Parameter]) -> Optimizer:
-    """The optimizer of a configuration."""
-    return make_optimizer(
-        config.optimizer,
-        parameters,
-        config.learning_rate,
-        config.rho,
-        config.eps,
-        (config.beta1, config.beta2),
-    )
+# ---- ema ---------------------------------------------------------------------------------------------------
+# The exponential moving average of the weights of a training: training.ema.
+#
+#     m_1 = θ_1,   m_t = d_t m_{t-1} + (1 - d_t) θ_t,   d_t = min(ema, (t + 1) / (t + 10))
+#
+# θ_t are the weights after update t. The smaller d_t of the first updates are the correction that Marian's
+# --exponential-smoothing and OpenNMT-py's average_decay have too: without it the mean would long remember the
+# random weights of the beginning.
+
+
+def ema_decay_at(step: int, decay: float) -> float:
+    """d_t: the share of the mean that an update keeps, for updates from 1 on."""
+    return min(decay, (step + 1) / (step + 10)) if step > 1 else 0.0
+
+
+class WeightAverage:
+    """The mean of the weights of a model. The model itself keeps its raw weights, from which training goes
+    on."""
+
+    def __init__(self, parameters: Iterable[Parameter], decay: float) -> None:
+        self.decay = decay
+        self.weights: list[Tensor] = [parameter.detach() for parameter in parameters]  # follow the model
+        self.mean = [weight.clone() for weight in self.weights]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after an update, numbered from 1."""
+        torch._foreach_lerp_(self.mean, self.weights, 1 - ema_decay_at(step, self.decay))
+
+    @torch.no_grad()
+    def set(self) -> None:
+        """The mean is what the model has now."""
+        torch._foreach_copy_(self.mean, self.weights)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Inside, the model has the mean; afterwards its own weights again, bit for bit."""
+        raw = [weight.clone() for weight in self.weights]
+        with torch.no_grad():
+            torch._foreach_copy_(self.weights, self.mean)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(self.weights, raw)
+
+
+# ---- schedules ---------------------------------------------------------------------------------------------
+# Schedules of the learning rate after the warm-up, as factors of `learning_rate`.
+
+
+Schedule = Callable[[int, int, int], float]  # warmup, update from 1, last update -> factor of the rate
+
+
+def constant(warmup: int, step: int, last: int) -> float:
+    """Always 1."""
+    return 1.0
+
+
+def inverse_sqrt(warmup: int, step: int, last: int) -> float:
+    """√(warmup / step) (Vaswani et al. 2017)."""
+    return math.sqrt(warmup / step)
+
+
+def linear(warmup: int, step: int, last: int) -> float:
+    """A straight line from 1 at the end of the warm-up to 0 after update `last`, which still has a rate above
+    0. `last` 0: always 1."""
+    if not last:
+        return 1.0
+    return max(0.0, (last + 1 - step) / max(1, last + 1 - warmup))
+
+
+LINEAR = "linear"
+SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_sqrt, LINEAR: linear}
+
+
+def scheduled(schedule: str, warmup: int, step: int, last: int = 0, used: float = 0.0) -> float:
+    """Factor of the learning rate at update `step`, from 1: step / warmup during the warm-up, then that of
+    the schedule. `last`: the last update of the training, 0 where only time limits it; `used`: the share of
+    its time that has passed. What falls to 0 at the end does so at whichever comes first."""
+    factor = step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)
+    return min(factor, 1 - used) if schedule == LINEAR else factor

@@ -26,8 +26,8 @@ from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.locks import locked
 from nmt.metrics import References
 from nmt.progress import Progress
-from nmt.runs.lengths import LineLengths
 from nmt.runs.migrations import TOKENIZED
+from nmt.runs.run import LineLengths
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import UNK, Vocab

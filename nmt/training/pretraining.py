@@ -28,7 +28,7 @@ def pretrained(run: build.RunSetup) -> build.Parts:
     training, sizes = config.training, cast(DiscourseConfig, config.model)
     words = prepare.training_text(config.data, directory, run.show_bar)
     if not run_directory.exists(directory):
-        stamps = inputs.take(config.data)
+        stamps = inputs.take_stamps(config.data)
         build.create(config, directory, {"target": prepare.make_text(config.data, words)}, stamps)
     pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     build.remember_back_end(directory)

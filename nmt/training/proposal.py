@@ -12,7 +12,7 @@ from nmt.text.inspection.pairs import PairReport
 from nmt.text.inspection.side import SideReport
 from nmt.text.units import is_spaceless
 from nmt.training.config_file import PRESETS
-from nmt.training.schedules import LINEAR
+from nmt.training.optimizers import LINEAR
 
 LARGE = 200_000  # pairs from which the preset `large` is worth its time
 EPOCHS = {LARGE: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs

@@ -31,34 +31,27 @@ from nmt.layers.output import Evolves
 from nmt.lm.registry import language_model_class
 from nmt.locks import locked
 from nmt.runs import directory as run_directory
-from nmt.runs import removal
 from nmt.runs.directory import INPUTS
-from nmt.runs.language_model import line_scorer
-from nmt.runs.line_scores import LineScorer
+from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run
 from nmt.training import (
-    aligned,
+    alignment,
     build,
-    guided,
+    config_file,
     inputs,
     loop,
-    new_run,
     parallel,
     pretraining,
     sharing,
-    side_languages,
     state,
     validation,
 )
-from nmt.training import config_file as configuration
 from nmt.training.build import Parts
-from nmt.training.ema import WeightAverage
-from nmt.training.job import Job, Progress
-from nmt.training.limits import deciding, limit_reached
-from nmt.training.optimizers import optimizer_of
+from nmt.training.config import RunConfig, describe_languages
+from nmt.training.job import Job, Progress, deciding, limit_reached, optimizer_of
+from nmt.training.optimizers import WeightAverage
 from nmt.training.parallel import Team
 from nmt.training.records import open_tables
-from nmt.training.run_config import RunConfig
 
 log = logging.getLogger(__name__)
 
@@ -120,11 +113,11 @@ def train_language_model(
 def read(config: Configuration, overwrite: bool) -> RunConfig:
     """A checked configuration."""
     if isinstance(config, RunConfig):
-        configuration.check(config)
+        config_file.check_config(config)
         return config
     if isinstance(config, Mapping):
-        return configuration.from_mapping(config, overwrite=overwrite)
-    return configuration.load(str(config), overwrite=overwrite)
+        return config_file.from_mapping(config, overwrite=overwrite)
+    return config_file.load(str(config), overwrite=overwrite)
 
 
 # ---- a training --------------------------------------------------------------------------------------------
@@ -148,7 +141,7 @@ def run_training(
         )
     fresh = overwrite or not run_directory.exists(directory)
     if fresh:
-        new_run.check(config, given)
+        inputs.check_new_run(config, given)
     cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
     device = devices.resolve(config.device, cpu_only)
     check_precision(config.precision, device)
@@ -167,7 +160,7 @@ def run_training(
             return work.run(overwrite, stop, show_bar)
     with team.busy():
         checker(config)(config.data, fresh)
-    removal.check_place(directory, overwrite)
+    run_directory.check_folder(directory, overwrite)
     # the process that was first before torchrun started them again may still be ending, on whatever host
     with locked(directory, "nmt-train", patience=parallel.patience()), parallel.reached():
         return work.run(overwrite, stop, show_bar)
@@ -178,8 +171,8 @@ def checker(config: RunConfig) -> Callable[[DataConfig, bool], None]:
     if config.monolingual:
         return check_text
     if config.aligned:
-        return aligned.check_aligned
-    return guided.check if config.training.guided_alignment else check_config
+        return alignment.check_aligned
+    return alignment.check_guided if config.training.guided_alignment else check_config
 
 
 @dataclass
@@ -196,7 +189,7 @@ class Training:
         team = self.team
         with team.first_then_others(self.directory):
             if team.first and overwrite:
-                removal.remove(self.directory)
+                run_directory.remove_run(self.directory)
             saved = self.reopen()
             over = self.over(saved) if saved else ""
             parts = None if over else self.parts(saved, show_bar)
@@ -218,11 +211,11 @@ class Training:
         self.set_up_torch(saved)
         fresh = saved is None
         if fresh:
-            log.info("languages: %s", side_languages.shown(self.config))
+            log.info("languages: %s", describe_languages(self.config))
         # of a corpus that the first process has checked the others read only their own batches
         setup = build.RunSetup(self.config, self.directory, self.device, fresh, show_bar, self.team.first)
         parts = self.build()(setup)
-        inputs.check(self.config.data, self.directory)  # they may have changed while they were read
+        inputs.check_inputs(self.config.data, self.directory)  # they may have changed while they were read
         return parts
 
     def over(self, saved: state.State) -> str:
@@ -253,7 +246,7 @@ class Training:
         if self.config.monolingual:
             return
         if run_directory.exists(self.directory):
-            training.bleu_tokenizer = configuration.of_run(self.directory).training.bleu_tokenizer
+            training.bleu_tokenizer = config_file.of_run(self.directory).training.bleu_tokenizer
         else:
             training.bleu_tokenizer = validation.bleu_tokenizer(training.bleu_tokenizer, data)
 
@@ -319,12 +312,12 @@ class Training:
             return None
         run_directory.check_version(self.directory)
         run_directory.verify(self.directory)
-        if changed := configuration.differences(self.config, self.directory):
+        if changed := config_file.differences(self.config, self.directory):
             raise ConfigError(
                 f"{self.directory}: was started with other settings: {'; '.join(changed)}. Use another run "
                 "directory, or --overwrite"
             )
-        inputs.check(self.config.data, self.directory)
+        inputs.check_inputs(self.config.data, self.directory)
         if not (self.directory / INPUTS).exists():
             log.warning(
                 "%s: an early version did not note what its training files were; nobody can say whether they "
@@ -339,5 +332,5 @@ class Training:
         state.restore(job, saved)
         if self.team.first and not (self.directory / INPUTS).exists():
             with run_directory.writing(self.directory) as new:
-                inputs.save(inputs.take(self.config.data), new)
+                inputs.save_stamps(inputs.take_stamps(self.config.data), new)
         log.info("resuming from update %d", job.progress.step)

@@ -1,19 +1,25 @@
-"""Start from the weights of another run: the same vocabulary (fine-tuning) or another one (parent to child,
-Zoph et al. 2016)."""
+"""What a model starts from: the weights of another run, of the same vocabulary (fine-tuning) or another one
+(parent to child, Zoph et al. 2016); pretrained word vectors."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
+from nmt.formats import word_vectors
 from nmt.layers.output import LearnsText, OutputLayer
-from nmt.models.protocols import WordParameters
+from nmt.models.protocols import WordParameters, WordTables
 from nmt.models.registry import AnyModel
 from nmt.runs.checkpoint import Parent
 from nmt.text.vocab import Vocab
+from nmt.training.config import RunConfig
+
+# ---- transfer ----------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -27,7 +33,7 @@ class Transfer:
     left: list[str]  # names of parameters that do not fit and stay as they were
 
 
-def transfer(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Parent) -> Transfer:
+def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Parent) -> Transfer:
     """Copy what fits into `model`: parameters of equal shape as a whole, those of words or characters row by
     row, where both models know the word.
 
@@ -92,3 +98,84 @@ def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Ten
     pairs = [(row_of[word], row) for row, word in enumerate(ours) if word in row_of]
     parent = torch.tensor([a for a, _ in pairs], dtype=torch.long)
     return parent, torch.tensor([b for _, b in pairs], dtype=torch.long)
+
+
+# ---- vectors -----------------------------------------------------------------------------------------------
+# Pretrained word vectors: the start of a model's own, which may stay as they are (data.source_vectors,
+# data.target_vectors, training.freeze_vectors).
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class PretrainedVectors:
+    """The vectors that a file has for words of a vocabulary."""
+
+    ids: Tensor  # (n,)
+    values: Tensor  # (n, E)
+
+
+def vectors_file(config: RunConfig, side: str) -> str:
+    """The file of a side; empty without one."""
+    return config.data.source_vectors if side == "source" else config.data.target_vectors
+
+
+def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVectors:
+    """The vectors of a side. DataError for a file that is none, and for one without any of the words."""
+    path, section = vectors_file(config, side), "lm" if config.lm else "model"
+    size: int = getattr(config.lm or config.model, "embedding")  # noqa: B009  # of models with `vector_sides`
+    found = dict(word_vectors.read(path, vocab.ids, size, f"{section}.embedding"))
+    if not found:
+        raise DataError(
+            f"{path}: has none of the {vocab.known:,} words of the {side} vocabulary; is it of this "
+            "language, and are its words cased and cut in the same way?"
+        )
+    ids = torch.tensor([vocab.ids[word] for word in found])
+    return PretrainedVectors(ids, torch.from_numpy(np.stack(list(found.values()))))
+
+
+def check_vectors(config: RunConfig, vocabs: Mapping[str, Vocab]) -> None:
+    """Read the files of all sides, before a run is made."""
+    for side, vocab in vocabs.items():
+        if vectors_file(config, side):
+            read_vectors(config, side, vocab)
+
+
+def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab], fresh: bool) -> None:
+    """Put the vectors of the files into a `fresh` model, and freeze those that the configuration wants so."""
+    for side, vocab in vocabs.items():
+        frozen = config.training.freeze_vectors in (side, "both")
+        if vectors_file(config, side) and (fresh or frozen):
+            assert isinstance(model, WordTables)
+            found, table = read_vectors(config, side, vocab), model.word_table(side)
+            if fresh:
+                put_vectors(table, found)
+                report_vectors(found, vocab, side, vectors_file(config, side))
+            if frozen:
+                freeze_rows(table, found.ids)
+
+
+@torch.no_grad()
+def put_vectors(table: nn.Embedding, found: PretrainedVectors) -> None:
+    """Let the model read these words as these vectors. A table that multiplies its rows gets them divided."""
+    scale = float(getattr(table, "scale", 1.0))
+    table.weight[found.ids.to(table.weight.device)] = (found.values / scale).to(table.weight)
+
+
+def freeze_rows(table: nn.Embedding, ids: Tensor) -> None:
+    """Keep these rows: their gradient is 0, and no optimizer here moves a weight whose gradient was always
+    0."""
+    learned = torch.ones(table.num_embeddings, 1, device=table.weight.device)
+    learned[ids.to(learned.device)] = 0
+    table.weight.register_hook(lambda grad: grad * learned)
+
+
+def report_vectors(found: PretrainedVectors, vocab: Vocab, side: str, path: str) -> None:
+    """Log how many words have a vector, and how much of the running text they are."""
+    total = sum(vocab.counts.values())
+    running = sum(vocab.counts.get(word, 0) for word in vocab.decode(found.ids.tolist()))
+    log.info(
+        "%s vectors: %s of %s words, %.2f%% of the running text, from %s",
+        side, f"{len(found.ids):,}", f"{vocab.known:,}", 100 * running / max(1, total), path,
+    )  # fmt: skip

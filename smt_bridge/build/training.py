@@ -12,11 +12,11 @@ from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.processes import Processes
-from nmt.runs import averaging
 from nmt.runs import directory as run_directory
+from nmt.runs import weights
 from nmt.runs.directory import TRAIN_LOG
 from nmt.text.pipeline import SideConfig
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 from nmt.training.train import run_training
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import FOLDER, LONGEST, Texts, sides
@@ -82,7 +82,7 @@ def check(build: Build, path: str) -> None:
     for number, network in enumerate(build.plan.networks):
         training = task(build, network)
         try:
-            configuration.from_mapping(training.content, training.preset or None, overwrite=True)
+            config_file.from_mapping(training.content, training.preset or None, overwrite=True)
         except ConfigError as error:
             raise DataError(
                 f"{path}: networks[{number}]: {error}; is it the plan.json of a build?"
@@ -160,9 +160,9 @@ def train(task: Task) -> None:
         run, output = Path(task.run), Path(task.output)
         if run_directory.exists(output):
             return
-        run_training(configuration.from_mapping(task.content, task.preset or None))
+        run_training(config_file.from_mapping(task.content, task.preset or None))
         best = None if task.name == "attention" else [run_directory.find_step(run, "best")]
-        averaging.write(run, output, best, AVERAGED)
+        weights.write_average(run, output, best, AVERAGED)
     finally:
         logging.getLogger("nmt").removeHandler(handler)
         handler.close()

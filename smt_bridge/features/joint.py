@@ -8,8 +8,8 @@ import numpy as np
 from nmt.data.aligned import AlignedPair, Ints, mirrored, source_windows, target_contexts
 from nmt.errors import ConfigError
 from nmt.layers.distinct import distinct
-from nmt.runs import aligned
-from nmt.runs.aligned import SavedAligned
+from nmt.runs import alignment
+from nmt.runs.alignment import SavedAligned
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import EOS, Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest
@@ -37,7 +37,7 @@ class Joint:
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Joint":
         """From a joint model's run directory."""
-        run = aligned.load(spec.path, settings.checkpoint, settings.device)
+        run = alignment.load_aligned(spec.path, settings.checkpoint, settings.device)
         return cls(run, settings, spec.kind == "inverse-joint")
 
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""log p(target) by several language models as one, see nmt/runs/mixture.py."""
+"""log p(target) by several language models as one, see nmt/runs/language_model.py."""
 
 from pathlib import Path
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from nmt.lm.protocols import scorer_of
 from nmt.ngram import arpa
 from nmt.ngram.backoff import UnknownShares
-from nmt.runs import checkpoint, mixture
+from nmt.runs import checkpoint, language_model
 from nmt.runs.checkpoint import SavedLM
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.mixture_lm import MixtureLM
@@ -30,7 +30,7 @@ class NeuralLM:
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM | MixtureLM":
         """From a language model's run directory, or several models as one from a file of nmt-interpolate."""
-        if mixture.is_mixture(spec.path):
+        if language_model.is_mixture(spec.path):
             return MixtureLM.load(spec, settings)
         return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
 

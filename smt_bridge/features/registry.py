@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from nmt.errors import ConfigError
-from nmt.runs import directory
+from nmt.runs import directory as run_directory
 from smt_bridge.features.spec import FeatureSettings, FeatureSpec
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
         if name in names:
             raise ConfigError(f"--feature {text}: the name {name} is taken; give another, TYPE:NAME=PATH")
         names.add(name)
-        specs.append(FeatureSpec(kind=kind, name=name, path=str(directory.resolve(path))))
+        specs.append(FeatureSpec(kind=kind, name=name, path=str(run_directory.resolve(path))))
     return specs
 
 

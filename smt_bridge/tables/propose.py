@@ -31,7 +31,7 @@ from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.jobs.executors import Executor
 from nmt.jobs.lost import all_of
-from nmt.runs.translation import BeamTranslation
+from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
 from nmt.text.escapes import escape, unescape
 from smt_bridge.config import ProposeConfig

@@ -27,7 +27,8 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
-from nmt.training.optimizers import clip, make_optimizer
+from nmt.training.optimizers import clip
+from nmt.training.optimizers import make_optimizer
 
 # What the profiler calls matrix products.
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::mkldnn_linear")

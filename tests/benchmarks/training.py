@@ -17,7 +17,9 @@ from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
-from nmt.training.optimizers import Adadelta, clip, make_optimizer
+from nmt.training.optimizers import Adadelta
+from nmt.training.optimizers import clip
+from nmt.training.optimizers import make_optimizer
 
 T, B, E, H, V, M = 25, 64, 620, 1000, 30000, 500
 

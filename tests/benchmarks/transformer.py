@@ -23,7 +23,7 @@ from nmt.runs import checkpoint
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.training import build, loop
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 from nmt.training.job import Job
 from nmt.training.optimizers import make_optimizer
 
@@ -43,7 +43,7 @@ class Contestant:
             **({"batch_size": batch_size} if batch_size else {}),
         }
         content = {"run": f"{folder}/{preset}", "data": sides, "training": training}
-        config = configuration.from_mapping(content, preset)
+        config = config_file.from_mapping(content, preset)
         parts = build.translator(build.RunSetup(config, Path(config.run), "cpu", True))
         self.name, self.config, self.seconds, self.words = preset, config, 0.0, 0
         self.model = cast(AnyModel, parts.model)

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import torch
 
-from nmt.training import config_file as config
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 from nmt.training.train import run_training
 from tests.conftest import Command
 
@@ -63,7 +62,7 @@ def wait_for(path: Path, seconds: float = 1200) -> None:
 
 def start(tiny: Path, run: Path, *overrides: str, overwrite: bool = False) -> None:
     """What nmt-train does after it has read its options, in this process."""
-    run_training(config.load(str(tiny / "train.yaml"), [f"run={run}", *overrides]), overwrite=overwrite)
+    run_training(config_file.load(str(tiny / "train.yaml"), [f"run={run}", *overrides]), overwrite=overwrite)
 
 
 # ---- analyses ----------------------------------------------------------------------------------------------
@@ -147,5 +146,5 @@ def joint_config(folder: Path, run: str, *more: str) -> list[str]:
 def joint_run(folder: Path, *more: str) -> Path:
     """A trained run."""
     path, *overrides = joint_config(folder, "run", *more)
-    run_training(configuration.load(path, overrides))
+    run_training(config_file.load(path, overrides))
     return folder / "run"

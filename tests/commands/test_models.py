@@ -21,14 +21,13 @@ from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
 from nmt.models.rnn.translator import Translator
-from nmt.runs import aligned, averaging, weights
+from nmt.runs import alignment, weights
 from nmt.runs.language_model import load_language_model
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.training import config_file
-from nmt.training import config_file as configuration
 from nmt.training.train import run_training
 from tests.commands.runs import equal_runs, joint_config, joint_run, start
 from tests.commands.test_lm import config
@@ -82,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def joint_weights(run: Path) -> dict[str, torch.Tensor]:
-    return dict(aligned.load(run, "last").model.state_dict())
+    return dict(alignment.load_aligned(run, "last").model.state_dict())
 
 
 def refusal(capsys: pytest.CaptureFixture[str]) -> str:
@@ -95,7 +94,7 @@ def test_training_learns_and_a_dev_cost_is_its_measure(folder: Path) -> None:
     rows = (folder / "run" / "dev.tsv").read_text().split("\n")[1:-1]
     costs = [float(row.split("\t")[2]) for row in rows]
     assert len(costs) > 2 and costs[-1] < 0.8 * costs[0]
-    config = configuration.of_run(folder / "run")
+    config = config_file.of_run(folder / "run")
     assert (config.training.metric, config.training.dev_beam) == ("cost", 0)
 
 
@@ -106,7 +105,7 @@ def test_scores_are_those_of_the_pairs(folder: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     given = [f"--{name}={tmp_path / name[0]}" for name in ("source", "target", "alignment")]
     assert score.main([str(folder / "run"), *given, "-o", str(tmp_path / "o"), "--word-scores", "-q"]) == 0
-    run = aligned.load(folder / "run")
+    run = alignment.load_aligned(folder / "run")
     for (source, target, points), line in zip(pairs, (tmp_path / "o").read_text().split("\n"), strict=False):
         words, other = source.split(), target.split()
         links = [(int(point[0]), int(point[2])) for point in points.split()]
@@ -399,7 +398,7 @@ def trained(folder: Path, name: str, stop: Callable[[], bool] = lambda: False) -
         (folder / "tf.yaml").write_text(CONFIG, encoding="utf-8")
     parts = itertools.product(("train", "dev"), ("source", "target"))
     files = [f"data.{part}_{side}={folder}/{part}.{side[0]}" for part, side in parts]
-    config = configuration.load(str(folder / "tf.yaml"), [f"run={folder / name}", *files])
+    config = config_file.load(str(folder / "tf.yaml"), [f"run={folder / name}", *files])
     run_training(config, stop=stop)
     return folder / name
 
@@ -438,7 +437,7 @@ def test_lists_scores_and_averages(run: Path, tmp_path: Path, command: Command) 
         assert float(value) == pytest.approx(one.features["NMT0"][0], rel=1e-4)
     lines = points.read_text(encoding="utf-8").split("\n")[:-1]
     assert [len(line.split()) for line in lines] == [len(one.words) for one in entries]
-    averaging.write(run, tmp_path / "mean", None, last=3)
+    weights.write_average(run, tmp_path / "mean", None, last=3)
     assert len(Run.load(str(tmp_path / "mean")).translate(["a b"], BeamConfig(2))) == 1
 
 

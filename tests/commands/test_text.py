@@ -17,7 +17,7 @@ from nmt.errors import CheckpointError
 from nmt.metrics import corpus_bleu
 from nmt.runs import checkpoint
 from nmt.runs.run import Run
-from nmt.training import config_file as config
+from nmt.training import config_file
 from nmt.training.train import run_training
 from smt_bridge.cli import decode, rescore, score_table
 from smt_bridge.cli import train as train_system
@@ -332,7 +332,7 @@ training: {{optimizer: adam, learning_rate: 0.03, cost: word, batch_size: 16, ma
 
 
 def train_spaceless(folder: Path, *overrides: str) -> Path:
-    run_training(config.load(str(folder / "train.yaml"), list(overrides)))
+    run_training(config_file.load(str(folder / "train.yaml"), list(overrides)))
     return folder / "run"
 
 

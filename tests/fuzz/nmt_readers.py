@@ -18,8 +18,7 @@ from nmt.text.lexicon import Lexicon
 from nmt.text.subwords import Learning, TrainingText
 from nmt.text.subwords.unigram import Unigram
 from nmt.text.vocab import Vocab
-from nmt.training import config_file as config
-from nmt.training import state
+from nmt.training import config_file, state
 from tests.conftest import ROOT
 from tests.fuzz.files import NBEST, TABLE, Reader, drained, text
 
@@ -61,7 +60,7 @@ def read_overrides(path: Path) -> None:
     text = (
         path.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")
     )  # as the system hands over arguments
-    config.load(str(path.parent / "config.yaml"), list(filter(None, text.split("\n")[:5])))
+    config_file.load(str(path.parent / "config.yaml"), list(filter(None, text.split("\n")[:5])))
 
 
 def overrides(folder: Path) -> None:
@@ -155,7 +154,7 @@ READERS: dict[str, Reader] = {
         "train.tsv",
         lambda path: list(curves.table({"run": curves.read_curves(path.parent)}).lines()),
     ),
-    "configuration": Reader(text(*CONFIG), "file", lambda path: config.load(str(path), [])),
+    "configuration": Reader(text(*CONFIG), "file", lambda path: config_file.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),
     "training.pt": Reader(train_state, "run/training.pt", lambda path: state.load_state(path.parent)),
     "stamp.json": Reader(ids, "data/stamp.json", read_corpus),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import average, train, translate
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "recipes" / "presets" / "run.py"
@@ -37,7 +37,7 @@ def test_dry_run(tmp_path: Path) -> None:
             PARSERS[name]().parse_args(given)
             continue
         args = train.parser().parse_intermixed_args(given)
-        config = configuration.load(args.config, args.overrides, args.preset)
+        config = config_file.load(args.config, args.overrides, args.preset)
         assert config.training.max_epochs == 6 and config.threads == 1
         assert Path(config.run).name.startswith(("multi30k-", "tatoeba-", "generated-"))
     done = recipe("--variants", "lineer", "--out", tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.models.transformer.config import TransformerConfig
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 from tests.conftest import BIN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def test_transformers_of_the_dry_run(tmp_path: Path) -> None:
 def test_the_transformer_of_the_recipe() -> None:
     """Tokens as they are, one vocabulary, enough checkpoints for the mean of ten."""
     recipe = ROOT / "recipes" / "seeds" / "transformer.yaml"
-    config = configuration.load(
+    config = config_file.load(
         str(recipe), ["run=r", "data.train_source=a.en", "data.train_target=a.fr"], preset="transformer-small"
     )
     assert isinstance(config.model, TransformerConfig) and config.model.tied == "all"

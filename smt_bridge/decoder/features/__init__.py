@@ -56,10 +56,10 @@ def load_joint(path: str, normalized: bool) -> "JointNetwork":
     """The joint model of a run directory with its text pipelines. CheckpointError for a run of another kind,
     ConfigError for one of raw text, one from right to left, and for `normalized` where it was not trained for
     that."""
-    from nmt.runs import aligned
+    from nmt.runs import alignment
     from smt_bridge.decoder.features.nnjm import JointNetwork
 
-    run = aligned.load(path, "best", "cpu")
+    run = alignment.load_aligned(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if normalized and not run.model.self_normalized:
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with model.normalizer")

@@ -21,7 +21,7 @@ from nmt.data.corpus import (
 from nmt.errors import ConfigError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
-from nmt.training.aligned import check_aligned
+from nmt.training.alignment import check_aligned
 from nmt.training.prepare import make_cut, make_vocabs
 
 

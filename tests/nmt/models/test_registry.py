@@ -33,7 +33,7 @@ from nmt.search.config import BeamConfig
 from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
-from nmt.training.transfer import transfer
+from nmt.training.transfer import transfer_weights
 
 CAPABILITIES = [PrefixTrees, Restrictable, SourceVectors, WordVectors, MergeGates, WordParameters]
 
@@ -138,6 +138,6 @@ def test_short_lists_are_refused_in_a_line(unigram: registry.AnyModel) -> None:
 def test_transfer_without_rows_of_words_copies_what_has_the_same_shape(unigram: registry.AnyModel) -> None:
     child = registry.make(UnigramConfig(), 5, 9)
     vocab = Vocab({"a": 3, "b": 2}, 9)
-    done = transfer(child, (vocab, vocab), saved(unigram))
+    done = transfer_weights(child, (vocab, vocab), saved(unigram))
     assert done.left == [] and done.copied == done.total == 18
     assert torch.equal(child.state_dict()["output.words"], unigram.state_dict()["output.words"])

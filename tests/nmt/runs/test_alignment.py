@@ -6,11 +6,20 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import score
-from nmt.errors import ConfigError, DataError
+from nmt.data.affiliation import PHRASE, of_pair
+from nmt.data.aligned import AlignedPair, make_aligned_batch
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.formats import pharaoh
 from nmt.formats.pharaoh import parse
-from nmt.runs.alignment import align, check
+from nmt.runs import alignment, checkpoint
+from nmt.runs.alignment import align, check_attention
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
+from tests.commands.runs import joint_run
+from tests.conftest import ROOT
+
+# ---- test alignment ----------------------------------------------------------------------------------------
+
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 
@@ -50,7 +59,7 @@ def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: Run) -> 
 
 def test_models_without_attention_are_refused() -> None:
     with pytest.raises(ConfigError, match="has no attention to align by"):
-        check(Run.of(GOLDEN / "0.1.0/translator"))
+        check_attention(Run.of(GOLDEN / "0.1.0/translator"))
 
 
 def test_the_command_writes_them_beside_the_scores(
@@ -78,3 +87,45 @@ def test_the_command_writes_them_beside_the_scores(
     ]
     assert score.main(old) == 2 and "has no attention to align by" in capfd.readouterr().err
     assert not (tmp_path / "y").exists()
+
+
+# ---- test aligned ------------------------------------------------------------------------------------------
+# Joint models from their run directories: what they score, and runs that are none.
+
+
+ROWS = [("a b c", "p u r", "0-0 2-2"), ("b a", "q p", ""), ("c", "", ""), ("a b", "u p", "1-1")]
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory: pytest.TempPathFactory) -> alignment.SavedAligned:
+    folder = tmp_path_factory.mktemp("aligned")
+    return alignment.load_aligned(joint_run(folder, "training.max_steps=20", "model.affiliation=phrase"))
+
+
+def test_scores_are_those_of_each_pair_alone(
+    joint: alignment.SavedAligned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.runs.alignment.PAIRS_PER_BATCH", 3)
+    found = alignment.aligned_word_scores(joint, ROWS, True, "a")
+    assert joint.model.within == PHRASE and joint.name == "run@20" and len(found) == len(ROWS)
+    for (source, target, points), scores in zip(ROWS, found, strict=True):
+        words, other = source.split(), target.split()
+        pair = AlignedPair(
+            joint.source_words.encode(words),
+            joint.target_words.encode(other),
+            of_pair(pharaoh.parse(points, ""), len(words), len(other), PHRASE),
+        )
+        expected = joint.model.token_log_probs(make_aligned_batch([pair], joint.model.shape))
+        assert scores == pytest.approx(expected.tolist(), abs=1e-5)
+    with pytest.raises(DataError, match=r"^a:11: point 0-5 is outside"):
+        alignment.aligned_word_scores(joint, [("a", "p", "0-5")], True, "a", 10)
+
+
+def test_runs_of_other_kinds(joint: alignment.SavedAligned) -> None:
+    for name, kind in (("translator", "rnn"), ("lm", "cslm")):
+        with pytest.raises(CheckpointError, match=f"is a model of type {kind}, expected .*model.type joint"):
+            alignment.load_aligned(ROOT / "tests" / "golden" / "0.5.0" / name)
+    with pytest.raises(CheckpointError, match="joint models score aligned text"):
+        checkpoint.load(joint.directory)
+    with pytest.raises(CheckpointError, match="is a translator, expected a language model"):
+        checkpoint.load_lm(joint.directory)

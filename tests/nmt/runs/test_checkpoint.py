@@ -1,19 +1,36 @@
+""""""
+
 import json
 import logging
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
+from nmt.compute import matmul
 from nmt.data.corpora import CorpusConfig
 from nmt.data.corpus import DataConfig
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, ConfigError
+from nmt.models.config import ModelConfig
+from nmt.models.registry import MODELS
+from nmt.models.rnn.translator import Translator
+from nmt.models.transformer.config import TransformerConfig
 from nmt.runs import checkpoint, weights
 from nmt.runs import directory as run_directory
+from nmt.runs.checkpoint import Saved
+from nmt.runs.language_model import line_scorer, load_language_model
+from nmt.runs.run import Run
+from nmt.settings import number
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
+from nmt.training import config_file
+from nmt.training.config import RunConfig
+
+# ---- test checkpoint ---------------------------------------------------------------------------------------
+
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "translator"
 
@@ -207,7 +224,7 @@ def test_a_save_in_the_midst_of_loading_is_no_half_state(run: Path, monkeypatch:
                 run_directory.write_index(new, newer, newer)
         return step
 
-    monkeypatch.setattr(run_directory, "find_step", racing)
+    monkeypatch.setattr("nmt.runs.directory.find_step", racing)
     assert checkpoint.load(run).step == 62
 
 
@@ -250,3 +267,158 @@ def test_missing_things_are_named(run: Path, tmp_path: Path) -> None:
     (run / "checkpoints.json").unlink()
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
         checkpoint.load(run)
+
+
+# ---- test saved --------------------------------------------------------------------------------------------
+# What all trained models have in common.
+
+
+def test_results_name_the_run_and_the_update_and_depend_on_their_files(tmp_path: Path) -> None:
+    saved = Saved()
+    saved.directory, saved.step = tmp_path / "en-fr", 20
+    saved.directory.mkdir()
+    for name in ("config.yaml", "source.vocab", "step-10.pt", "step-20.pt", "train.tsv"):
+        (saved.directory / name).touch()
+    assert saved.name == "en-fr@20"
+    assert [path.name for path in saved.files()] == ["config.yaml", "source.vocab", "step-20.pt"]
+
+
+# ---- test sections -----------------------------------------------------------------------------------------
+# What a run trains is named by the type of its section, also where a plugin adds the type.
+
+
+@dataclass
+class ToyConfig(ModelConfig):
+    """The section `model` of a toy."""
+
+    width: int = number(4, least=1)
+
+
+class Toy(Translator):
+    """A model of a plugin."""
+
+    Config = ToyConfig  # type: ignore[assignment]
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "toy", Toy)
+
+
+def load(folder: Path, text: str, *overrides: str) -> RunConfig:
+    (folder / "c.yaml").write_text(text)
+    return config_file.load(str(folder / "c.yaml"), overrides)
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_keys_are_those_of_the_type(tmp_path: Path) -> None:
+    found = load(tmp_path, "run: r\nmodel: {type: toy, width: 9}\n")
+    assert found.model == ToyConfig(type="toy", width=9)
+    assert load(tmp_path, config_file.to_yaml(found)) == found
+    assert load(tmp_path, "run: r\n", "model.type=toy", "model.width=3").model == ToyConfig("toy", 3)
+    with pytest.raises(
+        ConfigError, match=r"c\.yaml:2: unknown key 'model\.widht', did you mean 'model\.width'"
+    ):
+        load(tmp_path, "run: r\nmodel: {type: toy, widht: 9}\n")
+    with pytest.raises(ConfigError, match=r"c\.yaml:2: unknown key 'model\.hidden'"):
+        load(tmp_path, "run: r\nmodel: {type: toy, hidden: 9}\n")
+    with pytest.raises(ConfigError, match=r"^model\.width=0: model\.width: 0 is out of range"):
+        load(tmp_path, "run: r\nmodel: {type: toy}\n", "model.width=0")
+
+
+def test_an_unknown_type_is_named_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"c\.yaml:3: model\.type: 'toy' is unknown, expected one of 'rnn'"):
+        load(tmp_path, "run: r\nmodel:\n  type: toy\n")
+    with pytest.raises(ConfigError, match=r"^lm\.type=x: lm\.type: 'x' is unknown, expected one of 'cslm'"):
+        load(tmp_path, "run: r\nlm: {type: cslm}\n", "lm.type=x")
+    with pytest.raises(ConfigError, match=r"c\.yaml:2: lm\.type: missing; set lm\.type, expected one of"):
+        load(tmp_path, "run: r\nlm: {dropout: 0.1}\n")
+
+
+def test_a_run_is_a_translator_or_a_language_model(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"c\.yaml:3: model: a run has either .*\(.*c\.yaml:2\); leave one"):
+        load(tmp_path, "run: r\nlm: {type: cslm}\nmodel: {hidden: 3}\n")
+    with pytest.raises(ConfigError, match=r"^model\.hidden=3: model: a run has either"):
+        load(tmp_path, "run: r\nlm: {type: cslm}\n", "model.hidden=3")
+    assert load(tmp_path, "run: r\nlm: {type: cslm}\nmodel:\n").model is None  # an empty section is none
+
+
+def test_a_preset_leaves_out_the_section_that_is_not_trained(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("run: r\nlm: {type: cslm}\n")
+    found = config_file.load(str(tmp_path / "c.yaml"), preset="small")
+    assert found.model is None and found.training.optimizer == "adam"
+
+
+def test_a_preset_may_name_the_type(tmp_path: Path) -> None:
+    """Its section is that of its type, whatever else the file gives; another type is refused by name."""
+    (tmp_path / "c.yaml").write_text("run: r\nmodel: {feed_forward: 7}\n")
+    found = config_file.load(str(tmp_path / "c.yaml"), preset="transformer-small")
+    assert isinstance(found.model, TransformerConfig)
+    assert (found.model.type, found.model.feed_forward, found.model.heads) == ("transformer", 7, 4)
+    assert found.training.beta2 == 0.98 and found.training.keep == 10
+    with pytest.raises(ConfigError, match=r"small\.yaml: unknown key 'model\.encoder'"):
+        config_file.load(str(tmp_path / "c.yaml"), ["model.type=transformer"], preset="small")
+
+
+def test_a_run_of_a_plugin_that_is_not_loaded_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(MODELS, "toy", Toy)
+        made = load(tmp_path, "run: r\nmodel: {type: toy}\n")
+        (tmp_path / "config.yaml").write_text(config_file.to_yaml(made))
+        assert checkpoint.read_config(tmp_path).model == made.model
+    with pytest.raises(CheckpointError, match=r"config\.yaml: model\.type: 'toy' is unknown.*NMT_PLUGINS"):
+        checkpoint.read_config(tmp_path)
+
+
+def test_a_configuration_from_python_is_checked_as_a_file_is() -> None:
+    found = config_file.from_mapping({"run": "r", "model": {"hidden": 5}, "training": {"max_steps": 2}})
+    assert isinstance(found.model, ModelConfig) and found.training.max_steps == 2
+    for content, message in (
+        ({"run": "r", "modle": {}}, "unknown key 'modle', did you mean 'model'"),
+        ({"run": "r", "model": {"hidden": 0}}, "model.hidden: 0 is out of range"),
+        ({"model": {}}, "run is missing"),
+        ({"run": "r", "model": object()}, "configuration"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            config_file.from_mapping(content)
+
+
+# ---- test set up -------------------------------------------------------------------------------------------
+# A Python program that loads a run computes as the commands do.
+
+
+GOLDEN_05 = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
+
+
+@pytest.mark.parametrize("back_end", ["mkl", "onednn"])
+def test_a_loaded_run_computes_with_its_back_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_end: str
+) -> None:
+    """As nmt-translate does: with the one that it remembers for this processor."""
+    shutil.copytree(GOLDEN_05 / "translator", tmp_path / "run")
+    shutil.copytree(GOLDEN_05 / "lm", tmp_path / "lm")
+    before = matmul.in_use()
+    try:
+        for name, load in (("run", Run.load), ("lm", load_language_model)):
+            (tmp_path / name / "matmul.tsv").unlink(missing_ok=True)
+            matmul.remember(tmp_path / name / "matmul.tsv", matmul.Choice(back_end))
+            matmul.use("mkl" if back_end == "onednn" else "onednn")
+            load(tmp_path / name)
+            assert matmul.in_use() == back_end
+            matmul.use("mkl" if back_end == "onednn" else "onednn")
+        Run.of(tmp_path / "run"), line_scorer(tmp_path / "lm")  # commands have chosen
+        assert matmul.in_use() != back_end
+    finally:
+        matmul.use(before)
+
+
+def test_what_is_no_run_is_left_to_its_reader(tmp_path: Path) -> None:
+    """An ARPA file, a folder that is missing: nothing is measured or written."""
+    before = matmul.in_use()
+    for path in (tmp_path, tmp_path / "lm.arpa"):
+        checkpoint.set_up_torch(path, "nonsense")
+    assert matmul.in_use() == before and not list(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match="device: 'nonsense' is unknown"):
+        Run.load(GOLDEN_05 / "translator", device="nonsense")

@@ -10,7 +10,7 @@ from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLMConfig
 from nmt.models.config import RNNConfig
 from nmt.runs import migrations
-from nmt.training import config_file as config
+from nmt.training import config_file
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 TRANSLATORS = [path.parent for path in sorted(GOLDEN.glob("**/config.yaml")) if path.parent.name != "lm"]
@@ -18,22 +18,22 @@ TRANSLATORS = [path.parent for path in sorted(GOLDEN.glob("**/config.yaml")) if 
 
 @pytest.mark.parametrize("run", TRANSLATORS, ids=lambda path: str(path.relative_to(GOLDEN)))
 def test_a_translator_of_every_version_has_its_section_alone(run: Path) -> None:
-    found = config.of_run(run)
+    found = config_file.of_run(run)
     assert isinstance(found.model, RNNConfig) and found.lm is None and found.model.type == "rnn"
-    assert config.differences(found, run) == []
+    assert config_file.differences(found, run) == []
 
 
 def test_a_language_model_of_version_05_has_the_keys_of_its_type_alone() -> None:
-    found = config.of_run(GOLDEN / "0.5.0" / "lm")
+    found = config_file.of_run(GOLDEN / "0.5.0" / "lm")
     assert isinstance(found.lm, CSLMConfig) and found.model is None
     assert (found.lm.type, found.lm.order, found.lm.layers) == ("cslm", 4, [16])
 
 
 def test_the_configuration_of_an_old_run_goes_through_a_file_of_today(tmp_path: Path) -> None:
     for run in (*TRANSLATORS, GOLDEN / "0.5.0" / "lm"):
-        before = config.of_run(run)
-        (tmp_path / "c.yaml").write_text(config.to_yaml(before), encoding="utf-8")
-        assert config.load(str(tmp_path / "c.yaml")) == before
+        before = config_file.of_run(run)
+        (tmp_path / "c.yaml").write_text(config_file.to_yaml(before), encoding="utf-8")
+        assert config_file.load(str(tmp_path / "c.yaml")) == before
 
 
 def test_a_file_printed_by_version_05_is_accepted_with_one_line(
@@ -43,13 +43,13 @@ def test_a_file_printed_by_version_05_is_accepted_with_one_line(
     logging.getLogger("nmt").propagate = True
     text = (GOLDEN / "0.5.0" / "translator" / "config.yaml").read_text(encoding="utf-8")
     (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
-    assert config.load(str(tmp_path / "c.yaml")).lm is None
+    assert config_file.load(str(tmp_path / "c.yaml")).lm is None
     [record] = caplog.records
     assert "a translator has no section lm" in record.getMessage()
     language_model = (GOLDEN / "0.5.0" / "lm" / "config.yaml").read_text(encoding="utf-8")
     (tmp_path / "c.yaml").write_text(language_model, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"c\.yaml:\d+: model: a run has either section"):
-        config.load(str(tmp_path / "c.yaml"))
+        config_file.load(str(tmp_path / "c.yaml"))
 
 
 def test_a_run_that_does_not_say_case_and_language_has_those_of_its_time() -> None:
@@ -72,14 +72,14 @@ def test_a_file_that_says_neither_resumes_an_old_run(tmp_path: Path, key: str) -
     start, end = lines.index("model:"), lines.index("lm:")
     (tmp_path / "c.yaml").write_text(place + "\n".join([*lines[:start], *lines[end:]]), encoding="utf-8")
     given = str(tmp_path / "c.yaml")
-    found = config.load(given)
+    found = config_file.load(given)
     assert (found.data.source.case, found.data.target.language) == ("lower", "fr")
-    assert config.differences(found, tmp_path / "run") == []
-    [difference] = config.differences(
-        config.load(given, [f"{key}={'keep' if 'case' in key else 'de'}"]), tmp_path / "run"
+    assert config_file.differences(found, tmp_path / "run") == []
+    [difference] = config_file.differences(
+        config_file.load(given, [f"{key}={'keep' if 'case' in key else 'de'}"]), tmp_path / "run"
     )
     assert difference.startswith(f"{key}=")
-    afresh = config.load(given, overwrite=True)
+    afresh = config_file.load(given, overwrite=True)
     assert afresh.data.source.case == "keep"
 
 

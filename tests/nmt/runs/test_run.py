@@ -12,11 +12,23 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import Constraints
-from nmt.runs.run import Run
+from nmt.runs.run import (
+    GIANT_WORD,
+    BeamTranslation,
+    LineLengths,
+    Run,
+    RunShortlist,
+    join_translations,
+    least_risk,
+)
 from nmt.search.config import BeamConfig
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
-from nmt.text.vocab import Vocab
+from nmt.text.vocab import BOS, EOS, UNK, Vocab
+
+# ---- test run ----------------------------------------------------------------------------------------------
+
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
 WORDS = [f"w{number}" for number in range(36)]
@@ -131,3 +143,91 @@ def test_sentences_go_with_raw_text_and_without_constraints_of_lines() -> None:
     for more in ({"tokenized": True}, {"constraints": Constraints(required=[["w1"]])}):
         with pytest.raises(ConfigError, match="split_sentences"):
             run.translate(["w1 w2"], split_sentences=True, **more)
+
+
+# ---- test translation --------------------------------------------------------------------------------------
+# Translations of lines that were cut into parts; the one of minimum Bayes risk.
+
+
+def test_parts_are_joined_in_order_and_their_scores_added() -> None:
+    parts = [
+        BeamTranslation(words=["a", "b"], log_prob=-1.0, score=-0.5, alignment=[(0, 0)]),
+        BeamTranslation(words=["c"], log_prob=-2.0, score=-2.0),
+    ]
+    target = TextPipeline.of(SideConfig("fr"))
+    whole = join_translations(parts, target)
+    assert (whole.words, whole.log_prob, whole.score, whole.alignment) == (["a", "b", "c"], -3.0, -2.5, [])
+    assert join_translations(parts[:1], target) is parts[0]
+
+
+def test_least_risk() -> None:
+    """At a large scale the best; else what many agree on, draws counted alike by a scale of 0."""
+    scores = {"p q r s": -1.0, "a b c d": -1.2, "a b c e": -1.3}
+    found = [
+        BeamTranslation(words=text.split(), log_prob=3 * score, score=score) for text, score in scores.items()
+    ]
+    for metric in ("bleu", "chrf"):
+        assert least_risk(found, metric, 100.0) is found[0]
+        assert least_risk(found, metric, 1.0) is found[1]
+        assert least_risk([found[2], found[2], *found], metric, 0.0) is found[2]
+        assert least_risk(found[2:], metric, 1.0) is found[2]
+
+
+# ---- test shortlists ---------------------------------------------------------------------------------------
+# The target words that a sentence may need.
+
+
+def test_translations_of_the_words_and_the_frequent_ones() -> None:
+    [member] = make_run().members
+    short = RunShortlist(member, Lexicon({"w3": ["w20", "w21", "nowhere"], "w4": ["w30"]}), frequent=2)
+    ids, frequent = member.target_words.ids, {UNK, BOS, EOS, *member.target_words.encode(["w0", "w1"])}
+    source = member.source_words.encode(["w3", "w5"])
+    assert short(source) == frequent | {ids["w20"], ids["w21"]}
+
+
+def test_a_word_stands_for_its_subwords() -> None:
+    [member] = Run.of(Path(GOLDEN) / "translator").members
+    word = "connaissances"
+    units = member.target.cut([word])
+    assert len(units) > 1
+    short = RunShortlist(member, Lexicon({"man": [word]}), frequent=1)
+    found = short(member.source_words.encode(member.source.units("man")))
+    assert {member.target_words.ids[unit] for unit in units if unit in member.target_words.ids} <= found
+    assert len(found) <= 3 + 1 + len(units)
+
+
+# ---- test lengths ------------------------------------------------------------------------------------------
+# Lengths of lines in the units of several runs.
+
+
+def pipeline(characters: bool = False) -> TextPipeline:
+    return TextPipeline.of(SideConfig(tokenize=False, normalize=False, characters=characters))
+
+
+def test_a_line_is_as_long_as_in_the_run_that_segments_it_finest() -> None:
+    words, both = LineLengths([pipeline()], 5), LineLengths([pipeline(), pipeline(characters=True)], 5)
+    limit = words.limit(3)
+    assert words.of("ab cd ef gh", True, limit) == 4
+    assert both.of("ab cd ef gh", True, limit) == 8
+    assert both.of("a b", True, limit) == 0  # no more characters than the limit has words
+
+
+def test_the_limit_is_what_the_training_allowed_if_that_is_more() -> None:
+    assert LineLengths([pipeline()], 5).limit().words == 250
+    assert LineLengths([pipeline()], 900).limit().words == 900
+    assert LineLengths([pipeline()], 900).limit(7).words == 7
+
+
+def test_long_lines_are_refused_by_number_or_cut_into_parts() -> None:
+    lengths = LineLengths([pipeline()], 5)
+    limit = lengths.limit(3, "text", first=10)
+    with pytest.raises(DataError, match=r"^text:12: 4 words"):
+        lengths.refuse(["a b", "a b c d"], True, limit, "a score")
+    assert lengths.parts("a b . c d", True, limit) == ["a b .", "c d"]
+    assert lengths.parts("a b", True, limit) == ["a b"]
+
+
+def test_a_giant_word_counts_by_its_characters() -> None:
+    lengths = LineLengths([pipeline(characters=True)], 5)
+    limit = lengths.limit(3)
+    assert lengths.of("x" * (GIANT_WORD * 3 + 1), True, limit) == GIANT_WORD * 3 + 1

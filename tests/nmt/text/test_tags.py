@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError
-from nmt.runs.lengths import LineLengths
+from nmt.runs.run import LineLengths
 from nmt.text import tags
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords import Learning, TrainingText, bpe

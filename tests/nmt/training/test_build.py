@@ -12,9 +12,8 @@ from nmt.data.running import ChunkStream
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
 from nmt.runs import directory as run_directory
-from nmt.training import build
-from nmt.training import config_file as configuration
-from nmt.training.run_config import RunConfig
+from nmt.training import build, config_file
+from nmt.training.config import RunConfig
 
 LINES = "a b c\nb c\nc a\nb\n" * 5
 
@@ -32,13 +31,13 @@ def config_of(folder: Path, run: str = "run", dev: bool = True, **more: object) 
         data |= {"dev_source": str(folder / "dev.en"), "dev_target": str(folder / "dev.fr")}
     sizes = {"embedding": 4, "hidden": 4, "maxout": 4}
     training = {"bleu_tokenizer": "none"}  # as resolved when a run begins
-    return configuration.from_mapping(
+    return config_file.from_mapping(
         {"run": str(folder / run), "seed": 3, "data": data, "model": sizes, "training": training, **more}
     )
 
 
 def lm_config(folder: Path, **lm: object) -> RunConfig:
-    return configuration.from_mapping(
+    return config_file.from_mapping(
         {"run": str(folder / "lm"), "data": {"train_text": str(folder / "t.fr")}, "lm": lm}
     )
 
@@ -56,7 +55,7 @@ def test_a_translator_is_made_once(folder: Path) -> None:
     assert all(torch.equal(value, weights(other)[name]) for name, value in weights(parts).items())
     assert isinstance(parts.stream, BatchStream) and parts.validate
     assert parts.validate().cost == pytest.approx(other.validate().cost if other.validate else 0)
-    assert configuration.load(str(folder / "run" / run_directory.CONFIG)).seed == 3
+    assert config_file.load(str(folder / "run" / run_directory.CONFIG)).seed == 3
     (folder / "run" / "source.vocab").write_text(
         (folder / "run" / "source.vocab").read_text().replace("a\t", "q\t"), encoding="utf-8"
     )

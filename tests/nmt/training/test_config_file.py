@@ -1,18 +1,28 @@
+""""""
+
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from nmt.errors import CheckpointError, ConfigError
 from nmt.lm.cslm import CSLMConfig
+from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.models.config import RNNConfig
-from nmt.training import config_file as config
-from nmt.training.config import TrainingConfig
-from nmt.training.run_config import RunConfig
+from nmt.models.registry import MODELS
+from nmt.runs.migrations import Section
+from nmt.settings import HELP
+from nmt.training import config_file
+from nmt.training.config import RunConfig, TrainingConfig
+from nmt.training.config_file import ConfigPart, Schema, explained, schema_of
+
+# ---- test config file --------------------------------------------------------------------------------------
 
 
 def load(folder: Path, text: str, *overrides: str) -> RunConfig:
     (folder / "c.yaml").write_text(text)
-    return config.load(str(folder / "c.yaml"), list(overrides))
+    return config_file.load(str(folder / "c.yaml"), list(overrides))
 
 
 def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
@@ -31,7 +41,7 @@ def test_numbers_sections_and_overrides(tmp_path: Path) -> None:
 def test_written_configuration_is_the_same(tmp_path: Path) -> None:
     for text in ("run: r\nmodel: {hidden: 7}\n", CORPORA + "      tag: <bt>\n"):
         first = load(tmp_path, text)
-        assert load(tmp_path, config.to_yaml(first)) == first
+        assert load(tmp_path, config_file.to_yaml(first)) == first
 
 
 def test_a_list_of_corpora_can_be_an_override(tmp_path: Path) -> None:
@@ -252,7 +262,7 @@ def test_python_is_checked_alike() -> None:
 )
 def test_a_preset_cuts_words_where_nothing_else_is_said(text: str, merges: int, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(f"run: r\n{text}\n")
-    assert config.load(str(tmp_path / "c.yaml"), [], "small").data.bpe_merges == merges
+    assert config_file.load(str(tmp_path / "c.yaml"), [], "small").data.bpe_merges == merges
 
 
 def test_a_run_of_a_former_default_is_resumed(tmp_path: Path) -> None:
@@ -260,21 +270,21 @@ def test_a_run_of_a_former_default_is_resumed(tmp_path: Path) -> None:
     given = ["data.bpe_merges=0", "data.source.min_count=2", "training.dev_beam=4"]
     text = f"run: {tmp_path}/run\ndata: {{train_source: a.en, train_target: b.fr}}\n"
     (tmp_path / "c.yaml").write_text(text)
-    before = config.load(str(tmp_path / "c.yaml"), given, "small")
+    before = config_file.load(str(tmp_path / "c.yaml"), given, "small")
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text(config.to_yaml(before))
+    (tmp_path / "run" / "config.yaml").write_text(config_file.to_yaml(before))
     (tmp_path / "run" / "version").write_text("nmt-run 2\n")
-    now = config.load(str(tmp_path / "c.yaml"), [], "small")
-    assert config.differences(now, tmp_path / "run") == []
-    afresh = config.load(str(tmp_path / "c.yaml"), [], "small", overwrite=True)
+    now = config_file.load(str(tmp_path / "c.yaml"), [], "small")
+    assert config_file.differences(now, tmp_path / "run") == []
+    afresh = config_file.load(str(tmp_path / "c.yaml"), [], "small", overwrite=True)
     assert (afresh.data.bpe_merges, afresh.training.dev_beam) == (4000, 5)
 
 
 def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
     before = load(tmp_path, "run: r\n")
-    (tmp_path / "config.yaml").write_text(config.to_yaml(before))
+    (tmp_path / "config.yaml").write_text(config_file.to_yaml(before))
     now = load(tmp_path, "run: q\n", "training.max_steps=9", "model.hidden=3")
-    assert config.differences(now, tmp_path) == ["model.hidden=3 (was 1000)"]
+    assert config_file.differences(now, tmp_path) == ["model.hidden=3 (was 1000)"]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +301,7 @@ def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
 def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration \("):
-        config.differences(RunConfig(run="r"), tmp_path)
+        config_file.differences(RunConfig(run="r"), tmp_path)
 
 
 def test_a_key_of_another_type_of_language_model_is_ignored_with_a_warning(
@@ -300,7 +310,97 @@ def test_a_key_of_another_type_of_language_model_is_ignored_with_a_warning(
     """Up to 0.5.0 one section had the keys of all types. In an override it is a mistake of today."""
     path = tmp_path / "lm.yaml"
     path.write_text("run: r\nlm: {type: cslm, hidden: 16}\n", encoding="utf-8")
-    assert not hasattr(config.load(str(path)).lm, "hidden")
+    assert not hasattr(config_file.load(str(path)).lm, "hidden")
     assert "lm.yaml:2: lm.hidden is not a key of lm.type cslm" in caplog.text
     with pytest.raises(ConfigError, match=r"unknown key 'lm\.hidden'"):
-        config.load(str(path), ["lm.hidden=3"])
+        config_file.load(str(path), ["lm.hidden=3"])
+
+
+# ---- test schema -------------------------------------------------------------------------------------------
+# The keys that a configuration may have, by what it trains.
+
+
+def part(content: Section, name: str = "c.yaml") -> ConfigPart:
+    return ConfigPart(content, lambda key: f"{name}:{key}")
+
+
+KINDS = [("model", kind) for kind in MODELS] + [("lm", kind) for kind in LANGUAGE_MODELS]
+
+
+@pytest.mark.parametrize(("section", "kind"), KINDS)
+def test_every_key_has_a_default(section: str, kind: str) -> None:
+    """And none is of the other section."""
+    schema, found = schema_of([part({section: {"type": kind}})])
+    assert (schema.section, found) == (section, kind)
+    config = schema.defaults(kind)
+    keys = schema.keys()
+    for key in (key for key in keys if "[]" not in key):  # an item of a list
+        assert OmegaConf.select(config, key, default=...) is not ..., key
+    other = "lm" if section == "model" else "model"
+    assert not any(key == other or key.startswith(f"{other}.") for key in keys)
+    assert len(set(keys)) == len(keys)
+
+
+def test_sections_are_no_values() -> None:
+    schema, kind = schema_of([part({})])
+    assert (schema.section, kind) == ("model", "rnn")
+    assert all(map(schema.is_section, ("data", "data.source", "model", "training")))
+    assert not any(map(schema.is_section, ("seed", "data.cache", "model.hidden", "nothing")))
+
+
+def test_the_last_part_names_the_type() -> None:
+    schema, kind = schema_of([
+        part({"lm": {"type": "cslm"}}), part({"lm": {"order": 3}}), part({"lm": {"type": "recurrent"}})
+    ])  # fmt: skip
+    keys = set(schema.keys())
+    assert kind == "recurrent" and "lm.cell" in keys and "lm.order" not in keys
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            [part({"model": {}}, "a"), part({"lm": {"type": "cslm"}}, "b")],
+            r"^a:model: model: a run has either section model or section lm \(b:lm\); leave one of them out$",
+        ),
+        ([part({"model": {"type": "rrn"}}, "a")], r"^a:model\.type: .*'rrn' is unknown"),
+        ([part({"lm": {"order": 3}}, "a")], r"^a:lm: "),
+    ],
+)
+def test_what_cannot_be_trained(parts: list[ConfigPart], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        schema_of(parts)
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("model.hiden", ", did you mean 'model.hidden'?"),
+        ("sead", ", did you mean 'seed'?"),
+        ("training.hidden", ", did you mean 'model.hidden'?"),
+        ("data.source.tokenise", ", did you mean 'data.source.tokenize'?"),
+        ("language", ", did you mean 'data.source.language' or 'data.target.language'?"),
+        ("xxxxxxxx", "; expected one of run, seed, device, "),
+    ],
+)
+def test_did_you_mean(key: str, near: str) -> None:
+    """First in its own section, then the same name elsewhere, then anything near."""
+    schema: Schema = schema_of([part({})])[0]
+    assert schema.did_you_mean(key).startswith(near)
+    assert key not in schema.did_you_mean(key).split("'")
+
+
+def test_a_printed_configuration_explains_its_keys(tmp_path: Path) -> None:
+    """Each below its help text, with the values that it may have; it is read as what it shows."""
+    long = "many words " * 30
+    corpora = [{"source": f"{long}.en", "target": "b.fr", "weight": 2.0}]
+    config = config_file.from_mapping({"run": "r", "data": {"corpora": corpora}}, "small")
+    lines = list(explained(config))
+    for item in fields(TrainingConfig):
+        row = next(row for row, line in enumerate(lines) if line.startswith(f"  {item.name}: "))
+        if item.metadata[HELP]:
+            assert lines[row - 1].startswith("  # "), item.name
+    assert "  # adadelta is that of the papers (adadelta | adam | sgd)" in lines
+    assert max(map(len, lines)) <= 120
+    (tmp_path / "printed.yaml").write_text("\n".join(lines) + "\n")
+    assert config_file.load(str(tmp_path / "printed.yaml")) == config

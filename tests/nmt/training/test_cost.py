@@ -12,12 +12,11 @@ import torch
 
 from nmt.data.batches import Batch, BatchStream, make_batch
 from nmt.text.inspection.pairs import inspect
-from nmt.training import build
-from nmt.training import config_file as configuration
+from nmt.training import build, config_file
 from nmt.training import cost as costs
+from nmt.training.config import RunConfig
 from nmt.training.cost import Cost, fewer_merges, measure, planned_epochs, silent, timed
 from nmt.training.job import Fitted, Job, Progress
-from nmt.training.run_config import RunConfig
 
 LINES = [f"{'a b c d e f g '[: 2 + 2 * (number % 7)]}end" for number in range(90)]
 
@@ -29,7 +28,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def config_of(folder: Path, **training: object) -> RunConfig:
-    return configuration.from_mapping(
+    return config_file.from_mapping(
         {
             "run": str(folder / "run"),
             "matmul": "mkl",

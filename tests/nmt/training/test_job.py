@@ -1,13 +1,16 @@
 """How many batches an update has, and how many updates an epoch."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from nmt.data.shares import WHOLE, Share
 from nmt.training.config import TrainingConfig
-from nmt.training.job import AnyBatch, Job, Progress
+from nmt.training.job import AnyBatch, Job, Progress, last_update, limit_reached, seconds_left, time_used
 from nmt.training.parallel import Team
+
+# ---- test job ----------------------------------------------------------------------------------------------
 
 
 class Seven:
@@ -30,3 +33,59 @@ def test_batches_of_an_update(given: int, before: int, processes: int, expected:
     job.config = TrainingConfig(accumulate=2, update_batches=given)
     job.progress, job.team, job.stream = Progress(update_batches=before), Team(0, processes), Seven()
     assert (job.update_batches, job.epoch_updates) == expected
+
+
+# ---- test limits -------------------------------------------------------------------------------------------
+# When a training ends, and how long it still takes.
+
+
+def job(batches: int = 7, progress: Progress | None = None, processes: int = 1, **options: object) -> Job:
+    """A job of epochs of so many batches, without a model."""
+    return Job(
+        config=TrainingConfig(**{"validate_every": 0, **options}),  # type: ignore[arg-type]
+        stream=SimpleNamespace(count=lambda epoch: batches),
+        progress=progress or Progress(),
+        team=Team(0, processes),
+        **dict.fromkeys(("directory", "model", "optimizer", "validate", "stop")),  # type: ignore[arg-type]
+    )
+
+
+def test_limits() -> None:
+    config = TrainingConfig(max_steps=10, max_epochs=2, max_minutes=1.0, patience=3)
+    assert limit_reached(config, Progress(step=9, epoch=1, seconds=59.9, bad=2)) == ""
+    assert limit_reached(config, Progress(step=10)).startswith("max_steps")
+    assert limit_reached(config, Progress(epoch=2)).startswith("max_epochs")
+    assert limit_reached(config, Progress(seconds=60)).startswith("max_minutes")
+    assert limit_reached(config, Progress(bad=3)).startswith("patience")
+    assert limit_reached(TrainingConfig(patience=0), Progress(step=10**9, bad=10**9)) == ""
+
+
+def test_the_minutes_hold_the_last_validation() -> None:
+    config = TrainingConfig(max_minutes=1.0)
+    progress = Progress(seconds=44.9, validation_seconds=15.0)
+    assert not limit_reached(config, progress) and time_used(config, progress) == pytest.approx(44.9 / 45)
+    progress.seconds = 45
+    assert limit_reached(config, progress) and time_used(config, progress) == 1
+    assert time_used(config, Progress(validation_seconds=99)) == 1
+    assert time_used(TrainingConfig(max_epochs=1), progress) == 0
+
+
+def test_the_last_update_is_that_of_the_nearest_limit() -> None:
+    """Updates of an epoch are its batches, a few at a time; the last of an epoch may be of fewer."""
+    assert last_update(job(max_epochs=3, accumulate=2)) == 3 * 4
+    assert last_update(job(max_epochs=3, accumulate=2, processes=2)) == 3 * 2
+    assert last_update(job(max_epochs=3, max_steps=5)) == 5
+    assert last_update(job(max_epochs=3, max_steps=50)) == 21
+    assert last_update(job(max_steps=50)) == 50
+    assert last_update(job(max_minutes=1)) == 0
+
+
+def test_the_time_left_holds_updates_and_validations() -> None:
+    """Half a second an update, ten a validation; each epoch of seven updates has one."""
+    progress = Progress(step=7, validation_seconds=10.0, seconds=30.0)
+    assert seconds_left(job(progress=progress, max_epochs=3), 0.5) == 14 * 0.5 + 2 * 10
+    assert seconds_left(job(progress=progress, max_epochs=3, validate_every=14), 0.5) == 14 * 0.5 + 10
+    assert seconds_left(job(progress=progress, max_steps=7), 0.5) == 0
+    assert seconds_left(job(progress=progress, max_epochs=9, max_minutes=1), 0.5) == 30
+    assert seconds_left(job(progress=progress, max_epochs=3, max_minutes=9), 0.5) == 27
+    assert seconds_left(job(progress=progress), 0.5) is None

@@ -14,8 +14,7 @@ from nmt.data.shares import WHOLE, Share
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig
-from nmt.training.job import AnyBatch, Job, Progress
-from nmt.training.limits import limit_reached
+from nmt.training.job import AnyBatch, Job, Progress, limit_reached
 from nmt.training.loop import Records, decay, judge, log_validation, update, write_log
 from nmt.training.optimizers import make_optimizer, rate_of
 from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table

@@ -1,11 +1,37 @@
+""""""
+
 import math
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from torch.nn import Parameter
 
+from nmt.data.batches import Batch, make_batch
+from nmt.data.shares import WHOLE, Share
 from nmt.errors import ConfigError
+from nmt.models.config import RNNConfig
+from nmt.models.rnn.translator import Translator
 from nmt.training import optimizers
-from nmt.training.optimizers import Adadelta, all_at_once, clip, in_blocks, make_optimizer
+from nmt.training.config import TrainingConfig
+from nmt.training.job import Job
+from nmt.training.loop import Records, update, validate_and_save
+from nmt.training.optimizers import (
+    Adadelta,
+    WeightAverage,
+    all_at_once,
+    clip,
+    ema_decay_at,
+    in_blocks,
+    make_optimizer,
+    scheduled,
+)
+from nmt.training.records import Board, Clock, NoTable
+from nmt.training.state import load_state, restore, save
+from nmt.training.validation import DevScore
+
+# ---- test optimizers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [3, optimizers.BLOCK + 7])
@@ -28,9 +54,9 @@ def test_adadelta_for_a_gpu_is_that_for_a_processor() -> None:
     ours, theirs = ([[torch.ones(n), torch.zeros(n), torch.zeros(n)] for n in sizes] for _ in range(2))
     for _ in range(20):
         grads = [torch.randn(n) for n in sizes]
-        for update, state in ((in_blocks, ours), (all_at_once, theirs)):
+        for step, state in ((in_blocks, ours), (all_at_once, theirs)):
             parameters, squares, deltas = (list(parts) for parts in zip(*state, strict=True))
-            update(parameters, grads, squares, deltas, 0.5, 0.95, 1e-6)
+            step(parameters, grads, squares, deltas, 0.5, 0.95, 1e-6)
     for a, b in zip(ours, theirs, strict=True):
         for one, other in zip(a, b, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
@@ -83,3 +109,143 @@ def test_clip_is_that_of_one_long_vector_in_double_precision() -> None:
     assert norm == pytest.approx(float(together.norm()), rel=1e-7)
     after = torch.cat([p.grad for p in parameters if p.grad is not None])
     assert torch.allclose(after.double(), together * (0.5 / norm), rtol=1e-6, atol=0)
+
+
+# ---- test ema ----------------------------------------------------------------------------------------------
+# The average of weights is what the formula says; training does not notice it, and it is resumed exactly.
+
+
+TABLES = (NoTable(), NoTable())
+
+
+def test_the_average_is_the_formula_written_out() -> None:
+    torch.manual_seed(1)
+    weight = Parameter(torch.randn(3, 2, dtype=torch.float64))
+    average, mean = WeightAverage([weight], 0.9), torch.zeros(3, 2, dtype=torch.float64)
+    for step in range(1, 120):
+        with torch.no_grad():
+            weight.add_(torch.randn_like(weight))
+        average.update(step)
+        kept = min(0.9, (step + 1) / (step + 10)) if step > 1 else 0
+        mean = kept * mean + (1 - kept) * weight.detach()
+        torch.testing.assert_close(average.mean[0], mean)
+    # The first updates count little later on: (t + 1) / (t + 10) reaches 0.9 at update 80.
+    assert [ema_decay_at(step, 0.9) for step in (1, 2, 8, 80, 81)] == [0, 3 / 12, 9 / 18, 0.9, 0.9]
+
+
+class OneBatch:
+    """A stream of the same batch."""
+
+    def count(self, epoch: int) -> int:
+        return 1
+
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+        yield make_batch([[3, 4], [5]], [[4], [6, 3]])
+
+
+def job(directory: Path, ema: float, seed: int = 0, tied: str = "none") -> Job:
+    torch.manual_seed(seed)
+    model = Translator(
+        RNNConfig(embedding=4, hidden=5, maxout=4, dropout=0.5, attention=3, encoder="birnn", tied=tied), 7, 7
+    )
+    config = TrainingConfig(optimizer="adam", learning_rate=0.1, ema=ema, metric="cost")
+    return Job(
+        directory=directory,
+        config=config,
+        model=model,
+        optimizer=make_optimizer("adam", model.parameters(), 0.1, 0, 0),
+        stream=OneBatch(),
+        validate=None,
+        stop=lambda: False,
+        average=WeightAverage(model.parameters(), ema) if ema else None,
+    )
+
+
+def weights(work: Job) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in work.model.parameters()]
+
+
+def go(work: Job, updates: int) -> list[list[torch.Tensor]]:
+    """The weights after each of some updates."""
+    work.model.train()
+    found = []
+    for _ in range(updates):
+        update(work, list(work.stream.batches(0)))
+        work.progress.step += 1
+        found.append(weights(work))
+    return found
+
+
+def test_saved_and_validated_is_the_average_and_training_does_not_notice(tmp_path: Path) -> None:
+    """The weights after each update are those of a training without an average, also after a validation."""
+    plain, averaged = job(tmp_path / "plain", 0, tied="all"), job(tmp_path / "averaged", 0.6, tied="all")
+    seen: list[list[torch.Tensor]] = []
+
+    def validate() -> DevScore:
+        seen.append(weights(averaged))
+        return DevScore(1.0)
+
+    averaged.validate = validate
+    torch.manual_seed(1)  # of dropout
+    raw = go(plain, 4)
+    torch.manual_seed(1)
+    found = go(averaged, 3)
+    validate_and_save(averaged, Records(TABLES, Board(tmp_path, False, 0), Clock(0)))
+    found += go(averaged, 1)
+    for ours, theirs in zip(found, raw, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    mean = raw[0]
+    for step, now in enumerate(raw[1:3], 2):
+        mean = [torch.lerp(old, new, 1 - ema_decay_at(step, 0.6)) for old, new in zip(mean, now, strict=True)]
+    assert len(seen) == 1 and all(torch.equal(a, b) for a, b in zip(seen[0], mean, strict=True))
+    averaged.model.load_state_dict(torch.load(tmp_path / "averaged" / "step-3.pt", weights_only=True))
+    assert all(torch.equal(a, b) for a, b in zip(weights(averaged), mean, strict=True))
+
+
+def test_resume_is_exact(tmp_path: Path) -> None:
+    """The weights, and their average, after 3 + 3 updates with a new process between are those after 6."""
+    whole = job(tmp_path, 0.9)
+    go(whole, 3)
+    save(whole, TABLES)
+    go(whole, 3)
+    parts = job(tmp_path, 0.9, seed=9)
+    state = load_state(tmp_path)
+    assert state is not None and state["raw"].keys() == whole.model.state_dict().keys()
+    restore(parts, state)
+    go(parts, 3)
+    assert whole.average is not None and parts.average is not None
+    pairs = zip([*weights(whole), *whole.average.mean], [*weights(parts), *parts.average.mean], strict=True)
+    assert all(torch.equal(expected, found) for expected, found in pairs)
+
+
+def test_without_an_average_the_training_state_is_as_before(tmp_path: Path) -> None:
+    work = job(tmp_path, 0)
+    go(work, 1)
+    save(work, TABLES)
+    assert "raw" not in torch.load(tmp_path / "training.pt", weights_only=True)
+
+
+def test_weights_come_back_after_an_error() -> None:
+    weight = Parameter(torch.ones(2))
+    average = WeightAverage([weight], 0.5)
+    with torch.no_grad():
+        weight.fill_(3)
+    with pytest.raises(ZeroDivisionError), average.in_place():
+        assert weight.tolist() == [1, 1]
+        raise ZeroDivisionError
+    assert weight.tolist() == [3, 3]
+
+
+# ---- test schedules ----------------------------------------------------------------------------------------
+# The learning rate after the warm-up.
+
+
+def test_schedules_by_hand() -> None:
+    assert [scheduled("constant", 0, step) for step in (1, 100)] == [1.0, 1.0]
+    assert [scheduled("constant", 4, step) for step in (1, 2, 4, 9)] == [0.25, 0.5, 1.0, 1.0]
+    assert [scheduled("inverse_sqrt", 4, step) for step in (1, 4, 16, 64)] == [0.25, 1.0, 0.5, 0.25]
+    assert [scheduled("linear", 2, step, 5) for step in (1, 2, 3, 5, 6)] == [0.5, 1.0, 0.75, 0.25, 0.0]
+    assert [scheduled("linear", 2, step, used=0.25) for step in (1, 2, 9)] == [0.5, 0.75, 0.75]  # time alone
+    assert [scheduled("linear", 0, 5, 9, used) for used in (0.25, 0.75)] == [0.5, 0.25]  # the nearer end
+    assert [scheduled(name, 1, 1, used=0.5) for name in ("constant", "inverse_sqrt")] == [1.0, 1.0]
+    assert [scheduled("linear", 9, step, 5) for step in (3, 9, 10)] == [1 / 3, 0.0, 0.0]  # a long warm-up

@@ -17,8 +17,8 @@ from nmt.errors import ConfigError
 from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.runs import directory as run_directory
 from nmt.text.vocab import SPECIALS
+from nmt.training.config import RunConfig
 from nmt.training.parallel import Team, join
-from nmt.training.run_config import RunConfig
 from nmt.training.train import run_training
 from tests.nmt.training import elastic
 from tests.nmt.training.elastic import falling, hosts, killed_at_random

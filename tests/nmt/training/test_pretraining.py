@@ -7,7 +7,7 @@ import torch
 
 from nmt.errors import CheckpointError, ConfigError
 from nmt.runs import checkpoint, weights
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 from nmt.training.train import run_training, train
 from tests.nmt.models.discourse.texts import planted
 
@@ -36,7 +36,7 @@ def settings(folder: Path, run: str, steps: int, **more: object) -> dict[str, ob
 
 
 def learn(folder: Path, run: str, steps: int, **more: object) -> Path:
-    run_training(configuration.from_mapping(settings(folder, run, steps, **more)))
+    run_training(config_file.from_mapping(settings(folder, run, steps, **more)))
     return folder / run
 
 
@@ -85,7 +85,7 @@ def test_what_it_is_not(tmp_path: Path) -> None:
     (tmp_path / "parent").mkdir()
     (tmp_path / "parent" / "version").write_text("nmt-run 2\n")
     with pytest.raises(ConfigError, match="init_from: for translators only"):
-        run_training(configuration.from_mapping({**config, "init_from": str(tmp_path / "parent")}))
+        run_training(config_file.from_mapping({**config, "init_from": str(tmp_path / "parent")}))
 
 
 @pytest.mark.ci

@@ -6,9 +6,9 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.text.inspection.pairs import PairReport, inspect
-from nmt.training import config_file as configuration
+from nmt.training import config_file
+from nmt.training.config import RunConfig
 from nmt.training.proposal import Texts, by_size, plain, propose
-from nmt.training.run_config import RunConfig
 
 EN = ["The man sleeps in the house.", "A dog is in the car, and the man is not."] * 9
 FR = ["L'homme dort dans la maison.", "Un chien est dans la voiture, et l'homme non."] * 9
@@ -27,14 +27,14 @@ def config_of(
     texts = Texts(("a b/train.en", "c.txt"), ("dev.en", "dev.txt"), languages)
     lines = list(propose(report, texts, str(folder / "run"), preset).lines())
     (folder / "config.yaml").write_text("\n".join(lines) + "\n")
-    return configuration.load(str(folder / "config.yaml"))
+    return config_file.load(str(folder / "config.yaml"))
 
 
 def test_raw_text(tmp_path: Path) -> None:
     """What the preset has, and what was seen."""
     report = inspected(tmp_path, EN, FR)
     config = config_of(tmp_path, report)
-    preset = configuration.from_mapping({"run": "x", "device": "auto"}, "small")
+    preset = config_file.from_mapping({"run": "x", "device": "auto"}, "small")
     assert config.training == preset.training and config.model == preset.model
     assert (config.data.source.language, config.data.target.language) == ("en", "fr")
     assert config.data.source.case == "truecase" and config.data.source.min_count == 1
@@ -69,7 +69,7 @@ def test_a_time_limit(tmp_path: Path) -> None:
         proposal = propose(report, texts, str(tmp_path / "run"), preset, 7.5)
         assert proposal.fit_warmup(2000 if warmup else 0, 100) == bool(warmup)
         (tmp_path / "config.yaml").write_text("\n".join(proposal.lines()) + "\n")
-        training = configuration.load(str(tmp_path / "config.yaml")).training
+        training = config_file.load(str(tmp_path / "config.yaml")).training
         assert (training.schedule, training.max_minutes, training.warmup) == ("linear", 7.5, warmup)
     assert not propose(report, texts, "run", "small", 7.5).fit_warmup(20, 100)
 
@@ -92,7 +92,7 @@ def test_other_scripts_and_languages_that_nobody_knows(tmp_path: Path) -> None:
     config = config_of(tmp_path, russian, ("en", "ru"), "transformer-small")
     assert config.data.shared_vocabulary and config.model is not None and config.model.type == "transformer"
     with pytest.raises(ConfigError, match="--preset tiny: unknown, expected one of large, small"):
-        configuration.preset_file("tiny")
+        config_file.preset_file("tiny")
 
 
 def test_sizes_and_strings() -> None:

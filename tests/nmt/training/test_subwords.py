@@ -9,9 +9,9 @@ import pytest
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.text.pipeline import SideConfig
-from nmt.training import new_run
+from nmt.training import inputs
+from nmt.training.config import RunConfig
 from nmt.training.prepare import make_cut, make_pipelines, make_vocabs
-from nmt.training.run_config import RunConfig
 from tests.spaceless import japanese
 
 
@@ -102,8 +102,8 @@ def test_settings_that_no_side_can_use_are_told(tmp_path: Path) -> None:
 def test_bpe_is_named_or_follows_from_its_merges(tmp_path: Path) -> None:
     """Of Japanese too; a new run is checked before its text is read."""
     config = data(tmp_path, SideConfig("en"), SideConfig("ja", subword="bpe"), bpe_merges=30)
-    new_run.check(RunConfig(run=str(tmp_path / "run"), data=config), "")
+    inputs.check_new_run(RunConfig(run=str(tmp_path / "run"), data=config), "")
     source, target, *_ = make_pipelines(config)
     assert source.subwords is target.subwords and target.subwords and target.subwords.kind == "bpe"
     with pytest.raises(ConfigError, match=r"data\.target: subword: bpe needs data\.bpe_merges"):
-        new_run.check(RunConfig(run=str(tmp_path / "run"), data=replace(config, bpe_merges=0)), "")
+        inputs.check_new_run(RunConfig(run=str(tmp_path / "run"), data=replace(config, bpe_merges=0)), "")

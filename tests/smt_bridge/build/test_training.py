@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs import averaging
-from nmt.runs import directory as run_directory
-from nmt.training import config_file as configuration
+from nmt.training import config_file
 from smt_bridge.build import plan, training
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.networks import RECIPES, Recipe
@@ -25,7 +23,7 @@ def test_every_recipe_is_a_sound_configuration(recipe: Recipe) -> None:
     found = plan.decide(sizes, 1e9, 1.0, "mkl")
     (network,) = [one for one in found.networks if one.name == recipe.network]
     task = training.task(Build(CONFIG, found), network)
-    made = configuration.from_mapping(task.content, task.preset or None)
+    made = config_file.from_mapping(task.content, task.preset or None)
     assert made.training.max_steps == network.updates and made.training.batch_size == recipe.batch
     assert not made.training.max_epochs and not made.training.max_minutes  # nothing else ends it early
     assert made.threads == 1 and made.seed == 7 and made.matmul == "mkl"
@@ -37,7 +35,7 @@ def test_a_network_reads_the_words_of_the_tables_as_they_are() -> None:
     for name in ("attention", "joint", "cslm"):
         build = Build(CONFIG, small_plan(name))
         task = training.task(build, build.plan.networks[0])
-        target = configuration.from_mapping(task.content, task.preset or None).data.target
+        target = config_file.from_mapping(task.content, task.preset or None).data.target
         assert (target.tokenize, target.normalize, target.case, target.escaped) == (
             False,
             False,
@@ -73,8 +71,10 @@ def test_a_finished_network_is_not_trained_again(
     trained: list[str] = []
     taken: list[tuple[str, object]] = []
     monkeypatch.setattr(training, "run_training", lambda config: trained.append(config.run))
-    monkeypatch.setattr(run_directory, "find_step", lambda run, which: 12)
-    monkeypatch.setattr(averaging, "write", lambda run, output, steps, last: taken.append((run.name, steps)))
+    monkeypatch.setattr("nmt.runs.directory.find_step", lambda run, which: 12)
+    monkeypatch.setattr(
+        "nmt.runs.weights.write_average", lambda run, output, steps, last: taken.append((run.name, steps))
+    )
     train = training.trainer(str(tmp_path), logging.INFO)
     attention, joint = (training.task(build, one) for one in build.plan.networks)
     train(attention)

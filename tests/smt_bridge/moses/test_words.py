@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.runs import aligned, checkpoint, mixture
-from nmt.runs.mixture import MixtureFile, MixtureModel, fingerprint
+from nmt.runs import checkpoint, language_model
+from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
 from smt_bridge.cli import propose
@@ -41,7 +41,7 @@ def mixed(folder: Path) -> Path:
     """A mixture of one language model."""
     step = checkpoint.load_lm(GOLDEN / "lm").step
     part = MixtureModel(str(GOLDEN / "lm"), step, fingerprint(GOLDEN / "lm", step))
-    mixture.write(folder / "mixture", MixtureFile([part], [[1.0]]))
+    language_model.write_mixture(folder / "mixture", MixtureFile([part], [[1.0]]))
     return folder / "mixture"
 
 
@@ -61,8 +61,8 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
     for use in users:
         use()
     getattr(run, side).subwords = Raw([])
-    monkeypatch.setattr(checkpoint, "load", lambda *given, **more: run)
-    monkeypatch.setattr(aligned, "load", lambda *given: run)
+    monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given, **more: run)
+    monkeypatch.setattr("nmt.runs.alignment.load_aligned", lambda *given: run)
     for use in [*users, feature("joint", Path(path)), lambda: load_joint(path, False)]:
         with pytest.raises(ConfigError, match=rf"translator: reads raw text \(SentencePiece; {side}\)"):
             use()
@@ -79,7 +79,7 @@ def test_every_feature_of_one_language(monkeypatch: pytest.MonkeyPatch, tmp_path
     for use in users:
         use()
     run.text.subwords = Raw([])
-    monkeypatch.setattr(checkpoint, "load_lm", lambda *given, **more: run)
+    monkeypatch.setattr("nmt.runs.checkpoint.load_lm", lambda *given, **more: run)
     for use in users:
         with pytest.raises(ConfigError, match=r"reads raw text \(SentencePiece; target\)"):
             use()

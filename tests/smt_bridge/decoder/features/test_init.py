@@ -53,7 +53,7 @@ def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         ("cslm", r"^run: normalized=true, but this model was not trained with lm\.normalizer$"),
         ("lstm", r"^run: CSLM0 has to be a CSLM; use other language models to rescore"),
     ):
-        monkeypatch.setattr(checkpoint, "load_lm", lambda *given, kind=kind: Saved(model_of(kind)))
+        monkeypatch.setattr("nmt.runs.checkpoint.load_lm", lambda *given, kind=kind: Saved(model_of(kind)))
         with pytest.raises(ConfigError, match=message):
             load_network("CSLM0", "run", normalized=True)
 
@@ -72,7 +72,7 @@ def test_a_translator_reads_words_of_the_table() -> None:
 def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
     run = checkpoint.load(GOLDEN / "translator")
     run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
-    monkeypatch.setattr(checkpoint, "load", lambda *given: run)
+    monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
     with pytest.raises(
         ConfigError, match=r"^run: restricted=true, but a model of its type has no short-lists$"
     ):

@@ -18,7 +18,6 @@ from nmt.layers.batch_scores import word_scores
 from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.registry import make
 from nmt.models.transformer.config import TransformerConfig
-from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.text.escapes import unescape
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -90,7 +89,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
     """Writes a system with a run in its search."""
 
     def made(seed: int, run: SavedRun, arguments: str = "", weight: float = 0.7) -> Path:
-        monkeypatch.setattr(checkpoint, "load", lambda *given: run)
+        monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
         folder = write_model(tmp_path / "model", seed, options=2)
         (folder / "run").mkdir(exist_ok=True)
         ini = (folder / "moses.ini").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from nmt.data.affiliation import affiliations
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import nbest
-from nmt.runs import aligned
+from nmt.runs import alignment
 from smt_bridge.cli import decode, rescore
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.features import load_joint
@@ -104,7 +104,7 @@ def test_unlimited_stacks_are_exhaustive(joint: Path, tmp_path: Path) -> None:
 def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None:
     """log p of the target, word by word, given the affiliations of its phrases."""
     made = decoder(model(tmp_path, joint, 3), stack=20, nbest=20)
-    run, place = aligned.load(joint), list(made.system.sizes).index("NNJM0")
+    run, place = alignment.load_aligned(joint), list(made.system.sizes).index("NNJM0")
     for number in range(4):
         line = sentence(number, 4)
         found = made.translate_line(line)
@@ -118,7 +118,7 @@ def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None
                 points += [f"{begin + source}-{at + k}" for k, source in enumerate(own)]
                 at += length
             text = " ".join(derivation.text).replace("&apos;", "'")
-            (scores,) = aligned.word_scores(run, [(line, text, " ".join(points))], True, "list")
+            (scores,) = alignment.aligned_word_scores(run, [(line, text, " ".join(points))], True, "list")
             assert derivation.features[place] == pytest.approx(sum(scores), abs=1e-4)
 
 

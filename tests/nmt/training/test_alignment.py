@@ -13,8 +13,11 @@ from nmt.data.guided import GuidedStream, links_of
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.text.pipeline import SideConfig
-from nmt.training import guided, prepare
-from tests.commands.runs import equal_runs, write_text
+from nmt.training import alignment, config_file, prepare
+from tests.commands.runs import equal_runs, joint_config, write_text
+
+# ---- test guided -------------------------------------------------------------------------------------------
+# Training with guided alignment: what it reads, what it refuses, and that it is resumed exactly.
 
 
 def data(folder: Path, **more: object) -> DataConfig:
@@ -49,7 +52,7 @@ def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_
     corpus = prepare.make_corpus(config, cache, sides, vocabs, words)
 
     def make() -> GuidedStream:
-        return guided.guided(BatchStream(corpus, 2, 1, 1), 2.0, config, cache, sides, vocabs, words)
+        return alignment.guided_stream(BatchStream(corpus, 2, 1, 1), 2.0, config, cache, sides, vocabs, words)
 
     stream, kept = make(), [("ab abc", "x yx", {(0, 1), (1, 0)}), ("b ab", "x x yx", {(1, 2), (0, 0)})]
     assert stream.count(0) == 1 and len(corpus) == len(stream.links) == 2
@@ -83,16 +86,16 @@ def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_
 )
 def test_refused_settings(tmp_path: Path, change: dict[str, object], message: str) -> None:
     text(tmp_path)
-    guided.check(data(tmp_path))
+    alignment.check_guided(data(tmp_path))
     with pytest.raises(ConfigError, match=message):
-        guided.check(data(tmp_path, **change))
+        alignment.check_guided(data(tmp_path, **change))
 
 
 def test_files_of_other_lengths_are_refused(tmp_path: Path) -> None:
     text(tmp_path)
     (tmp_path / "train.align").write_text("0-0\n1-0\n")
     with pytest.raises(DataError, match=r"train\.align"):
-        guided.check(data(tmp_path), thorough=True)
+        alignment.check_guided(data(tmp_path), thorough=True)
 
 
 def config_of(folder: Path, run: str, *more: str) -> list[str]:
@@ -162,3 +165,36 @@ def test_a_bad_alignment_is_one_line_and_makes_no_run(
         done = command("nmt-train", *given)
         assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
         assert not (tmp_path / "run").exists()
+
+
+# ---- test aligned ------------------------------------------------------------------------------------------
+# Parallel text with its alignment: links belong to the lines beside them.
+
+
+def test_links_of_each_pair(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("0-0 2-1\n\n")
+    rows = [(["a", "b", "c"], ["x", "y"]), (["a"], [])]
+    found = list(alignment.with_links(rows, str(tmp_path / "a")))
+    assert [(words, other) for words, other, _ in found] == rows
+    assert [set(links) for *_, links in found] == [{(0, 0), (2, 1)}, set()]
+    for short in (rows[:1], [*rows, rows[0]]):
+        with pytest.raises(DataError, match="not as many lines as the text"):
+            list(alignment.with_links(short, str(tmp_path / "a")))
+    with pytest.raises(DataError, match=r"a:1: point 2-1 is outside"):
+        list(alignment.with_links([(["a", "b"], ["x", "y"]), rows[1]], str(tmp_path / "a")))
+
+
+def test_words_are_counted_as_the_text_pipeline_makes_them(tmp_path: Path) -> None:
+    """`Go, go.` has two words between blanks, and four for Moses' tokenizer."""
+    given = joint_config(tmp_path, "run")
+    for name, content in (("train.s", "Go, go.\n"), ("train.t", "Va, va.\n"), ("train.align", "3-3\n")):
+        (tmp_path / name).write_text(content)
+    change = [
+        f"data.{side}.{key}" for side in ("source", "target") for key in ("tokenize=true", "language=en")
+    ]
+    data = config_file.load(given[0], [*given[1:], *change]).data
+    text = TokenizedText([data.train_source, data.train_target])
+    alignment.check_links(data, text)
+    data.target.tokenize = False
+    with pytest.raises(DataError, match=r"train\.align:1: point 3-3 is outside .*\(4 and 2 words\)"):
+        alignment.check_links(data, text)

@@ -1,14 +1,17 @@
-"""What the training of an aligned model reads: parallel text with its word alignment."""
+"""Parallel text with its word alignment, as the training of an aligned model and guided alignment read it."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from dataclasses import replace
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from nmt import files
+from nmt.data import corpus
 from nmt.data.affiliation import of_pair
 from nmt.data.aligned import AlignedPair
-from nmt.data.binarized import binarize_aligned, open_corpus, read_stamp
+from nmt.data.batches import BatchStream
+from nmt.data.binarized import BinarizeReport, binarize_aligned, is_kept, open_corpus, read_stamp, store
 from nmt.data.corpus import (
     ALIGNMENTS,
     Corpus,
@@ -17,15 +20,22 @@ from nmt.data.corpus import (
     check_not_empty,
     check_pairs,
 )
+from nmt.data.guidance import unit_links
+from nmt.data.guided import GuidedStream
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
+from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
 from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 from nmt.training.prepare import held, remark_dev, report_pairs
-from nmt.training.subwords import LearningSide
+from nmt.training.subwords import RATES, LearningSide
+
+# ---- aligned -----------------------------------------------------------------------------------------------
+# What the training of an aligned model reads: parallel text with its word alignment.
+
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +112,7 @@ def check_links(config: DataConfig, text: TokenizedText) -> None:
         pass
 
 
-def make_corpus(
+def make_aligned_corpus(
     config: DataConfig,
     cache: Path,
     pipelines: Pipelines,
@@ -130,7 +140,7 @@ def make_corpus(
     return corpus
 
 
-def make_dev(
+def make_aligned_dev(
     config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, within: str
 ) -> list[AlignedPair] | None:
     """The development pairs."""
@@ -150,3 +160,86 @@ def make_dev(
     ]
     remark_dev([list(pair.source) for pair in pairs], [list(pair.target) for pair in pairs], pipelines)
     return pairs
+
+
+# ---- guided ------------------------------------------------------------------------------------------------
+# What guided alignment reads: the word alignment of the training text, as links between units.
+
+
+GUIDED_KEY = "training.guided_alignment"
+
+
+def check_guided(config: DataConfig, thorough: bool = False) -> None:
+    """As `nmt.data.corpus.check_config`, for a training with guided alignment."""
+    corpus.check_config(replace(config, alignment=""), thorough)
+    if not config.train_source:
+        raise ConfigError(f"{GUIDED_KEY}: needs train_source and train_target, one text with its alignment")
+    if not config.alignment:
+        raise ConfigError(
+            f"{GUIDED_KEY}: data.alignment is missing: the word alignment of {config.train_source} and "
+            f"{config.train_target}, as smt-align makes it"
+        )
+    for key in RATES:
+        if getattr(config, key):
+            raise ConfigError(
+                f"{GUIDED_KEY}: does not go with data.{key}, which cuts words anew in each epoch"
+            )
+    for name in ("source", "target"):
+        check_unjoined(getattr(config, name), name)
+    check_not_empty(config.alignment)
+    if thorough:
+        files.check_parallel(config.train_source, config.train_target, config.alignment)
+
+
+def guided_stream(
+    stream: BatchStream,
+    weight: float,
+    config: DataConfig,
+    cache: Path,
+    pipelines: Pipelines,
+    vocabs: Vocabs,
+    text: TokenizedText,
+    thorough: bool = True,
+) -> GuidedStream:
+    """A stream whose batches have the links of `data.alignment`. They lie in a folder beside the binarized
+    pairs, and are made anew only when something has changed. `thorough`: as for `open_corpus`."""
+    folder, stamp = cache / LINKS, aligned_stamp(config, *vocabs, "units")
+    with held(cache):
+        if read_stamp(folder).get("stamp") != stamp:
+            report = BinarizeReport()
+            numbers = range(config.max_length**2 + 1)
+            with store(folder, {"target": numbers}, stamp, report) as [side]:
+                for numbered in links_of(config, pipelines, text, report):
+                    side.add(numbered)
+        links = open_corpus(folder, thorough=thorough)
+    if len(links) != len(stream.corpus):
+        raise DataError(f"{folder}: not the links of the pairs in {cache}; remove it: it is made again")
+    return GuidedStream(stream, links, weight)
+
+
+def links_of(
+    config: DataConfig, pipelines: Pipelines, text: TokenizedText, report: BinarizeReport
+) -> Iterator[list[int]]:
+    """The links of each pair that training keeps, three numbers each; the report counts the pairs."""
+    rows = with_links(text.words(*pipelines), config.alignment)
+    for number, (words, other, links) in enumerate(text.counted(rows, "pairs", "linking the units"), 1):
+        source, target = pipelines[0].cut(words), pipelines[1].cut(other)
+        if is_kept(source, target, config.max_length, report):
+            where = f"{config.alignment}:{number}"
+            numbers = (
+                word_numbers(pipelines[0], words, source, where),
+                word_numbers(pipelines[1], other, target, where),
+            )
+            yield list(chain.from_iterable(unit_links(links, *numbers).tolist()))
+
+
+def word_numbers(pipeline: TextPipeline, words: list[str], units: list[str], where: str) -> list[int]:
+    """The number of the word of each unit. DataError for units of other words: Unicode normalization of
+    SentencePiece may join or part words."""
+    numbers = pipeline.word_numbers(units)
+    if numbers[-1] + 1 != len(words):
+        raise DataError(
+            f"{where}: {len(words)} words between blanks have become {numbers[-1] + 1}, so that the "
+            "alignment does not fit; set data.source.unicode and data.target.unicode to identity"
+        )
+    return numbers
