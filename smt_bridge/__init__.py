@@ -11,7 +11,7 @@ from nmt import lazy
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.features.spec import FeatureSettings
+    from smt_bridge.features.registry import FeatureSettings
     from smt_bridge.hybrid.decoder import load
     from smt_bridge.tables.score import score_table
 
@@ -20,7 +20,7 @@ __all__ = ["Decoder", "FeatureSettings", "load", "score_table"]
 # Where each public name lives.
 HOMES = {
     "Decoder": "smt_bridge.decoder.decoder",
-    "FeatureSettings": "smt_bridge.features.spec",
+    "FeatureSettings": "smt_bridge.features.registry",
     "load": "smt_bridge.hybrid.decoder",
     "score_table": "smt_bridge.tables.score",
 }

@@ -10,14 +10,12 @@ from nmt.errors import DataError
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import EngineInfo, FeatureInfo, Hypothesis, Options, Segment, Translated, nothing
-from smt_bridge.decoder import system as systems
-from smt_bridge.decoder import translation
+from smt_bridge.decoder import system, translation
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_names import feature_names
-from smt_bridge.decoder.lines import Lines, TokenizedLines
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.decoder.system import feature_names
+from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation, TokenizedLines
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.lines import RawLines
@@ -163,7 +161,7 @@ class PhraseBased:
         return (place / "moses.ini").is_file() or (place.is_file() and place.suffix == ".ini")
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
-        decoder = Decoder(systems.load(path, Cache(config.cache)))
+        decoder = Decoder(system.load(path, Cache(config.cache)))
         info = EngineInfo(
             kind="phrase-based",
             description=described(Path(path).name, decoder),

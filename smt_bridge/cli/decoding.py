@@ -11,12 +11,12 @@ from nmt.cli.arguments import add_setting, check_separate, settings_of
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.moses import ini_paths
+from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses.ini import Ini, find_table
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.decoder.lines import Lines
+    from smt_bridge.decoder.translation import Lines
     from smt_bridge.moses.weights import Weights
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def in_threads(args: argparse.Namespace) -> bool:
 def elsewhere(ini: Ini, beside: bool = False) -> Ini:
     """An ini as other processes find its tables: with absolute paths. `beside`: only those beside it."""
     folder = Path(ini.path).parent
-    return ini_paths.whole(ini, [folder] if beside else [".", folder])
+    return ini_paths.with_absolute_paths(ini, [folder] if beside else [".", folder])
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import Input, add_setting
 from nmt.jobs import folder
-from smt_bridge.features.registry import FEATURES
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
 
 def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None:

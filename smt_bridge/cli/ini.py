@@ -9,8 +9,9 @@ from pathlib import Path
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, positive
 from nmt.errors import ConfigError, UserError
+from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import ini_paths, weights
+from smt_bridge.moses import weights
 from smt_bridge.moses.check import problems
 from smt_bridge.moses.ini import Ini
 
@@ -32,7 +33,7 @@ def command(argv: Sequence[str] | None) -> None:
         roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
         found = list(problems(ini, roots, not args.quick))
         print("\n".join(found) if found else f"{args.ini}: nothing wrong")
-        if not args.root and (folder := ini_paths.beside_alone(ini)):
+        if not args.root and (folder := ini_paths.folder_beside(ini)):
             log.info("its tables are found beside it; start Moses in %s, or write absolute paths", folder)
         if found:
             raise UserError(f"{args.ini}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
@@ -42,7 +43,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 def placed(ini: Ini, output: str) -> Ini:
     """An ini with paths that are valid where it is written."""
-    return ini if output == "-" else ini_paths.moved(ini, output)
+    return ini if output == "-" else ini_paths.with_moved_paths(ini, output)
 
 
 def parser() -> options.Parser:

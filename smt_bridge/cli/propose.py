@@ -18,8 +18,7 @@ from nmt.jobs import contents, executors
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
-from smt_bridge.features.registry import FEATURES
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words
 from smt_bridge.tables.filter import Occurring, read_texts
 

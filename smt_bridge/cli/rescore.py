@@ -17,8 +17,7 @@ from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
 from nmt.text.long_lines import MAX_LINE_WORDS
 from smt_bridge.cli import features as feature_options
-from smt_bridge.features.registry import parse
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
 from smt_bridge.nbest.union import NbestLists
 
 OUTPUTS = {"output": "--output", "best": "--best", "mbr_scale_output": "--mbr-scale-output"}

@@ -12,8 +12,7 @@ from nmt.cli.arguments import Input, Output
 from nmt.progress import duration, rate_of
 from smt_bridge.cli import features as feature_options
 from smt_bridge.cli.tables import add_table, add_unsorted
-from smt_bridge.features.registry import parse
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ def estimate(
 ) -> Iterator[str]:
     """Lines of what the job would take."""
     from smt_bridge.features.feature_set import FeatureSet
-    from smt_bridge.tables.estimate import estimate as measure
+    from smt_bridge.tables.chunks import estimate as measure
     from smt_bridge.tables.score import surveyed, twice
 
     features = FeatureSet(specs, settings)

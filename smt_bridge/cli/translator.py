@@ -18,7 +18,7 @@ from smt_bridge.moses.ini import Ini
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.decoder.lines import Lines as TextLines
+    from smt_bridge.decoder.translation import Lines as TextLines
     from smt_bridge.decoder.translation import PhraseTranslation
     from smt_bridge.decoder.xml_input import Marked
 
@@ -115,11 +115,11 @@ class PhraseTranslator:
 
 def writers(decoder: "Decoder") -> "dict[str, Writer]":
     """What is written besides a translation, by the name of its option."""
-    from smt_bridge.decoder import explain, translation
+    from smt_bridge.decoder import feature_values, translation
 
     def explained(number: int, found: "PhraseTranslation") -> Iterable[str]:
-        rows = [] if number else explain.header(decoder.weights)
-        return map("\t".join, [*rows, *explain.rows(number + 1, found)])
+        rows = [] if number else feature_values.explain_header(decoder.weights)
+        return map("\t".join, [*rows, *feature_values.explain_rows(number + 1, found)])
 
     return {
         "n_best_list": lambda number, found: (

@@ -19,8 +19,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.jobs import contents, executors
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli import decoding
+from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import ini_paths
 from smt_bridge.moses import weights as weight_files
 from smt_bridge.moses.ini import Ini
 from smt_bridge.moses.weights import Weights
@@ -132,7 +132,7 @@ def places_of(args: argparse.Namespace) -> Places:
     ini = moses_ini.read(path)
     decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])
     beside = output.parent.resolve() == folder.resolve()
-    start = ini if beside else ini_paths.whole(ini, [".", str(folder)])
+    start = ini if beside else ini_paths.with_absolute_paths(ini, [".", str(folder)])
     return Places(ini=path, output=output, work=work, start=start)
 
 

@@ -28,8 +28,7 @@ from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.derivations import Listing, best_option_path, derivations
 from smt_bridge.decoder.features.protocol import Candidates, Gains, beam_of, can_preview, checked
 from smt_bridge.decoder.model import Task
-from smt_bridge.decoder.search import begin, expand_from, search
-from smt_bridge.decoder.stacks import add_candidates, select
+from smt_bridge.decoder.search import add_candidates, begin, expand_from, search, select
 
 Paths = tuple[list[Int32s], list[float]]  # options of derivations in target order, and totals; best first
 

@@ -16,8 +16,7 @@ from nmt.lines import check_lines
 from nmt.numbers import shown
 from nmt.text import long_lines
 from nmt.text.sentences import whole
-from smt_bridge.decoder import explain, feature_values, plain, translation
-from smt_bridge.decoder import lines as lines_of_text
+from smt_bridge.decoder import feature_values, plain, translation
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
@@ -26,12 +25,11 @@ from smt_bridge.decoder.compiled_search import CompiledSearch, Paths
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.derivations import Listing
 from smt_bridge.decoder.features.protocol import SearchFeature, is_lossy, is_stateful
-from smt_bridge.decoder.lines import Lines, TokenizedLines
 from smt_bridge.decoder.model import SearchModel, Task, Weighted
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import System
-from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation, TokenizedLines
 from smt_bridge.decoder.xml_input import Marked, Markup
 from smt_bridge.moses.weights import Weights
 
@@ -189,8 +187,8 @@ class Decoder:
         empty translation. Stopped is raised once `stop` is set."""
         marked = self.marked(line) if isinstance(line, str) else line
         if len(marked.words) > self.config.max_line_words:
-            parts = lines_of_text.parts(marked, self.config.max_line_words)
-            return translation.joined([self.translate_part(part, stop) for part in parts])
+            parts = translation.cut_line(marked, self.config.max_line_words)
+            return translation.join_parts([self.translate_part(part, stop) for part in parts])
         return self.translate_part(marked, stop)
 
     def translate_part(
@@ -226,7 +224,7 @@ class Decoder:
         if lossy:
             found.sort(key=lambda one: -one.total)
         if self.config.explain:
-            found[0].shares = explain.shares(self.options, task, found[0].options)
+            found[0].shares = feature_values.phrase_shares(self.options, task, found[0].options)
         return found
 
     def task(self, marked: Marked, listing: Listing, stop: threading.Event | None = None) -> Task:

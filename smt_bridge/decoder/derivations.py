@@ -8,7 +8,7 @@ import numpy as np
 
 from smt_bridge.decoder.arrays import Floats, Int32s, SearchParameters, State
 from smt_bridge.decoder.compiled import njit
-from smt_bridge.decoder.stacks import select
+from smt_bridge.decoder.search import select
 
 BASE = np.uint64(1099511628211)  # of the hash by which texts are told apart
 SPREAD = np.uint64(11400714819323198485)

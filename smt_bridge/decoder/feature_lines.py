@@ -8,11 +8,28 @@ from collections.abc import Set
 
 from nmt.errors import ConfigError
 from nmt.numbers import count, real, shown
-from smt_bridge.decoder.features.registry import SEARCH_FEATURES
+from smt_bridge.decoder.features.neural_translation import NeuralTranslation
+from smt_bridge.decoder.features.ngram_networks import CSLM, NNJM
+from smt_bridge.decoder.features.protocol import SearchFeature
 from smt_bridge.decoder.sections import truth
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FALSE, FeatureLine, Ini
 from smt_bridge.moses.weights import Weights
+
+# ---- registry ----------------------------------------------------------------------------------------------
+# The features of the search by the first word of their line in a moses.ini. A feature of your own adds a
+# line: SEARCH_FEATURES["Mine"] = Mine. See CONTRIBUTING.md.
+
+
+SEARCH_FEATURES: dict[str, type[SearchFeature]] = {
+    "CSLM": CSLM,
+    "NNJM": NNJM,
+    "NeuralTranslation": NeuralTranslation,
+}
+
+
+# ---- feature lines -----------------------------------------------------------------------------------------
+
 
 TABLES = ("PhraseDictionaryMemory",)
 LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # whatever reads ARPA

@@ -1,9 +1,8 @@
-"""Feature values of derivations, recomputed from their phrases; natural logarithms.
+"""Feature values of derivations, recomputed from phrases (natural logarithms); and what each phrase adds
+to the total of its derivation, feature by feature."""
 
-`Phrases` are those of N derivations, one derivation after the other: P in all.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,10 +11,21 @@ from numpy.typing import NDArray
 from smt_bridge.decoder.arrays import DISCONTINUOUS, MONOTONE, SWAP, Floats, Int32s, Int64s
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.feature_lines import UNKNOWN
-from smt_bridge.decoder.features.protocol import checked, is_stateful, of_derivations
+from smt_bridge.decoder.features.protocol import (
+    Candidates,
+    Scorer,
+    SearchFeature,
+    checked,
+    is_stateful,
+    of_derivations,
+)
 from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import UNKNOWN_WORD, Sentence
+from smt_bridge.decoder.translation import PhraseTranslation, span
+from smt_bridge.moses.weights import Weights
+
+# ---- feature values ----------------------------------------------------------------------------------------
 
 
 class Phrases(NamedTuple):
@@ -28,7 +38,7 @@ class Phrases(NamedTuple):
     before_last: Int32s
 
 
-def phrases(sentence: Sentence, paths: Sequence[Int32s]) -> Phrases:
+def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> Phrases:
     """The phrases of derivations, which have at least one."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
@@ -85,7 +95,7 @@ def reorderings(phrases: Phrases, values: NDArray[np.floating]) -> Floats:
     return six
 
 
-def of_table(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> dict[str, Floats]:
+def table_scores(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> dict[str, Floats]:
     """The scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
     system = builder.system
     rows = sentence.rows[found.option]
@@ -102,7 +112,7 @@ def of_table(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: 
     }
 
 
-def of_reordering(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> Floats:
+def reordering_scores(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> Floats:
     """The scores of LexicalReordering: (N, 6)"""
     pair = sentence.pairs()[found.option]
     rows = builder.rows
@@ -110,7 +120,7 @@ def of_reordering(builder: OptionBuilder, sentence: Sentence, found: Phrases, co
     return sums(reorderings(found, values), found.owner, count)
 
 
-def of_lm(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> list[float]:
+def lm_scores(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> list[float]:
     """log p of a derivation, and with oov-feature=1 how many of its words the model does not know.
 
     As in Moses the end of the sentence costs nothing after a phrase without words.
@@ -123,7 +133,7 @@ def of_lm(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> list
     return values
 
 
-def of_search_features(
+def search_feature_scores(
     builder: OptionBuilder, task: Task, paths: Sequence[Int32s], found: Phrases
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (N, K)"""
@@ -145,19 +155,19 @@ def of_search_features(
 def columns(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> dict[str, Floats]:
     """The scores of all features for derivations: name -> (N, K)"""
     system, sentence, count = builder.system, task.sentence, len(paths)
-    found = phrases(sentence, paths)
+    found = path_phrases(sentence, paths)
     early = builder.settings.early_distortion_cost
     columns: dict[str, NDArray[np.generic]] = {
-        **of_table(builder, sentence, found, count),
+        **table_scores(builder, sentence, found, count),
         system.name("Distortion"): sums(distortions(found, early), found.owner, count),
         system.name("WordPenalty"): sums(-sentence.length[found.option][:, None], found.owner, count),
         system.name("PhrasePenalty"): np.bincount(found.owner, minlength=count)[:, None],
-        **of_search_features(builder, task, paths, found),
+        **search_feature_scores(builder, task, paths, found),
     }
     if system.reordering_name:
-        columns[system.reordering_name] = of_reordering(builder, sentence, found, count)
+        columns[system.reordering_name] = reordering_scores(builder, sentence, found, count)
     for number, name in enumerate(system.lm_names):
-        columns[name] = np.array([of_lm(builder, number, task, path) for path in paths])
+        columns[name] = np.array([lm_scores(builder, number, task, path) for path in paths])
     return {name: values.astype(np.float64) for name, values in columns.items()}
 
 
@@ -172,3 +182,123 @@ def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
     """Weights x scores of derivations: (N,)"""
     total: Floats = sum(columns[name] @ np.array(weights) for name, weights in builder.weights.items())
     return total
+
+
+# ---- explain -----------------------------------------------------------------------------------------------
+# What each phrase of a derivation adds to its total, feature by feature: value x weight.
+#
+# P phrases in target order, D scores of all features, also of those that n-best lists do not print. Row P is
+# the end of the sentence. All rows together add up to the total.
+
+
+def phrase_shares(builder: OptionBuilder, task: Task, path: Int32s) -> Floats:
+    """value x weight of each phrase and each score, in the order of the builder's weights: (P + 1, D)"""
+    found = phrase_values(builder, task, path)
+    count = len(path) + 1
+    rows = [found[name] * np.array(weights) for name, weights in builder.weights.items()]
+    return np.hstack([np.zeros((count, 0)), *rows])
+
+
+def phrase_values(builder: OptionBuilder, task: Task, path: Int32s) -> dict[str, Floats]:
+    """The scores of each phrase, and of the end of the sentence: name -> (P + 1, K)"""
+    system, sentence, count = builder.system, task.sentence, len(path)
+    phrases = path_phrases(sentence, [path])._replace(owner=np.arange(count))
+    early = builder.settings.early_distortion_cost
+    of_phrases: dict[str, Floats] = {
+        **table_scores(builder, sentence, phrases, count),
+        system.name("Distortion"): distortions(phrases, early),
+        system.name("WordPenalty"): -sentence.length[path][:, None].astype(np.float64),
+        system.name("PhrasePenalty"): np.ones((count, 1)),
+    }
+    if system.reordering_name:
+        of_phrases[system.reordering_name] = reordering_scores(builder, sentence, phrases, count)
+    found = {name: np.vstack([each, np.zeros((1, each.shape[1]))]) for name, each in of_phrases.items()}
+    for number, name in enumerate(system.lm_names):
+        found[name] = phrase_lm_scores(builder, number, task, path)
+    return found | phrase_search_scores(builder, task, path, phrases)
+
+
+def phrase_lm_scores(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> Floats:
+    """log p of each phrase after those before it, and how many of its words the model does not know where
+    that is a score: (P + 1, 1 or 2)"""
+    lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
+    words, totals = list[int](), [0.0]
+    for place in sentence.places(path):
+        words += ids[place].tolist()
+        totals.append(lm.sentence(words, complete=False))
+    whole = lm_scores(builder, number, task, path)
+    found = np.diff([*totals, whole[0]])[:, None]
+    if len(whole) == 1:
+        return found
+    unknown = [sum(not lm.knows(word) for word in sentence.target(int(option))) for option in path]
+    return np.hstack([found, np.array([*unknown, 0.0])[:, None]])
+
+
+def phrase_search_scores(
+    builder: OptionBuilder, task: Task, path: Int32s, phrases: Phrases
+) -> dict[str, Floats]:
+    """The scores of the features of the registry: name -> (P + 1, K)"""
+    searching = [one.feature for one in task.model.stateful]
+    scorers = {one.name: scorer for one, scorer in zip(searching, task.scorers, strict=True)}
+    found = {}
+    for weighted in builder.features:
+        feature = weighted.feature
+        of_options = checked(feature, feature.of_options(task.sentence), task.sentence.size)[phrases.option]
+        rows = np.vstack([of_options, np.zeros((1, feature.scores))])
+        if is_stateful(feature):
+            scorer = scorers.get(feature.name) or feature.start(task.sentence)
+            rows += step_scores(feature, scorer, path)
+        found[feature.name] = rows
+    return found
+
+
+def step_scores(feature: SearchFeature, scorer: Scorer, path: Int32s) -> Floats:
+    """What a stateful feature gives each phrase. The end has the rest of the derivation's value: of a feature
+    that the search approximates, also what the approximation leaves out: (P + 1, K)"""
+    state, rows = np.array([scorer.begin], np.int64), list[Floats]()
+    for option in path.astype(np.int64):
+        gains = scorer.gains(Candidates(np.array([option]), state, complete=False))
+        rows.append(checked(feature, gains.values, 1))
+        state = gains.states
+    whole = checked(feature, of_derivations(scorer, [path], feature.scores), 1)
+    return np.vstack([*rows, whole - sum(rows)])
+
+
+# ---- as a table --------------------------------------------------------------------------------------------
+
+EXPLAIN_COLUMNS = ("line", "row", "source words", "source", "target", "total")
+
+
+def explain_header(weights: Weights) -> Iterator[list[str]]:
+    """The names of the columns, and a row with the weights: a value is its cell divided by its weight."""
+    names = [
+        name if len(found) == 1 else f"{name}.{number}"
+        for name, found in weights.items()
+        for number in range(1, len(found) + 1)
+    ]
+    yield [*EXPLAIN_COLUMNS, *names]
+    yield ["", "weight", "", "", "", "", *(f"{one:.6g}" for found in weights.values() for one in found)]
+
+
+def explain_rows(number: int, found: PhraseTranslation) -> Iterator[list[str]]:
+    """The rows of a line, counted from 1: its phrases in target order, the end of the sentence, and the sums,
+    which are the total. A long line has an end for each of its parts, an empty line nothing."""
+    before, every = 0, list[Floats]()
+    for sentence, derivation in found.searched:
+        assert derivation.shares is not None, "DecoderConfig.explain is not set"
+        ends = np.cumsum([0, *(int(sentence.length[option]) for option in derivation.options)])
+        for option, words, shares in zip(derivation.options, pairwise(ends), derivation.shares, strict=False):
+            first, last = (before + int(ends[option]) for ends in (sentence.begin, sentence.last))
+            texts = sentence.source(option), derivation.text[words[0] : words[1]]
+            yield [str(number), "phrase", span(first, last), *map(" ".join, texts), *explain_cells(shares)]
+        yield [str(number), "end", "", "", "", *explain_cells(derivation.shares[-1])]
+        before += len(sentence.words)
+        every.append(derivation.shares.sum(0))
+    if every:
+        whole = map(" ".join, (found.source, found.text))
+        yield [str(number), "sum", "", *whole, *explain_cells(np.sum(every, 0))]
+
+
+def explain_cells(shares: Floats) -> list[str]:
+    """A row's sum, and each of its values."""
+    return [f"{value + 0.0:.6f}" for value in [shares.sum(), *shares]]  # 0, and not -0

@@ -5,15 +5,14 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from smt_bridge.decoder import forced
-from smt_bridge.decoder.arrays import Int32s, Options
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s, Options
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.constraints import constraints
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.features.protocol import SearchFeature, checked
 from smt_bridge.decoder.model import SearchModel, Weighted
-from smt_bridge.decoder.row_scores import RowScores
 from smt_bridge.decoder.sentence import (
     UNKNOWN_WORD,
     Extra,
@@ -25,9 +24,163 @@ from smt_bridge.decoder.sentence import (
     target_words,
 )
 from smt_bridge.decoder.system import System
+from smt_bridge.decoder.table import Table
 from smt_bridge.decoder.word_lm import phrase_score
-from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.decoder.xml_input import Forced, Marked
 from smt_bridge.moses.weights import Weights
+
+# ---- row scores --------------------------------------------------------------------------------------------
+# What the weights make of each row of the table: its score, what the language models may add, its
+# reordering; and the rows of each source phrase that the table limit keeps.
+
+
+NO_ROWS = np.zeros(0, np.int64)
+
+
+class RowScores:
+    """The R rows of a table under some weights; L language models, V words of the table."""
+
+    def __init__(
+        self, system: System, settings: SearchSettings, weights: Weights, model: SearchModel
+    ) -> None:
+        self.system, self.weights, self.model = system, weights, model
+        table = system.table
+        # A language model's second weight is that of oov-feature=1.
+        self.oov_weights = {
+            number: weights[name][1] for number, name in enumerate(system.lm_names) if len(weights[name]) > 1
+        }
+        self.word_ids = np.array(
+            [[lm.number(word) for word in table.vocabulary] for lm in model.word_lms], np.int32
+        ).reshape(len(model.word_lms), -1)  # (L, V)
+        lengths = np.diff(table.cut)[table.target]
+        score = (
+            table.scores @ np.array(weights[system.table_name])
+            - system.weight("WordPenalty", weights) * lengths
+            + system.weight("PhrasePenalty", weights)
+        )
+        self.score: Floats = score + self.oov_scores()[table.target]  # (R,) without language models
+        estimates, bounds = self.lm_estimates()
+        self.bound: Floats = np.maximum(bounds, estimates)[table.target]  # (R,) see Options
+        self.estimate: Floats = self.score + estimates[table.target]  # (R,) for future costs
+        self.set_up_reordering()
+        self.kept, self.kept_starts = self.best_rows(settings)
+
+    def of(self, source: bytes) -> Int64s:
+        """The rows of a source phrase that the table limit keeps, best first."""
+        number = self.system.table.sources.get(source)
+        return (
+            NO_ROWS if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
+        )
+
+    def oov_scores(self) -> Floats:
+        """What oov-feature=1 makes of each target phrase, weighted: (T,) the number of words that a language
+        model does not know."""
+        table, total = self.system.table, np.zeros(len(self.system.table.cut) - 1)
+        for number, weight in self.oov_weights.items():
+            knows = self.model.word_lms[number].knows
+            outside = np.array([not knows(word) for word in table.vocabulary], bool)
+            counted = np.concatenate([[0], np.cumsum(outside[table.words])])
+            total += weight * (counted[table.cut[1:]] - counted[table.cut[:-1]])
+        return total
+
+    def lm_estimates(self) -> tuple[Floats, Floats]:
+        """What the language models give each target phrase without context, and the most that they give it in
+        any, weighted: (T,), (T,)"""
+        table = self.system.table
+        estimates, bounds = np.zeros(len(table.cut) - 1), np.zeros(len(table.cut) - 1)
+        for number, (lm, weight) in enumerate(zip(self.model.word_lms, self.model.lm_weights, strict=True)):
+            alone, most = lm.phrases(self.word_ids[number][table.words], table.cut)
+            estimates += (weight + (self.model.stand_in if number == 0 else 0.0)) * alone
+            # A negative weight rewards unlikely words: no bound.
+            bounds += weight * most if weight >= 0 else math.inf
+        return estimates, bounds
+
+    def set_up_reordering(self) -> None:
+        """Reordering of each row, (R, 6), as it is and weighted; the ini's default where the reordering table
+        has no row."""
+        table, system = self.system.table, self.system
+        self.default_reordering = np.array(system.default_reordering)
+        self.reordering: NDArray[np.floating] = (
+            table.reordering if system.reordering_name else np.zeros((table.rows, 6), np.float32)
+        )
+        if self.default_reordering.any():
+            self.reordering = np.where((table.forward < 0)[:, None], self.default_reordering, self.reordering)
+        self.reordering_weights = (
+            np.array(self.weights[system.reordering_name]) if system.reordering_name else np.zeros(6)
+        )
+        self.row_reordering = (self.reordering * self.reordering_weights).astype(np.float64)
+
+    def best_rows(self, settings: SearchSettings) -> tuple[Int64s, Int64s]:
+        """The rows that the table limit keeps, best first within each source; where each source starts."""
+        table = self.system.table
+        limits = [limit for limit in (settings.table_limit, settings.max_options) if limit]
+        limit = min(limits, default=table.rows)
+        source_of = np.repeat(np.arange(len(table.starts) - 1), np.diff(table.starts))
+        order = np.lexsort((-self.estimate, source_of))
+        rank = np.arange(len(order)) - table.starts[source_of]  # `order` keeps sources together
+        kept_of = np.minimum(np.diff(table.starts), limit)
+        return order[rank < limit], np.concatenate([[0], np.cumsum(kept_of)])
+
+
+# ---- forced ------------------------------------------------------------------------------------------------
+# What the translations that an input line gives do to the options of its spans, for each policy of Moses'
+# [xml-input].
+#
+# exclusive    they are the only options; a span that overlaps with one has no others
+# inclusive    they compete with the options of the table
+# constraint   the table's options stay where they contain the first one that they overlap with, or overlap
+# with none
+#
+# A translation may also be exclusive by itself.
+
+
+TableRows = NDArray[np.int64]
+
+
+def forced_options(
+    forced: Sequence[Forced], policy: str, table: Table, source: bytes, begin: int, last: int, rows: TableRows
+) -> tuple[TableRows, list[Extra]]:
+    """The rows of a span that remain, and the options that the line gives for exactly this span."""
+    overlapping = [option for option in forced if option.begin <= last and begin <= option.last]
+    if any(option.exclusive or policy == "exclusive" for option in overlapping):
+        rows = rows[:0]
+    elif overlapping and policy == "constraint":
+        rows = rows[
+            np.array([holds_forced(table.text(row), begin, last, overlapping[0]) for row in rows], np.bool_)
+        ]
+    return rows, [
+        forced_extra(option, table, source)
+        for option in overlapping
+        if (option.begin, option.last) == (begin, last)
+    ]
+
+
+def holds_forced(target: list[str], begin: int, last: int, option: Forced) -> bool:
+    """Does a row of the table hold a translation of the line, in source and target?"""
+    return begin <= option.begin and option.last <= last and contains_words(target, option.words)
+
+
+def contains_words(words: list[str], part: list[str]) -> bool:
+    return any(words[place : place + len(part)] == part for place in range(len(words) - len(part) + 1))
+
+
+def forced_extra(option: Forced, table: Table, source: bytes) -> Extra:
+    """The table's scores share the logarithm of the probability. Reordering is that of the same pair in the
+    table."""
+    columns = table.scores.shape[1]
+    pair = next((row for row in table.of(source) if table.text(row) == option.words), None)
+    return Extra(
+        option.words,
+        list(option.points),
+        unknown=False,
+        scores=np.full(columns, np.float32(option.log_prob) / np.float32(columns)),
+        pair=pair,
+        raw=option.raw,
+    )
+
+
+# ---- options -----------------------------------------------------------------------------------------------
+
 
 DIGITS = set("0123456789")
 EPSILON = "*EPS*"  # Moses' empty word: dropped where the table does not have it
@@ -68,7 +221,7 @@ class OptionBuilder:
                 texts = map(self.system.table.text, rows)
                 rows = rows[np.array([not line.avoided.occurs(words) for words in texts], np.bool_)]
             if line.forced:
-                rows, extras = forced.options(
+                rows, extras = forced_options(
                     line.forced, self.settings.xml_input, self.system.table, text, begin, last, rows
                 )
             if begin == last and begin not in owned and not len(rows) and not extras:

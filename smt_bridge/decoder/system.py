@@ -18,15 +18,16 @@ from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import CountLM, silent
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
+from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING, SEARCH_FEATURES
 from smt_bridge.decoder.features.protocol import SearchFeature, SearchFeatureLine
-from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.table import Table
 from smt_bridge.decoder.table import read as read_table
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, find_table
 from smt_bridge.moses.weights import Weights
+
+# ---- system ------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -240,3 +241,60 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
         return CountLM(model.words, *automaton.build(model))
 
     return AutomatonLM(cache.keep([path], make, CountLM) if cache else make())
+
+
+# ---- feature names -----------------------------------------------------------------------------------------
+# What the features of a moses.ini are, and their scores, in words: for reports and pages.
+
+
+FEATURE_KINDS = {
+    "PhraseDictionaryMemory": "phrase table", REORDERING: "lexical reordering",
+    **dict.fromkeys(LANGUAGE_MODELS, "count language model"), "NeuralTranslation": "attention model",
+    "NNJM": "joint model (NNJM)", "CSLM": "neural language model (CSLM)", "Distortion": "distance of jumps",
+    "WordPenalty": "words, negative", "PhrasePenalty": "phrases", "UnknownWordPenalty": "unknown words",
+}  # fmt: skip
+TABLE_SCORES = (
+    "log p of the source phrase", "of its words, one by one",
+    "log p of the target phrase", "of its words, one by one",
+)  # fmt: skip
+ORIENTATIONS = [
+    f"{kind}, {side}" for side in ("from the last phrase", "to the next phrase")
+    for kind in ("monotone", "swap", "discontinuous")
+]  # fmt: skip
+LM_SCORES = ("log p", "unknown words")
+
+
+@dataclass(frozen=True)
+class FeatureName:
+    """A feature whose values n-best lists print."""
+
+    name: str  # LM0
+    what: str  # count language model; empty where nobody says it
+    scores: list[str]  # of each of them; empty where there is one, or where nobody says it
+    weights: list[float]
+
+
+def feature_names(system: System) -> list[FeatureName]:
+    """The features of a system, in the order of its n-best lists."""
+    kinds = {feature.name: feature.kind for feature in system.ini.features}
+    rows = []
+    for name, columns in system.printed.items():
+        scores = score_names(kinds[name], len(system.weights[name]))
+        rows.append(
+            FeatureName(
+                name,
+                FEATURE_KINDS.get(kinds[name], ""),
+                [scores[column] for column in columns] if scores and len(columns) > 1 else [],
+                [system.weights[name][column] for column in columns],
+            )
+        )
+    return rows
+
+
+def score_names(kind: str, count: int) -> list[str]:
+    """The names of a feature's scores; columns beyond those of Moses are numbered."""
+    if kind == "PhraseDictionaryMemory" and count >= len(TABLE_SCORES):
+        return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
+    if kind == REORDERING and count == len(ORIENTATIONS):
+        return ORIENTATIONS
+    return list(LM_SCORES) if kind in LANGUAGE_MODELS and count == len(LM_SCORES) else []

@@ -1,16 +1,25 @@
-"""What became of a sentence, and how n-best lists tell it."""
+"""What became of a sentence, and how n-best lists tell it; how lines of text become what the decoder reads,
+and its translations lines again."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 
+from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
+from nmt.text import long_lines
+from nmt.text.sentences import SplitText
+from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.arrays import Floats, Int32s
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.decoder.xml_input import Marked, Markup
+
+# ---- translation -------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -55,7 +64,7 @@ def empty(features: int) -> PhraseTranslation:
     return PhraseTranslation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(features), 0.0)])
 
 
-def joined(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
+def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
     """The best translations of the parts of a line as one: texts joined, features and totals added up."""
     best = [part.derivations[0] for part in parts]
     whole = Derivation(
@@ -118,3 +127,62 @@ def alignment(found: PhraseTranslation) -> list[tuple[int, int]]:
 def span(first: int, last: int) -> str:
     """3, or 3-5"""
     return str(first) if first == last else f"{first}-{last}"
+
+
+# ---- lines -------------------------------------------------------------------------------------------------
+# How lines of text become what the decoder reads, how long ones are cut, and how its translations become
+# lines again.
+
+
+class Lines(Protocol):
+    """What a decoder asks for the words of a line, and for the line of a translation. Several threads may
+    share one."""
+
+    def marked(self, line: str, markup: Markup) -> Marked:
+        """The words of a line, and what its markup says. ValueError for a mistake in the markup."""
+        ...
+
+    def text(self, found: PhraseTranslation) -> str:
+        """A translation as a line of text."""
+        ...
+
+    def sentences(self, lines: Iterable[str]) -> SplitText:
+        """The sentences of lines. ConfigError where lines are words between blanks."""
+        ...
+
+
+class TokenizedLines:
+    """Words between blanks, as Moses reads and writes them."""
+
+    def marked(self, line: str, markup: Markup) -> Marked:
+        return xml_input.parse(line, markup)
+
+    def text(self, found: PhraseTranslation) -> str:
+        return " ".join(found.text)
+
+    def sentences(self, lines: Iterable[str]) -> SplitText:
+        raise ConfigError("split_sentences goes with raw text: load the folder of a hybrid system")
+
+
+def cut_line(line: Marked, limit: int) -> list[Marked]:
+    """A line in parts of at most `limit` words, cut at punctuation where there is some. An exclusive
+    translation is not cut, unless it is itself longer; then it is dropped."""
+    whole = {one.begin: one.last + 1 for one in line.forced if one.last - one.begin < limit}
+    units, at = list[str](), 0
+    while at < len(line.words):
+        end = whole.get(at, at + 1)
+        units.append(" ".join(line.words[at:end]))
+        at = end
+    found, at = list[Marked](), 0
+    for part in long_lines.parts(units, limit, lambda unit: unit.count(" ") + 1):
+        words = [word for unit in part for word in unit.split(" ")]
+        inside = [one for one in line.forced if at <= one.begin and one.last < at + len(words)]
+        found.append(
+            Marked(
+                words,
+                [replace(one, begin=one.begin - at, last=one.last - at) for one in inside],
+                avoided=line.avoided,
+            )
+        )
+        at += len(words)
+    return found

@@ -13,14 +13,44 @@ adds where.
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nmt import files, numbers
 from nmt.formats.phrase_table import LARGEST
 from nmt.numbers import shown
-from smt_bridge.decoder.avoided import NOTHING, AvoidedPhrases
+
+# ---- avoided -----------------------------------------------------------------------------------------------
+# Phrases that a translation may not contain.
+
+
+class AvoidedPhrases:
+    """Phrases as words of the target side, by their first word."""
+
+    def __init__(self, phrases: Iterable[Sequence[str]]) -> None:
+        self.by_first: dict[str, list[list[str]]] = {}
+        for phrase in phrases:
+            if phrase:
+                self.by_first.setdefault(phrase[0], []).append(list(phrase))
+
+    def __bool__(self) -> bool:
+        return bool(self.by_first)
+
+    def occurs(self, words: Sequence[str]) -> bool:
+        """Whether one of the phrases is in a text."""
+        return any(
+            list(words[start : start + len(phrase)]) == phrase
+            for start, word in enumerate(words)
+            for phrase in self.by_first.get(word, ())
+        )
+
+
+NOTHING_AVOIDED = AvoidedPhrases([])
+
+
+# ---- xml input ---------------------------------------------------------------------------------------------
+
 
 FLOOR = -100.0  # Moses' logarithm of 0
 SEPARATOR = "||"
@@ -66,7 +96,7 @@ class Marked:
     forced: list[Forced] = field(default_factory=list)
     walls: list[int] = field(default_factory=list)  # there is one after each of these words
     zones: list[tuple[int, int]] = field(default_factory=list)  # first and last word
-    avoided: AvoidedPhrases = NOTHING  # no option of the table has one of these phrases
+    avoided: AvoidedPhrases = NOTHING_AVOIDED  # no option of the table has one of these phrases
 
 
 @dataclass

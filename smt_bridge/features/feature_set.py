@@ -14,8 +14,7 @@ from nmt.jobs import executors
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
 from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
-from smt_bridge.features.registry import FEATURES
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
 Task = list[WordPairs]  # of a chunk: for each feature the pairs that it is to score; features may share them
 FeatureExecutor = Executor[Task, list[Values]]

@@ -13,10 +13,57 @@ from typing import TYPE_CHECKING, Protocol
 
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from nmt.settings import choice, setting
 
 if TYPE_CHECKING:
     from smt_bridge.features.base import Feature
+
+
+# ---- spec --------------------------------------------------------------------------------------------------
+# What `--feature` names, and the settings that all features share; nothing is loaded here.
+
+
+@dataclass(frozen=True)
+class FeatureSpec:
+    """One `--feature TYPE[:NAME]=PATH`: `translation:RNN0=runs/phrases`."""
+
+    kind: str
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """How features compute: the same in every worker, in a resumed job and in a reused table."""
+
+    checkpoint: str = "best"
+    device: str = "cpu"
+    threads: int = 1
+    back_end: str = "mkl"  # of matrix products, see nmt.compute.matmul
+    precision: str = choice(
+        "fp32",
+        "bf16",
+        "int8",
+        help="precision of a network's matrix products; the error is measured and printed",
+    )
+    unknown: str = choice(
+        "plain", "split", help="plain: p(UNK) for each unknown word; split: its share by training counts"
+    )
+    side: str = choice("target", "source", help="whose words unknown-words counts")
+    assume_normalized: bool = setting(
+        False,
+        help="neural-lm, joint, inverse-joint: take log Z as 0; only for a model trained with a normalizer",
+    )
+    backoff: str = ""  # neural-lm: an ARPA file for the words outside its short-list
+
+    def arithmetic(self) -> bytes:
+        """The settings that a network's numbers depend on, as identities of features hold them."""
+        normalized = " normalized" if self.assume_normalized else ""
+        return f"{self.precision} {self.unknown}{normalized}".encode()
+
+
+# ---- registry ----------------------------------------------------------------------------------------------
+
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 NOT_A_NAME = (
@@ -63,43 +110,43 @@ FEATURES: dict[str, Kind] = {
     "translation": Lazy(
         column="RNN",
         help="log p(target | source) by a run directory of nmt-train",
-        place="smt_bridge.features.translation:Translation",
+        place="smt_bridge.features.translation_models:Translation",
     ),
     "inverse": Lazy(
         column="InverseRNN",
         help="log p(source | target) by a run of the other direction",
-        place="smt_bridge.features.translation:Translation",
+        place="smt_bridge.features.translation_models:Translation",
     ),
     "lm": Lazy(
         column="KenLM",
         help="log p(target) by an ARPA or KenLM file",
-        place="smt_bridge.features.count_lm:CountLM",
+        place="smt_bridge.features.language_models:CountLM",
     ),
     "reverse-lm": Lazy(
         column="ReverseLM",
         help="the same by a model of reversed sentences",
-        place="smt_bridge.features.count_lm:CountLM",
+        place="smt_bridge.features.language_models:CountLM",
     ),
     "neural-lm": Lazy(
         column="NeuralLM",
         help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
-        place="smt_bridge.features.neural_lm:NeuralLM",
+        place="smt_bridge.features.language_models:NeuralLM",
     ),
     "mrf": Lazy(
         column="MRF",
         help="log pseudo-likelihood of the target by a Markov random field of nmt-mrf",
-        place="smt_bridge.features.mrf:MarkovRandomField",
+        place="smt_bridge.features.language_models:MarkovRandomField",
     ),
     "joint": Lazy(
         column="NNJM",
         help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
         "segmentation and alignment",
-        place="smt_bridge.features.joint:Joint",
+        place="smt_bridge.features.translation_models:Joint",
     ),
     "inverse-joint": Lazy(
         column="InverseNNJM",
         help="log p(source | target, alignment) by a joint model of the other direction; likewise",
-        place="smt_bridge.features.joint:Joint",
+        place="smt_bridge.features.translation_models:Joint",
     ),
     "unknown-words": Lazy(
         column="UnknownWords",

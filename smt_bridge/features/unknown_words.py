@@ -11,7 +11,7 @@ from nmt.text import subwords
 from nmt.text.escapes import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Values, WordPairs, digest
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 
 
 class UnknownWords:

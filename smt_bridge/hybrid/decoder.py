@@ -10,7 +10,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.hybrid import folder, lines
 from smt_bridge.hybrid.folder import Hybrid
 from smt_bridge.hybrid.lines import RawLines
-from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini
 
 
 def load(
@@ -35,7 +35,7 @@ def decoder_of(
 ) -> Decoder:
     """As `load`, of a folder that has been read."""
     config = config or hybrid.decoder_config()
-    system = systems.load_ini(moses_ini.read(hybrid.ini), cache, beside=True)
+    system = systems.load_ini(ini.read(hybrid.ini), cache, beside=True)
     return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
 
 

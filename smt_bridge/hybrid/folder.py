@@ -28,8 +28,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.hybrid import side
 from smt_bridge.hybrid.side import Side
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import FeatureLine, find_table
-from smt_bridge.moses.ini_paths import KEYS
+from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, find_table
 
 FILE, FORMAT = "system.json", "nmt-system 1"
 BEGUN = "build/build.json"  # what smt-build leaves first
@@ -150,7 +149,7 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
     ini = moses_ini.read(str(folder / config.ini))
     found = {config.ini}
     for feature in ini.features:
-        found |= {name for key in KEYS for name in named_by(folder, feature, key, ini.path)}
+        found |= {name for key in PATH_KEYS for name in named_by(folder, feature, key, ini.path)}
     found |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
     if config.glossary:
         found.add(inside(config.glossary, f"{folder / FILE}: glossary"))

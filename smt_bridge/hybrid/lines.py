@@ -7,14 +7,11 @@ from nmt.text import glossary
 from nmt.text.escapes import unescape
 from nmt.text.glossary import NOTHING, Glossary, Match
 from nmt.text.sentences import SplitText, split_text
-from smt_bridge.decoder import avoided, xml_input
-from smt_bridge.decoder.avoided import AvoidedPhrases
-from smt_bridge.decoder.lines import TokenizedLines
-from smt_bridge.decoder.translation import PhraseTranslation
-from smt_bridge.decoder.xml_input import SEPARATOR, Forced, Marked, Markup, Tag
-from smt_bridge.hybrid import protect
-from smt_bridge.hybrid.protect import Placeholders
-from smt_bridge.hybrid.side import BLANK, Side, Span, escaped
+from smt_bridge.decoder import xml_input
+from smt_bridge.decoder.translation import PhraseTranslation, TokenizedLines
+from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, Forced, Marked, Markup, Tag
+from smt_bridge.hybrid import side
+from smt_bridge.hybrid.side import BLANK, Placeholders, Side, Span, escaped
 
 LONGEST_TERM = 30  # words of a term of a request: all spans of a line up to the longest are looked up
 TEXTS = ("translation", "english")  # attributes of a tag that hold text of the target language
@@ -38,7 +35,7 @@ class RawLines:
     def __init__(self, source: Side, target: Side, longest: int, terms: Glossary = NOTHING) -> None:
         """`longest`: words of a line that is not cut."""
         self.source, self.target, self.longest, self.terms = source, target, longest, terms
-        self.avoided, self.avoided_text = avoided.NOTHING, avoided.NOTHING
+        self.avoided, self.avoided_text = xml_input.NOTHING_AVOIDED, xml_input.NOTHING_AVOIDED
 
     def extended(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
         """These lines with more terms, which win over the glossary's own, and with phrases that no
@@ -71,11 +68,11 @@ class RawLines:
             words = self.source.split(line)
             found = Marked(escaped(self.source.cased(words)))
             if len(words) <= self.longest:
-                enclose(found, protect.tag_pairs(words))
+                enclose(found, side.tag_pairs(words))
         else:
             words, found = self.without_tags(line, markup)
-        add(found, self.terms.find(words, protect.sentence_starts(words)))
-        add(found, [copy(place, word) for place, word in enumerate(words) if protect.is_copied(word)])
+        add(found, self.terms.find(words, side.sentence_starts(words)))
+        add(found, [copy(place, word) for place, word in enumerate(words) if side.is_copied(word)])
         found.avoided = self.avoided
         return found
 

@@ -6,9 +6,10 @@ PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.g
 TranslationModel0= 0.2 0.2 0.2 0.2
 """
 
+import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from nmt import files, numbers
 from nmt.errors import ConfigError, DataError
 from smt_bridge.moses import weights as weight_lines
 from smt_bridge.moses.weights import Weights
+
+# ---- ini ---------------------------------------------------------------------------------------------------
+
 
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
@@ -311,3 +315,69 @@ def find_table(path: str, root: str) -> Path | None:
         if place.exists():
             return place
     return None
+
+
+# ---- ini paths ---------------------------------------------------------------------------------------------
+# Absolute paths in a moses.ini that is written into another folder, or read by a program that changes
+# folders.
+
+
+PATH_KEYS = ("path", "source_vocab", "target_vocab")
+PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # added by Moses itself
+
+
+def with_absolute_paths(ini: Ini, roots: Sequence[str | Path]) -> Ini:
+    """The same ini with absolute paths. A relative path is searched in `roots` in turn; if it is nowhere, it
+    is taken as one of the first. ConfigError for a path with a blank."""
+    return replace_paths(ini, lambda path: absolute_path(path, roots))
+
+
+def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
+    """The same ini for another file: in another folder its paths are absolute, found from here, else from
+    beside the ini, so that they lead to the same files. What does not exist stays as it is. ConfigError for a
+    path with a blank."""
+    folder = Path(ini.path).parent
+    if Path(output).parent.resolve() == folder.resolve():
+        return ini
+    return replace_paths(ini, lambda path: search_roots(path, [".", folder]) or path)
+
+
+def folder_beside(ini: Ini) -> str:
+    """The folder of an ini with a path that is found there, and not from here; empty without one."""
+    folder = str(Path(ini.path).parent)
+    paths = [
+        feature.options[key] for feature in ini.features for key in PATH_KEYS if feature.options.get(key)
+    ]
+    return (
+        folder
+        if any(search_roots(path, [folder]) and not search_roots(path, ["."]) for path in paths)
+        else ""
+    )
+
+
+def replace_paths(ini: Ini, place: Callable[[str], str]) -> Ini:
+    """The same ini with other paths. ConfigError for a path with a blank."""
+    lines = list(ini.lines)
+    for feature in ini.features:
+        paths = {key: place(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}
+        for path in paths.values():
+            if len(path.split()) > 1:
+                raise ConfigError(
+                    f"{ini.path}:{feature.row + 1}: {path!r} contains a blank, which a moses.ini cannot "
+                    "hold; move the model, or write this output beside it"
+                )
+        lines[feature.row] = with_options(lines[feature.row], paths)
+    return parse(ini.path, lines)
+
+
+def absolute_path(path: str, roots: Sequence[str | Path]) -> str:
+    """A path below the first of `roots` that has it, else below the first."""
+    return search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path))
+
+
+def search_roots(path: str, roots: Sequence[str | Path]) -> str:
+    """A path below the first of `roots` that has it; empty where none has."""
+    places = [os.path.abspath(os.path.join(root, path)) for root in roots]
+    return next(
+        (place for place in places if any(os.path.exists(place + ending) for ending in PATH_ENDINGS)), ""
+    )

@@ -15,8 +15,8 @@ from typing import BinaryIO, cast
 from nmt import files, folders, locks
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.settings import name_in, number
+from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import ini_paths
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def whole_ini(ini: str, folder: Path) -> Path:
     """Write a copy of an ini with absolute paths into a folder, for Moses' scripts, which change folders. As
     in Moses, relative paths start at the working directory."""
     made = folder / "smt-moses.ini"
-    moses_ini.write(made, ini_paths.whole(moses_ini.read(ini), ["."]))
+    moses_ini.write(made, ini_paths.with_absolute_paths(moses_ini.read(ini), ["."]))
     return made
 
 

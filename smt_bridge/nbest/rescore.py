@@ -24,11 +24,19 @@ from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.lost import KILLED, Lost, LostLines
 from nmt.search.config import MBRConfig
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs.scores import Job, Scores, is_lost, no_scores, open_job, remedy
+from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy
 from smt_bridge.moses.weights import Weights
-from smt_bridge.nbest.choice import ByRisk, ByTotal, Chooser, Entry, TunedRisk
+from smt_bridge.nbest.choice import (
+    ByRisk,
+    ByTotal,
+    Chooser,
+    Entry,
+    TunedRisk,
+    beyond_features,
+    check_weights,
+    entry_total,
+)
 from smt_bridge.nbest.questions import Asked, Way, ask, sums, way_of
-from smt_bridge.nbest.totals import beyond_features, check_weights, total
 from smt_bridge.nbest.union import NbestLists, NbestSentence
 
 log = logging.getLogger(__name__)
@@ -243,7 +251,7 @@ def entries(
         score = hypothesis.total
         if weights is not None:
             check_weights(features, weights)
-            score = total(features, weights) + beyond
+            score = entry_total(features, weights) + beyond
         line = nbest.extended(hypothesis, new, None if weights is None else score)
         found.append(Entry(total=score, line=line, text=hypothesis.text))
     if weights is not None:

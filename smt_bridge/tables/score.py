@@ -24,12 +24,21 @@ from nmt.jobs.folder import held
 from nmt.jobs.lost import KILLED, LostLines
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
-from smt_bridge.features.registry import parse
-from smt_bridge.features.spec import FeatureSettings
-from smt_bridge.jobs.scores import Job, is_lost, open_job, remedy
-from smt_bridge.tables.chunks import CHUNK, ScoredChunk, Survey, chunks, computed, lines, score, survey
+from smt_bridge.features.registry import FeatureSettings, parse
+from smt_bridge.jobs import Job, is_lost, open_job, remedy
+from smt_bridge.tables.chunks import (
+    CHUNK,
+    OldTable,
+    ScoredChunk,
+    Survey,
+    chunks,
+    computed,
+    lines,
+    score,
+    survey,
+    write_columns,
+)
 from smt_bridge.tables.report import TableReport
-from smt_bridge.tables.reuse import OldTable, write_columns
 
 log = logging.getLogger(__name__)
 

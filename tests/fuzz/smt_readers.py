@@ -7,14 +7,14 @@ import numpy as np
 from nmt import files
 from nmt.errors import DataError
 from nmt.formats import pharaoh
+from smt_bridge import jobs
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
-from smt_bridge.jobs import scores as job
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import weights
-from smt_bridge.tables import propose, reuse
+from smt_bridge.tables import chunks, propose
 from smt_bridge.tuning import loop as tuning
 from smt_bridge.tuning import pool, runs
 from smt_bridge.tuning.config import TuneConfig
@@ -50,7 +50,7 @@ def read_ini(path: Path) -> None:
 
 def scored(folder: Path) -> None:
     files.write_text(folder / "table", TABLE)
-    reuse.write_columns(str(folder / "table"), [{"identity": "a", "column": 4}])
+    chunks.write_columns(str(folder / "table"), [{"identity": "a", "column": 4}])
 
 
 def model(folder: Path) -> None:
@@ -90,13 +90,15 @@ def read_markup(path: Path) -> None:
 
 
 def begun_job(folder: Path) -> None:
-    begun = job.open_job(str(folder / "out"), {"table": "t", "features": ["a"]}, 2, resume=False)
+    begun = jobs.open_job(str(folder / "out"), {"table": "t", "features": ["a"]}, 2, resume=False)
     begun.add(np.ones((3, 2)))
     begun.add(np.zeros((2, 2)))
 
 
 def read_job(path: Path) -> None:
-    resumed = job.open_job(str(path.parent.parent / "out"), {"table": "t", "features": ["a"]}, 2, resume=True)
+    resumed = jobs.open_job(
+        str(path.parent.parent / "out"), {"table": "t", "features": ["a"]}, 2, resume=True
+    )
     drained(resumed.finished())
 
 
@@ -131,7 +133,7 @@ READERS: dict[str, Reader] = {
     "scores.json": Reader(
         scored,
         "table.scores.json",
-        lambda path: reuse.OldTable(str(path).removesuffix(".scores.json"), ["a"]),
+        lambda path: chunks.OldTable(str(path).removesuffix(".scores.json"), ["a"]),
     ),
     "table of proposals": Reader(text(*TABLE), "file", lambda path: propose.read_table(str(path), None)),
     "features of mert": Reader(pools, "features", read_pool),

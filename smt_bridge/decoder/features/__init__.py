@@ -7,8 +7,7 @@ from smt_bridge.moses.words import check_reads_words, units
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.features import neural_translation
-    from smt_bridge.decoder.features.cslm import Network
-    from smt_bridge.decoder.features.nnjm import JointNetwork
+    from smt_bridge.decoder.features.ngram_networks import JointNetwork, Network
 
 
 def load_network(name: str, path: str, normalized: bool) -> "Network":
@@ -16,7 +15,7 @@ def load_network(name: str, path: str, normalized: bool) -> "Network":
     that systems without a network start at once. ConfigError for a run that is not a CSLM of words."""
     from nmt.lm.protocols import NgramNetwork, NormalizedScores
     from nmt.runs import checkpoint
-    from smt_bridge.decoder.features.cslm import Network
+    from smt_bridge.decoder.features.ngram_networks import Network
 
     run = checkpoint.load_lm(path, "best", "cpu")
     model = run.model
@@ -57,7 +56,7 @@ def load_joint(path: str, normalized: bool) -> "JointNetwork":
     ConfigError for one of raw text, one from right to left, and for `normalized` where it was not trained for
     that."""
     from nmt.runs import alignment
-    from smt_bridge.decoder.features.nnjm import JointNetwork
+    from smt_bridge.decoder.features.ngram_networks import JointNetwork
 
     run = alignment.load_aligned(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)

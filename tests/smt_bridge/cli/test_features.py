@@ -9,8 +9,7 @@ import torch
 from nmt.errors import ConfigError
 from nmt.jobs import begun, folder
 from smt_bridge.cli import features
-from smt_bridge.features.registry import FEATURES, parse
-from smt_bridge.features.spec import FeatureSettings
+from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
 from tests.nmt.compute.restored import torch_as_before
 
 as_before = pytest.fixture(autouse=True)(torch_as_before)

@@ -6,7 +6,7 @@ import pytest
 
 from smt_bridge.cli import tune
 from smt_bridge.decoder import system
-from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini
 from smt_bridge.moses.weights import read
 from tests.conftest import Command
 from tests.smt_bridge.cli.refusals import refusal
@@ -36,7 +36,7 @@ def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
     done = command("smt-tune", tmp_path, "-s", tmp_path / "source", "-r", tmp_path / "reference", *given)
     assert done.returncode == 0, done.stderr
     table = before.weights["TranslationModel0"]
-    tuned = moses_ini.read(str(tmp_path / "moses.tuned.ini")).weights
+    tuned = ini.read(str(tmp_path / "moses.tuned.ini")).weights
     assert tuned["PhrasePenalty0"] == [0.1] and tuned["TranslationModel0"][1::2] == table[1::2]
     assert tuned["TranslationModel0"][0] != table[0] and len(tuned["LM0"]) == 2 and tuned["LM0"][1] != -0.1
     made = system.load(str(tmp_path), use_cache=False)

@@ -9,7 +9,7 @@ from nmt.errors import UserError
 from smt_bridge.decoder import sections, system
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
 
 
@@ -57,7 +57,7 @@ def test_every_parameter_has_one_place() -> None:
         set(sections.ONLY),
         sections.HARMLESS,
         set(sections.REFUSED),
-        moses_ini.OLD_SECTIONS,
+        ini.OLD_SECTIONS,
         set(sections.SHORT),
     ]
     assert sum(map(len, tables)) == len(set().union(*tables))

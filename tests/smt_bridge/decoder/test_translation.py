@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from nmt.formats import nbest
+from nmt.text import long_lines
 from smt_bridge.decoder import translation
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.translation import span
+from smt_bridge.decoder.xml_input import Forced, Marked
 from tests.smt_bridge.decoder.models import decoder, sentence, values, write_model
+
+# ---- test translation --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -60,7 +64,7 @@ def test_nothing_to_translate(tmp_path: Path) -> None:
 def test_parts_are_added_up(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1))
     parts = [made.translate_line(sentence(number, 4)) for number in range(3)]
-    found = translation.joined(parts)
+    found = translation.join_parts(parts)
     assert found.text == [word for part in parts for word in part.text]
     assert found.derivations[0].total == sum(part.derivations[0].total for part in parts)
     np.testing.assert_array_equal(
@@ -92,7 +96,7 @@ def test_a_line_in_parts_is_aligned_as_a_whole(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1))
     lines = [sentence(number, 4) for number in range(3)]
     parts = [made.translate_line(line) for line in lines]
-    found = translation.joined(parts)
+    found = translation.join_parts(parts)
     assert found.source == " ".join(lines).split(" ")
     expected, target = [], 0
     for place, part in enumerate(parts):
@@ -100,3 +104,33 @@ def test_a_line_in_parts_is_aligned_as_a_whole(tmp_path: Path) -> None:
         target += len(part.text)
     assert translation.alignment(found) == expected
     assert translation.alignment(translation.empty(3)) == []
+
+
+# ---- test lines --------------------------------------------------------------------------------------------
+# Lines of tokenized text, and long lines in parts.
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 100])
+def test_a_line_without_terms_is_cut_as_any_text(limit: int) -> None:
+    words = "a b , c d . e f g h i ! j k l m n".split()
+    found = translation.cut_line(Marked(words), limit)
+    assert [part.words for part in found] == long_lines.parts(words, limit)
+
+
+def test_terms_are_not_cut() -> None:
+    words = [str(number) for number in range(10)]
+    terms = [Forced(2, 4, ["x"], 0.0, True), Forced(7, 7, ["y"], 0.0, True), Forced(8, 9, ["z"], 0.0, True)]
+    found = translation.cut_line(Marked(words, terms), 3)
+    assert [part.words for part in found] == [["0", "1"], ["2", "3", "4"], ["5", "6", "7"], ["8", "9"]]
+    places = [[(one.begin, one.last, one.words) for one in part.forced] for part in found]
+    assert places == [[], [(0, 2, ["x"])], [(2, 2, ["y"])], [(0, 1, ["z"])]]
+    # one that is longer than a part is dropped
+    assert [part.forced for part in translation.cut_line(Marked(words, terms[:1]), 2)] == [[]] * 5
+
+
+def test_a_long_line_keeps_its_terms(tmp_path: Path) -> None:
+    made = decoder(write_model(tmp_path, 1), max_line_words=5)
+    line = Marked(sentence(1, 23).split(" "), [Forced(4, 6, ["x", "y"], 0.0, True)])
+    found = made.translate_line(line)
+    assert found.text.count("x") == 1 and found.text[found.text.index("x") + 1] == "y"
+    assert found.source == line.words and len(found.parts) > 4

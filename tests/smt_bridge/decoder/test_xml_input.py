@@ -6,7 +6,9 @@ import random
 import pytest
 
 from smt_bridge.decoder import xml_input
-from smt_bridge.decoder.xml_input import Forced, Marked, Markup
+from smt_bridge.decoder.xml_input import NOTHING_AVOIDED, AvoidedPhrases, Forced, Marked, Markup
+
+# ---- test xml input ----------------------------------------------------------------------------------------
 
 
 def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<", ">")) -> Marked:
@@ -153,3 +155,14 @@ def test_any_line_is_understood_or_refused() -> None:
         assert all(0 <= option.begin <= option.last < len(found.words) for option in found.forced)
         assert all(0 <= begin <= last < len(found.words) for begin, last in found.zones)
     assert 1000 < refused < 4900
+
+
+# ---- test avoided ------------------------------------------------------------------------------------------
+# Phrases that a translation may not contain.
+
+
+def test_whole_words_in_a_row() -> None:
+    phrases = AvoidedPhrases([["a", "b"], ["c"], []])
+    assert phrases.occurs(["x", "a", "b"]) and phrases.occurs(["c"])
+    assert not phrases.occurs(["a", "x", "b"]) and not phrases.occurs(["b", "a"]) and not phrases.occurs([])
+    assert phrases and not NOTHING_AVOIDED and not NOTHING_AVOIDED.occurs(["a"])

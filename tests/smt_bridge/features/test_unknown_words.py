@@ -7,7 +7,7 @@ import pytest
 from nmt.errors import CheckpointError, DataError
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import WordPairs
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.features.unknown_words import UnknownWords, vocab_path
 
 PAIRS = WordPairs(

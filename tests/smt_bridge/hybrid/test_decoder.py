@@ -11,7 +11,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.text import truecase
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.hybrid import folder, protect
+from smt_bridge.hybrid import folder, side
 
 
 def test_raw_text(hybrid_system: Path) -> None:
@@ -95,11 +95,11 @@ def test_nothing_protected_is_lost(longest: int, hybrid_system: Path) -> None:
     made = Decoder(plain.system, config, jumps, lines=plain.lines)
     lines = [random_text(rng) for _ in range(100)]
     for line, found in zip(lines, made.translate(lines), strict=True):
-        before, after = (protect.PROTECTED.findall(text) for text in (line, found))
+        before, after = (side.PROTECTED.findall(text) for text in (line, found))
         assert sorted(before) == sorted(after), line
         assert all(line.split(" ").count(number) <= found.count(number) for number in ("3.5", "1,000"))
         if longest == 250:
-            assert len(protect.tag_pairs(before)) == len(protect.tag_pairs(after)), line
+            assert len(side.tag_pairs(before)) == len(side.tag_pairs(after)), line
 
 
 def test_a_copied_word_is_not_translated(hybrid_system: Path) -> None:

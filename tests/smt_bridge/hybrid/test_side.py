@@ -5,12 +5,16 @@ import pytest
 from nmt.text import truecase
 from nmt.text.escapes import escape
 from nmt.text.pipeline import SideConfig, TextPipeline
-from smt_bridge.hybrid.side import Side
+from smt_bridge.hybrid import side
+from smt_bridge.hybrid.side import Placeholders, Side
+
+# ---- test side ---------------------------------------------------------------------------------------------
+
 
 MODEL = truecase.learn([["x", "the", "Man", "."], ["x", "iPhone", "Paris", "URL", "le"]])
 
 
-def side(language: str = "en", case: str = "truecase") -> Side:
+def make_side(language: str = "en", case: str = "truecase") -> Side:
     return Side(SideConfig(language=language, case=case), MODEL)
 
 
@@ -27,7 +31,7 @@ TEXTS = [
 @pytest.mark.parametrize("case", ["keep", "truecase"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_there_and_back(text: str, case: str) -> None:
-    one = side(case=case)
+    one = make_side(case=case)
     words = one.words(text)
     assert not [word for word in words if set(word) & set(" \t|<>[]'\"") or not word]
     assert one.text(words) == text
@@ -39,13 +43,13 @@ def test_ordinary_text_is_cut_as_everywhere_else(language: str, case: str) -> No
     pipeline = TextPipeline.of(SideConfig(language=language, case=case))
     pipeline.tokenizer.truecaser = MODEL
     for line in ["The man's house. L'homme & l'eau!", "A 3.5 % «test» of U.S. names, e.g. x."]:
-        assert " ".join(side(language, case).words(line)) == " ".join(
+        assert " ".join(make_side(language, case).words(line)) == " ".join(
             escape(word) for word in pipeline.words(line)
         )
 
 
 def test_tags_do_not_hide_the_start_of_a_sentence() -> None:
-    one = side()
+    one = make_side()
     assert one.words("<b>The</b> man. <i>The man</i>") == (
         "&lt;b&gt; the &lt;/b&gt; Man . &lt;i&gt; the Man &lt;/i&gt;".split(" ")
     )
@@ -61,21 +65,23 @@ def test_what_is_copied_keeps_its_case(case: str) -> None:
 
 
 def test_an_elided_article_before_a_tag() -> None:
-    one = side("fr", "keep")
+    one = make_side("fr", "keep")
     assert one.words("l'<b>homme</b>") == ["l&apos;", "&lt;b&gt;", "homme", "&lt;/b&gt;"]
     assert one.text(one.words("l'<b>homme</b>")) == "l'<b>homme</b>"
-    assert side("en", "keep").words("l'<b>homme</b>")[2] == "&lt;b&gt;"  # the apostrophe would stick to it
+    assert (
+        make_side("en", "keep").words("l'<b>homme</b>")[2] == "&lt;b&gt;"
+    )  # the apostrophe would stick to it
 
 
 def test_exact_spans_stand_unchanged() -> None:
-    one = side()
+    one = make_side()
     words = ["iphone", "x", "is", "new", ",", "as", "mr", "."]
     exact = {(0, 2): "iPhone  X (TM)", (6, 7): "ZQAAAA's"}
     assert one.text(words, exact) == "iPhone  X (TM) is new, as ZQAAAA's."
 
 
 def test_a_text_may_contain_placeholders() -> None:
-    one = side(case="keep")
+    one = make_side(case="keep")
     text = "ZQAAAA zqq ZQQAAAB <b>ZQAAAB</b> http://zq.org"
     assert one.text(one.words(text)) == text
 
@@ -90,5 +96,52 @@ def test_a_text_may_contain_placeholders() -> None:
 )
 def test_scripts_without_blanks(language: str, text: str) -> None:
     """Around what is protected there is no blank that was not there; in Thai that would be a word."""
-    one = side(language, "keep")
+    one = make_side(language, "keep")
     assert one.text(one.words(text)) == text
+
+
+# ---- test protect ------------------------------------------------------------------------------------------
+# What is protected from tokenization.
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("see http://a.b/c(d), or (www.x.org).", ["http://a.b/c(d", "www.x.org"]),
+        ("mail me@x.org. Or a.b+c@y-z.co.uk!", ["me@x.org", "a.b+c@y-z.co.uk"]),
+        ("<b>x</b><br/> 3 < 5 and 7 > 2", ["<b>", "</b>", "<br/>"]),
+        ("AT&amp;T &#65; & co;", ["&amp;", "&#65;"]),
+        ("10:30 1/2/2024 1.5 1,000 3: a1:2", ["10:30", "1/2/2024"]),
+        ("看http://a.b/c。", ["http://a.b/c"]),
+        ("nothing @ all", []),
+    ],
+)
+def test_what_is_protected(line: str, kept: list[str]) -> None:
+    hidden, places = side.hide_protected(line)
+    assert places.kept == kept
+    assert not [one for one in kept if one in hidden]
+    back = "".join(map(places.original, places.pattern.split(hidden)))
+    assert back.replace(" ", "") == line.replace(" ", "")
+
+
+def test_placeholders_are_not_in_the_line() -> None:
+    places = Placeholders("zqq ZQ")
+    words = [places.add(str(number)) for number in range(1000)]
+    assert len(set(words)) == 1000 and words[0] == "ZQQQAAAA"
+    assert [places.original(word) for word in words] == [str(number) for number in range(1000)]
+    assert places.split([f"'{words[1]}.", "x"]) == ["'", words[1], ".", "x"]
+    assert places.original("x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("<b> x </b>", [(0, 2)]),
+        ("<b> <i> x </i> </b>", [(1, 3), (0, 4)]),
+        ("<b> <br> x </b> </b> <hr/>", [(0, 3)]),
+        ("<b> <i> </b> </i>", [(0, 2)]),
+        ('<a\u00a0href="x"> y </A>', [(0, 2)]),
+    ],
+)
+def test_pairs_of_tags(text: str, pairs: list[tuple[int, int]]) -> None:
+    assert side.tag_pairs(text.split(" ")) == pairs

@@ -12,8 +12,7 @@ from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
 from smt_bridge.cli import propose
 from smt_bridge.decoder.features import load_joint, load_network, load_translator
-from smt_bridge.features.registry import FEATURES
-from smt_bridge.features.spec import FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
 from tests.conftest import ROOT
 

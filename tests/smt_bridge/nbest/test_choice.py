@@ -2,15 +2,22 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.errors import ConfigError
+from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
 from nmt.search.config import MBRConfig
+from smt_bridge.moses import weights
+from smt_bridge.nbest import choice
 from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, Entry, TunedRisk
+
+# ---- test choice -------------------------------------------------------------------------------------------
+
 
 Group = list[Hypothesis]
 
@@ -88,3 +95,44 @@ def test_references_choose_the_scales(metric: str, corpus: BLEU | CHRF, lists: i
 def test_too_many_lists_to_tune() -> None:
     with pytest.raises(ConfigError, match="scales of 4 lists are too many to tune, 3 at most"):
         TunedRisk(ByRisk(MBRConfig("bleu"), of_totals=False), 4, [["a"]])
+
+
+# ---- test totals -------------------------------------------------------------------------------------------
+# Totals are weights x features, and -100 for each unknown word.
+
+
+ENTRY = "0 ||| a b ||| A= 1 2 B= -3 ||| {} ||| 0=0"
+
+
+def test_a_total() -> None:
+    features = nbest.parse(ENTRY.format(0), "n:1").features
+    assert choice.entry_total(features, {"A": [0.5, 0.25], "B": [2.0]}) == -5
+    with pytest.raises(ConfigError, match="no weight for feature B"):
+        choice.check_weights(features, {"A": [1.0, 1.0]})
+    with pytest.raises(ConfigError, match="feature A has 2 values, but 1 weights"):
+        choice.check_weights(features, {"A": [1.0], "B": [1.0]})
+
+
+def test_unknown_words() -> None:
+    used = {"A": [0.5, 0.25], "B": [2.0]}
+    for count in range(3):
+        entry = nbest.parse(ENTRY.format(-5 - 100 * count), "n:1")
+        assert choice.unknown_words(entry, used) == -100 * count == choice.beyond_features(entry, used)
+    with pytest.raises(ConfigError, match="these are not the weights that its decoder used"):
+        choice.unknown_words(nbest.parse(ENTRY.format(-50), "n:1"), used)
+    assert choice.beyond_features(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
+
+
+def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
+    """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words
+    (-100) accounted for."""
+    folder = nmt_data / "moses-multi30k"
+    tuned = weights.read(folder / "moses.tuned.ini")
+    count = unknown = 0
+    for name in ("val", "test_2016_flickr"):
+        for hypothesis in nbest.read(folder / "out" / f"{name}.100best.segalign.gz"):
+            beyond = choice.unknown_words(hypothesis, tuned)
+            assert abs(choice.entry_total(hypothesis.features, tuned) + beyond - hypothesis.total) < 1e-3
+            count += 1
+            unknown += beyond != 0
+    assert count == 139374 and unknown > 1000

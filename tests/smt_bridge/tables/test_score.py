@@ -10,7 +10,7 @@ import smt_bridge
 from nmt.errors import ConfigError, UserError
 from nmt.formats import phrase_table
 from nmt.jobs.executors import EXECUTORS
-from smt_bridge.jobs.scores import Job
+from smt_bridge.jobs import Job
 from smt_bridge.tables import chunks
 from tests.nmt.jobs.lossy import Losing
 
@@ -22,7 +22,7 @@ def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_progress_counts_up_to_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr("smt_bridge.tables.chunks.CHUNK", 500)
     seen: list[tuple[int, int]] = []
     done = smt_bridge.score_table(
         "table.gz", "o.gz", ["lm=lm.arpa"], progress=lambda pairs, total: seen.append((pairs, total))
@@ -34,7 +34,7 @@ def test_progress_counts_up_to_the_table(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_a_resumed_job_starts_where_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr("smt_bridge.tables.chunks.CHUNK", 500)
 
     def interrupt(pairs: int, total: int) -> None:
         if pairs > 1000:
@@ -53,7 +53,7 @@ def test_a_resumed_job_starts_where_it_was(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_shards_are_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr("smt_bridge.tables.chunks.CHUNK", 500)
     for number in (1, 2, 3):
         smt_bridge.score_table("table.gz", f"part{number}", ["lm=lm.arpa"], shard=(number, 3))
     smt_bridge.score_table("table.gz", "whole", ["lm=lm.arpa"])
@@ -79,7 +79,7 @@ def test_lost_chunks_are_named_and_computed_by_a_resumed_job(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two are lost, then one of them again; in the end the table is that of one run."""
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr("smt_bridge.tables.chunks.CHUNK", 500)
     lines = gzip.decompress((folder / "table.gz").read_bytes()).split(b"\n")[:-1]
     whole = smt_bridge.score_table("table.gz", "whole", ["lm=lm.arpa"])
     cuts = [0]
@@ -104,7 +104,7 @@ def test_lost_chunks_are_named_and_computed_by_a_resumed_job(
 
 
 def test_lost_lines_are_those_of_the_table_in_a_shard(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr("smt_bridge.tables.chunks.CHUNK", 500)
     monkeypatch.setitem(EXECUTORS, "lossy", Losing(0))
     smt_bridge.score_table("table.gz", "first", ["lm=lm.arpa"], shard=(1, 2))
     before = (folder / "first").read_bytes().count(b"\n")
@@ -115,7 +115,7 @@ def test_lost_lines_are_those_of_the_table_in_a_shard(folder: Path, monkeypatch:
 def test_a_stream_ends_at_a_lost_chunk(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr("smt_bridge.tables.chunks.CHUNK", 500)
     monkeypatch.setitem(EXECUTORS, "lossy", Losing(1, 3))
     with pytest.raises(UserError, match=r"three workers died .*; nothing is kept of a stream; give files"):
         smt_bridge.score_table("table.gz", "-", ["lm=lm.arpa"], executor="lossy")

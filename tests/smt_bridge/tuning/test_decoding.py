@@ -14,7 +14,7 @@ from nmt.jobs.lost import Lost
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
-from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import ini
 from smt_bridge.tuning import decoding
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.decoding import Block, Redecoder, decoded, decoded_by, whole_weights
@@ -80,7 +80,7 @@ def test_the_weights_of_all_features_in_the_order_of_lists(decoder: Decoder) -> 
     whole = whole_weights(decoder.system, names, np.arange(len(names)).astype(float))
     assert list(whole) == list(decoder.system.sizes)
     assert [value for values in whole.values() for value in values] == list(range(len(names)))
-    moses_ini.set_weights(decoder.system.ini, whole)  # takes them
+    ini.set_weights(decoder.system.ini, whole)  # takes them
 
 
 class Stateful:

@@ -11,12 +11,12 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.formats import nbest
-from smt_bridge.decoder import compiled_search, explain, system
+from smt_bridge.decoder import compiled_search, feature_values, system
 from smt_bridge.decoder.arrays import Floats, Int64s, State
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.feature_lines import SEARCH_FEATURES
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
-from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.model import Task
 from smt_bridge.decoder.sentence import Sentence
 from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, values, write_model
@@ -280,7 +280,7 @@ def test_what_each_phrase_gains_adds_up(tmp_path: Path) -> None:
         best = made.translate_line(line).derivations[0]
         assert best.shares is not None and math.isclose(best.shares.sum(), best.total, abs_tol=1e-9)
         task = made.task(made.marked(line), made.listing)
-        found = explain.values(made.options, task, best.options)
+        found = feature_values.phrase_values(made.options, task, best.options)
         for option, row in zip(best.options, found["Letters0"], strict=False):
             assert row.tolist() == [task.sentence.target(option).count(word) for word in "pq"]
         assert found["Aligned0"][-1, 0] >= ord("a") / 100  # the end of the sentence

@@ -1,3 +1,5 @@
+""""""
+
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
 from nmt.jobs.folder import held, settings_of
-from smt_bridge.jobs.scores import Job, Scores, is_lost, no_scores, open_job, remedy
+from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy
 from smt_bridge.tables.chunks import score
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]

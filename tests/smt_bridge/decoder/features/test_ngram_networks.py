@@ -1,7 +1,8 @@
-"""A joint model inside the search: affiliations by hand; nothing pruned = scoring at once = all derivations;
-the values are those of smt-rescore; what cannot be used is refused."""
+"""The n-grams of candidates, one option after the other, are those of their derivation."""
 
+import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,15 @@ from nmt.data.affiliation import affiliations
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import nbest
 from nmt.runs import alignment
+from nmt.text.vocab import BOS, EOS
 from smt_bridge.cli import decode, rescore
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.features import load_joint
-from smt_bridge.decoder.features.nnjm import affiliated
+from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, Histories, affiliated
+from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.xml_input import Marked
 from tests.commands.runs import joint_run
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Command
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
     all_weights,
@@ -26,9 +29,144 @@ from tests.smt_bridge.decoder.models import (
     sentence,
     write_model,
 )
+from tests.smt_bridge.decoder.networks import train_cslm
 from tests.smt_bridge.decoder.test_search import exhaustive
 
+# ---- test histories ----------------------------------------------------------------------------------------
+# The n-grams of candidates, one option after the other, are those of their derivation.
+
+
 pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_extended_is_of_derivations(order: int, tmp_path: Path) -> None:
+    """`zz` is dropped: an option without words leaves the memory alone."""
+    part = decoder(write_model(tmp_path, 2), drop_unknown=True).options.gather(
+        Marked(["a", "b", "zz", "a", "c"])
+    )
+    ids = part.text + 5
+    rng = np.random.default_rng(1)
+    paths = [rng.integers(0, part.size, length).astype(np.int32) for length in (1, 3, 5, 3)]
+    assert any(part.length[option] == 0 for option in range(part.size))
+    whole = Histories(part, ids, order).of_derivations(paths)
+    histories = Histories(part, ids, order)
+    for number, path in enumerate(paths):
+        state, rows = 0, []
+        for step, option in enumerate(path.tolist()):
+            last = step == len(path) - 1
+            found, (state,), _ = histories.extended(Candidates(np.array([option]), np.array([state]), last))
+            assert (found.owner == 0).all()
+            rows += list(
+                zip(found.contexts.tolist(), found.words.tolist(), found.place.tolist(), strict=True)
+            )
+        own = whole.owner == number
+        parts = (whole.contexts[own].tolist(), whole.words[own].tolist(), whole.place[own].tolist())
+        assert rows == list(zip(*parts, strict=True))
+        text = [BOS] * (order - 1) + [int(ids[place]) for _, _, place in rows[:-1]]
+        assert [context for context, _, _ in rows] == [text[at : at + order - 1] for at in range(len(rows))]
+        assert rows[-1][1:] == (EOS, SENTENCE_END)
+
+
+def test_keys_are_those_of_the_last_words(tmp_path: Path) -> None:
+    part = decoder(write_model(tmp_path, 2)).options.gather(Marked(["a", "b", "a"]))
+    histories = Histories(part, part.text, 3)
+    option = np.arange(part.size)
+    found, states, keys = histories.extended(Candidates(option, np.zeros(part.size, np.int64), False))
+    last = [tuple(row) for row in histories.rows[states].tolist()]
+    assert len(set(last)) == len(set(keys.tolist())) == len(set(zip(last, keys.tolist(), strict=True)))
+    assert found.sums(np.ones(len(found.words)), part.size)[:, 0].tolist() == part.length.tolist()
+
+
+# ---- test cslm ---------------------------------------------------------------------------------------------
+# A CSLM inside the search: two stages with nothing pruned = scoring at once; buffers and threads change
+# nothing; what cannot be used is refused.
+
+
+@pytest.fixture(scope="module")
+def cslm(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    return train_cslm(tmp_path_factory.mktemp("cslm"), command)
+
+
+def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: float = 0.7) -> Path:
+    write_model(folder, seed)
+    ini = (folder / "moses.ini").read_text(encoding="utf-8")
+    line = f"CSLM name=CSLM0 factor=0 path={run} normalized={str(normalized).lower()}"
+    (folder / "moses.ini").write_text(
+        ini.replace("Distortion\n", f"Distortion\n{line}\n").replace(
+            "[weight]\n", f"[weight]\nCSLM0= {weight}\n"
+        )
+    )
+    return folder
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("seed", "buffer", "normalized"), [(0, 8192, False), (1, 1, False), (2, 7, True), (3, 64, True)]
+)
+def test_nothing_pruned_is_immediate(
+    seed: int, buffer: int, normalized: bool, cslm: Path, tmp_path: Path
+) -> None:
+    folder = model(tmp_path, cslm, seed, normalized)
+    one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
+    other = decoder(folder, True, stack=6, nbest=5)
+    for number in range(12):
+        line = sentence(number, 1 + number % 5)
+        ours, theirs = one.translate_line(line), other.translate_line(line)
+        same_lists(ours, theirs, line, 1e-5)
+
+
+@pytest.mark.ci
+def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> None:
+    """With everything unlimited no derivation of the list is better than the first, and features x weights
+    are the totals."""
+    made = decoder(
+        model(tmp_path, cslm, 4), stack=0, neural_beam=0, beam_threshold=0.0, table_limit=0, nbest=200
+    )
+    weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
+    for number in range(6):
+        translation = made.translate_line(sentence(number, 4))
+        assert translation.sentence
+        totals = [derivation.total for derivation in translation.derivations]
+        assert totals == sorted(totals, reverse=True)
+        for derivation in translation.derivations:
+            unknown = sum(translation.sentence.rows[option] < 0 for option in derivation.options)
+            assert math.isclose(derivation.features @ weights - 100 * unknown, derivation.total, abs_tol=1e-5)
+
+
+def test_a_wider_beam_is_no_worse_in_the_end(cslm: Path, tmp_path: Path) -> None:
+    folder = model(tmp_path, cslm, 5)
+    lines = [sentence(number, 6) for number in range(15)]
+    totals = []
+    for beam in (3, 30, 0):
+        made = decoder(folder, stack=30, neural_beam=beam)
+        totals.append(sum(made.translate_line(line).derivations[0].total for line in lines))
+    assert totals[0] < totals[2] and totals[1] <= totals[2] + 1e-6
+
+
+def test_threads_change_nothing(cslm: Path, tmp_path: Path) -> None:
+    made = decoder(model(tmp_path, cslm, 6), stack=10, neural_beam=20)
+    lines = [sentence(number, 1 + number % 7) for number in range(30)]
+    alone = [(t.text, t.derivations[0].total) for t in made.translate_all(iter(lines))]
+    assert alone == [(t.text, t.derivations[0].total) for t in made.translate_all(iter(lines), 3)]
+
+
+@pytest.mark.ci
+def test_refused(
+    cslm: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
+    folder = model(tmp_path, tiny / "run", 0)
+    assert "language model" in refused(command("smt-decode", folder, "--quiet", input="a\n"))
+    ini = (folder / "moses.ini").read_text()
+    (folder / "moses.ini").write_text(ini.replace(str(tiny / "run"), "nowhere"))
+    assert "nowhere is there neither from here nor beside the ini" in refused(
+        command("smt-decode", folder, input="a\n")
+    )
+
+
+# ---- test nnjm ---------------------------------------------------------------------------------------------
+# A joint model inside the search: affiliations by hand; nothing pruned = scoring at once = all derivations;
+# the values are those of smt-rescore; what cannot be used is refused.
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +176,7 @@ def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return joint_run(folder, "data.source.vocabulary=4", "data.target.vocabulary=5", "training.max_steps=40")
 
 
-def model(
+def joint_model(
     folder: Path, run: Path, seed: int, normalized: bool = False, options: int = 3, longest: int = 3
 ) -> Path:
     """A system whose options have random alignment points, or none."""
@@ -60,7 +198,7 @@ def model(
 
 def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
     """Within the phrase, whose place in the sentence is added; unknown words belong to themselves."""
-    made = decoder(model(tmp_path, joint, 1))
+    made = decoder(joint_model(tmp_path, joint, 1))
     part = made.options.gather(Marked(["a", "b", "zz", "a", "c"]))
     found = affiliated(part)
     for option, place in enumerate(part.places(range(part.size))):
@@ -78,10 +216,10 @@ def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
         pytest.param(2, 7, True, marks=pytest.mark.ci),
     ],
 )
-def test_nothing_pruned_is_immediate(
+def test_joint_nothing_pruned_is_immediate(
     seed: int, buffer: int, normalized: bool, joint: Path, tmp_path: Path
 ) -> None:
-    folder = model(tmp_path, joint, seed, normalized)
+    folder = joint_model(tmp_path, joint, seed, normalized)
     one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
     other = decoder(folder, True, stack=6, nbest=5)
     for number in range(5):
@@ -92,7 +230,7 @@ def test_nothing_pruned_is_immediate(
 @pytest.mark.ci
 def test_unlimited_stacks_are_exhaustive(joint: Path, tmp_path: Path) -> None:
     """On five words: the hundred best of all derivations, in order."""
-    folder = model(tmp_path, joint, 4, options=1, longest=2)
+    folder = joint_model(tmp_path, joint, 4, options=1, longest=2)
     made = decoder(folder, nbest=100, neural_beam=0, distortion_limit=2, **UNLIMITED)
     line = sentence(4, 5)
     totals = sorted(exhaustive(made, line).values(), reverse=True)
@@ -103,7 +241,7 @@ def test_unlimited_stacks_are_exhaustive(joint: Path, tmp_path: Path) -> None:
 
 def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None:
     """log p of the target, word by word, given the affiliations of its phrases."""
-    made = decoder(model(tmp_path, joint, 3), stack=20, nbest=20)
+    made = decoder(joint_model(tmp_path, joint, 3), stack=20, nbest=20)
     run, place = alignment.load_aligned(joint), list(made.system.sizes).index("NNJM0")
     for number in range(4):
         line = sentence(number, 4)
@@ -126,7 +264,7 @@ def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None
 def test_the_same_by_smt_rescore(normalized: bool, joint: Path, tmp_path: Path) -> None:
     """The in-search value of each derivation of a list, dropped and unknown words included, is what
     smt-rescore computes from its line."""
-    folder, lines = model(tmp_path / "model", joint, 5, normalized), tmp_path / "lines"
+    folder, lines = joint_model(tmp_path / "joint_model", joint, 5, normalized), tmp_path / "lines"
     lines.write_text(
         "".join(f"{sentence(number, 1 + number % 5)} {'zz ' * (number % 3)}\n" for number in range(9))
     )
@@ -142,7 +280,7 @@ def test_the_same_by_smt_rescore(normalized: bool, joint: Path, tmp_path: Path) 
 
 
 def test_features_make_up_the_total_and_threads_change_nothing(joint: Path, tmp_path: Path) -> None:
-    made = decoder(model(tmp_path, joint, 6), stack=10, neural_beam=20, nbest=3)
+    made = decoder(joint_model(tmp_path, joint, 6), stack=10, neural_beam=20, nbest=3)
     lines = [sentence(number, 1 + number % 6) for number in range(12)]
     alone = list(made.translate_all(iter(lines)))
     for found in alone:

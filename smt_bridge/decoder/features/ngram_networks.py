@@ -1,0 +1,316 @@
+"""N-gram networks inside the search: neural language models (CSLM) and joint models (NNJM)."""
+
+import threading
+from collections.abc import Callable, Sequence, Set
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from nmt.data.affiliation import affiliations
+from nmt.data.aligned import source_windows
+from nmt.errors import ConfigError
+from nmt.models.protocols import WindowScores
+from nmt.text.pipeline import TextPipeline
+from nmt.text.vocab import BOS, EOS, Vocab
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
+from smt_bridge.decoder.automaton import MIX
+from smt_bridge.decoder.compiled import njit
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.features import load_joint, load_network
+from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
+from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.decoder.table import points_of
+from smt_bridge.moses.words import units
+
+# ---- histories ---------------------------------------------------------------------------------------------
+# What n-gram networks inside the search have in common: hypotheses that remember their last words, and the
+# n-grams of many candidates.
+#
+# N candidates, G n-grams; n order.
+
+
+SENTENCE_END = -1  # in NGrams.place: the end symbol, which is no word of an option
+
+
+class WordNumbers:
+    """A network's ids of words, which are unescaped; several threads may ask."""
+
+    def __init__(self, path: str, text: TextPipeline, vocab: Vocab) -> None:
+        """`path`: of the run, for messages."""
+        self.path, self.text, self.vocab = path, text, vocab
+        self.ids: dict[str, int] = {}
+        self.lock = threading.Lock()
+
+    def __call__(self, word: str) -> int:
+        """ConfigError for a network of subwords."""
+        with self.lock:
+            found = self.ids.get(word)
+            if found is None:
+                of_word = units([word], self.text)
+                if len(of_word) != 1:
+                    raise ConfigError(
+                        f"{self.path}: splits words into subwords; searching needs a model of whole words"
+                    )
+                found = self.ids[word] = int(self.vocab.encode(of_word)[0])
+        return found
+
+
+class NGrams(NamedTuple):
+    """The n-grams of candidates, or of derivations."""
+
+    contexts: Int64s  # (G, n - 1)
+    words: Int64s  # (G,)
+    owner: Int64s  # (G,) whose it is
+    place: Int64s  # (G,) of the word in Sentence.text; END for the end symbol
+
+    def sums(self, scores: Floats, count: int) -> Floats:
+        """Scores of the n-grams summed for each of their owners: (G,) -> (count, 1)"""
+        return np.bincount(self.owner, scores, count).astype(np.float64)[:, None]
+
+
+class Histories:
+    """The last n - 1 words of the hypotheses of a sentence. A state is a row; hypotheses recombine where
+    these words are equal."""
+
+    def __init__(self, sentence: Sentence, ids: Int32s, order: int) -> None:
+        """`ids`: Sentence.text in the network's vocabulary."""
+        self.sentence, self.ids = sentence, ids
+        self.rows = np.full((256, order - 1), BOS, np.int64)  # row 0: before the first word
+        self.used = 1
+
+    def extended(self, candidates: Candidates) -> tuple[NGrams, Int64s, Int64s]:
+        """The n-grams of candidates, their states, and keys, equal for equal last words: (N,), (N,)"""
+        sentence, option = self.sentence, candidates.option
+        count, size = len(option), self.rows.shape[1]
+        while self.used + count > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+        ngrams = int(sentence.length[option].sum()) + (count if candidates.complete else 0)
+        found = NGrams(np.empty((ngrams, size), np.int64), *np.empty((3, ngrams), np.int64))
+        states, keys = np.arange(self.used, self.used + count), np.empty(count, np.int64)
+        gather(self.rows, candidates.state, states, option, sentence.start, sentence.length, self.ids,
+            EOS if candidates.complete else -1, found.contexts, found.words, found.owner, found.place,
+            keys)  # fmt: skip
+        self.used += count
+        return found, states, keys
+
+    def of_derivations(self, paths: Sequence[Int32s]) -> NGrams:
+        """All n-grams of derivations, given by their options in target order."""
+        size, before = self.rows.shape[1], self.rows[0]
+        places = [
+            np.concatenate([np.arange(one.start, one.stop) for one in self.sentence.places(path)])
+            for path in paths
+        ]
+        lines = [np.concatenate([before, self.ids[place], [EOS]]) for place in places]
+        windows = [np.lib.stride_tricks.sliding_window_view(line[:-1], size) for line in lines]
+        return NGrams(
+            np.concatenate(windows),
+            np.concatenate([line[size:] for line in lines]),
+            np.repeat(np.arange(len(lines)), [len(line) - size for line in lines]),
+            np.concatenate([part for place in places for part in (place, [SENTENCE_END])]).astype(np.int64),
+        )
+
+
+@njit
+def gather(histories: Int64s, before: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
+ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, place: Int64s,
+keys: Int64s) -> None:  # fmt: skip
+    """The n-grams of candidates: contexts (G, n - 1), words, candidates and places (G,). The words remembered
+    after candidate i go to histories[after[i]], their hash to keys[i]. `last`: the end symbol, -1 for
+    none."""
+    size = histories.shape[1]
+    line = np.empty(size + 64, np.int64)
+    count = 0
+    for number in range(len(option)):
+        first, many = start[option[number]], length[option[number]]
+        if size + many + 1 > len(line):
+            line = np.empty(size + 2 * many + 64, np.int64)
+        line[:size] = histories[before[number]]
+        for word in range(many):
+            line[size + word] = ids[first + word]
+        line[size + many] = last
+        for word in range(many + 1 if last >= 0 else many):
+            contexts[count] = line[word : word + size]
+            words[count] = line[word + size]
+            owner[count] = number
+            place[count] = first + word if word < many else np.int64(-1)
+            count += 1
+        histories[after[number]] = line[many : many + size]
+        key = np.int64(0)
+        for column in range(size):
+            key = (key ^ (key >> np.int64(31))) * MIX + line[many + column] + np.int64(1)
+        keys[number] = key
+
+
+# ---- cslm --------------------------------------------------------------------------------------------------
+# A neural n-gram model inside the search (section 4.4.1: n-grams are gathered, and scored in one product
+# when a stack is complete).
+#
+# CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
+
+
+class Network(NamedTuple):
+    """An n-gram network with its text pipeline. G n-grams."""
+
+    order: int
+    score: Callable[[Int64s, Int64s], Floats]  # contexts (G, n - 1), words (G,) -> log p, natural (G,)
+    text: TextPipeline
+    vocab: Vocab
+
+
+class CSLM:
+    """The feature: log p of the target words by a network that sees the n - 1 words before. Target words are
+    unescaped, and each must be one unit of the network."""
+
+    arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
+    scores: ClassVar[int] = 1
+    stand_in: ClassVar[float] = 1.0
+    needs_torch: ClassVar[bool] = True
+
+    def __init__(self, line: SearchFeatureLine, network: Network, buffer: int) -> None:
+        self.name, self.path = line.name, line.options["path"]
+        self.network, self.buffer = network, buffer
+        self.number = WordNumbers(self.path, network.text, network.vocab)
+
+    @classmethod
+    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+        """ConfigError for a run that is not a CSLM."""
+        network = load_network(line.name, line.options["path"], line.truth("normalized"))
+        return cls(line, network, config.buffer)
+
+    @property
+    def order(self) -> int:
+        return self.network.order
+
+    def score(self, contexts: Int64s, words: Int64s) -> Floats:
+        """log p(word | context), a buffer at a time: (G, n - 1), (G,) -> (G,)"""
+        parts = (slice(at, at + self.buffer) for at in range(0, len(words), self.buffer))
+        found = [self.network.score(contexts[part], words[part]) for part in parts]
+        return np.concatenate([np.zeros(0), *found])
+
+    def of_options(self, sentence: Sentence) -> Floats:
+        return np.zeros((sentence.size, 1))
+
+    def start(self, sentence: Sentence) -> "CSLMScorer":
+        return CSLMScorer(self, sentence)
+
+
+class CSLMScorer:
+    """A state is that of Histories: the last n - 1 words."""
+
+    begin = 0
+
+    def __init__(self, feature: CSLM, sentence: Sentence) -> None:
+        self.feature = feature
+        self.histories = Histories(sentence, sentence.ids(feature.number), feature.order)
+
+    def gains(self, candidates: Candidates) -> Gains:
+        found, states, keys = self.histories.extended(candidates)
+        scores = self.feature.score(found.contexts, found.words)
+        return Gains(found.sums(scores, len(candidates.option)), states, keys)
+
+    def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
+        """All n-grams of all derivations together: what derivations share is computed once."""
+        found = self.histories.of_derivations(paths)
+        return found.sums(self.feature.network.score(found.contexts, found.words), len(paths))
+
+
+# ---- nnjm --------------------------------------------------------------------------------------------------
+# A joint model inside the search (Devlin et al. 2014): log p of each target word given those before it and
+# the source words around the one that it belongs to.
+#
+# NNJM name=NNJM0 factor=0 path=RUN_DIR [normalized=true]
+#
+# Affiliations are found within the phrase, by the alignment points of its option; an option without points
+# uses the diagonal. So a hypothesis needs no more than its last words, and a candidate costs what one of a
+# CSLM does: the source's part of the first layer is computed once for each place of the sentence.
+
+
+class JointNetwork(NamedTuple):
+    """A joint model with the text pipeline and vocabulary of both sides."""
+
+    scores: WindowScores
+    source: tuple[TextPipeline, Vocab]
+    target: tuple[TextPipeline, Vocab]
+
+
+class NNJM:
+    """The feature. Words are unescaped, and each must be one unit of the network."""
+
+    arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
+    scores: ClassVar[int] = 1
+    stand_in: ClassVar[float] = 1.0
+    needs_torch: ClassVar[bool] = True
+
+    def __init__(self, line: SearchFeatureLine, network: JointNetwork, buffer: int) -> None:
+        self.name, self.network, self.buffer = line.name, network.scores, buffer
+        self.source_number = WordNumbers(line.options["path"], *network.source)
+        self.number = WordNumbers(line.options["path"], *network.target)
+
+    @classmethod
+    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+        """CheckpointError for a run that is no joint model; ConfigError for one whose log Z is not near 0."""
+        network = load_joint(line.options["path"], line.truth("normalized"))
+        return cls(line, network, config.buffer)
+
+    def of_options(self, sentence: Sentence) -> Floats:
+        return np.zeros((sentence.size, 1))
+
+    def start(self, sentence: Sentence) -> "NNJMScorer":
+        return NNJMScorer(self, sentence)
+
+
+class NNJMScorer:
+    """A state is that of Histories: the last n - 1 words."""
+
+    begin = 0
+
+    def __init__(self, feature: NNJM, sentence: Sentence) -> None:
+        self.feature = feature
+        shape, source = feature.network.shape, [feature.source_number(word) for word in sentence.words]
+        self.histories = Histories(sentence, sentence.ids(feature.number), shape.order)
+        self.parts = feature.network.source_part(source_windows(source, shape.window))
+        self.affiliation = np.append(affiliated(sentence), len(source))  # at END the source's end symbol
+        assert SENTENCE_END == -1
+
+    def scores(self, found: NGrams) -> Floats:
+        """log p of words, a buffer at a time: (G,)"""
+        buffer, places = self.feature.buffer, self.affiliation[found.place]
+        parts = (slice(at, at + buffer) for at in range(0, len(places), buffer))
+        scores = [
+            self.feature.network.score(self.parts, places[part], found.contexts[part], found.words[part])
+            for part in parts
+        ]
+        return np.concatenate([np.zeros(0), *scores])
+
+    def gains(self, candidates: Candidates) -> Gains:
+        found, states, keys = self.histories.extended(candidates)
+        return Gains(found.sums(self.scores(found), len(candidates.option)), states, keys)
+
+    def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
+        """All words of all derivations together: what derivations share is computed once."""
+        found = self.histories.of_derivations(paths)
+        return found.sums(self.scores(found), len(paths))
+
+
+def affiliated(sentence: Sentence) -> Int64s:
+    """The place in the sentence of the source word that each word of Sentence.text belongs to: (W,)"""
+    found = np.zeros(len(sentence.text), np.int64)
+    for option in range(sentence.size):
+        begin, start, length = (
+            int(values[option]) for values in (sentence.begin, sentence.start, sentence.length)
+        )
+        source, extra = int(sentence.last[option]) - begin + 1, sentence.extra(option)
+        if extra is None:
+            own = row_affiliations(sentence.table.points_text(int(sentence.rows[option])), source, length)
+        else:
+            own = tuple(affiliations(extra.points, source, length))
+        found[start : start + length] = own
+        found[start : start + length] += begin
+    return found
+
+
+@lru_cache(1 << 16)
+def row_affiliations(points: bytes, source: int, target: int) -> tuple[int, ...]:
+    """The affiliations of a row of the table, by its alignment field; a table has few different ones."""
+    return tuple(affiliations(points_of(points), source, target))
