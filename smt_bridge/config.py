@@ -6,9 +6,8 @@ Those of the decoder, extraction and tuning are in the config.py of those folder
 from dataclasses import dataclass, field
 
 from nmt.settings import name_in, number
-from smt_bridge.extraction.alignment import ALIGNERS
+from smt_bridge.extraction.alignment import ALIGNERS, HEURISTICS
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.symmetrize import HEURISTICS
 
 
 @dataclass

@@ -23,7 +23,7 @@ from nmt.ngram.shared_counts import Settings, count_text
 from nmt.progress import Progress
 from nmt.settings import check
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction import align_shards, alignment, mapreduce, work_folder
+from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
 from smt_bridge.extraction.tables import Inputs, Outputs, build
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def start(folder: Path, config: TrainConfig) -> None:
             f"{folder}: was started with another {', '.join(changed)}; name another folder, or remove this "
             "one to start anew"
         )
-    work_folder.sweep(folder)
+    buckets.sweep_work_folders(folder)
     try:
         for left in [left for name in RESULTS for left in folder.glob(f"{name}.part*")]:
             left.unlink()

@@ -15,11 +15,11 @@ from nmt.search.config import BeamConfig
 from smt_bridge.build import tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.networks import FEATURES, WORDS
-from smt_bridge.build.rates import Rates
+from smt_bridge.build.plan import Rates
 from smt_bridge.build.tables import DEV
 from smt_bridge.build.training import NETWORKS
 from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
-from smt_bridge.tuning import loop, runs
+from smt_bridge.tuning import loop, tuner
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.mert import Mert
@@ -145,7 +145,7 @@ def ablation(
         without = replace(pool, features=pool.features.copy())
         pools.drop(without, parts)
         seeds = [build.config.seed]
-        points = runs.run_all(without, Mert(), start, seeds, held.threads, silent)
+        points = tuner.run_seeds(without, Mert(), start, seeds, held.threads, silent)
         passed()
         without_what = f" without {', '.join(parts)}" if parts else ""
         log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)

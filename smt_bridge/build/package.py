@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt import files, locks
 from smt_bridge import train_system
-from smt_bridge.build import evaluation, facts, report, tuning
+from smt_bridge.build import evaluation, report, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts, sides
 from smt_bridge.build.networks import ORDER
@@ -39,7 +39,7 @@ def package(build: Build) -> None:
     for network in names:
         copy_folder(build.work / NETWORKS / network, folder / NETWORKS / network)
     write_ini(build, chosen)
-    report.write(folder / REPORT, facts.gather(build))
+    report.write(folder / REPORT, report.gather_facts(build))
     glossary = GLOSSARY if build.config.glossary else ""
     hybrid.write(folder, HybridConfig(source, target, INI, glossary, search=tuning.search(build.plan.tuning)))
 

@@ -15,26 +15,55 @@ from nmt.compute import matmul
 from nmt.errors import ConfigError, UserError
 from nmt.jobs import begun
 from nmt.progress import Progress, duration
-from smt_bridge.build import (
-    corpus,
-    evaluation,
-    finished,
-    package,
-    plan,
-    plan_file,
-    rates,
-    shortening,
-    tables,
-    training,
-    tuning,
-)  # fmt: skip
+from smt_bridge.build import corpus, evaluation, package, plan, plan_file, tables, training, tuning
 from smt_bridge.build.clock import BuildClock
-from smt_bridge.build.config import WORK, Build, BuildConfig
-from smt_bridge.build.followed import Followed
+from smt_bridge.build.config import (
+    WORK,
+    Build,
+    BuildConfig,
+    check_files,
+    forget_files,
+    matching_files,
+    record_files,
+    recorded_files,
+)
 from smt_bridge.build.plan import Plan
 from smt_bridge.hybrid import folder as hybrid
 
+# ---- messages of other processes ---------------------------------------------------------------------------
+# The messages that other processes write to files, shown by this one: a line there is a line here.
+
+
 log = logging.getLogger(__name__)
+
+
+class Followed:
+    """The log files of a folder, from where they end now."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.read = {path: path.stat().st_size for path in self.paths()}
+
+    def paths(self) -> list[Path]:
+        """The files, some of which may come later."""
+        return sorted(self.folder.glob("*.log"))
+
+    def show(self) -> None:
+        """Log what is new: `[time] LEVEL message` of `attention.log` as `attention: message`."""
+        for path in self.paths():
+            with open(path, "rb") as stream:
+                stream.seek(self.read.get(path, 0))
+                new = stream.read()
+            whole = new[: new.rfind(b"\n") + 1]
+            self.read[path] = self.read.get(path, 0) + len(whole)
+            for line in whole.decode("utf-8", "replace").split("\n")[:-1]:
+                level, _, message = line.partition("] ")[2].partition(" ")
+                number = logging.getLevelNamesMapping().get(level, logging.INFO)
+                log.log(number, "%s: %s", path.stem, message or line)
+
+
+# ---- steps -------------------------------------------------------------------------------------------------
+
 
 SETTINGS = "build.json"
 UNIT = "planned seconds"
@@ -99,7 +128,7 @@ def plan_of(config: BuildConfig) -> Plan:
         training.check(Build(config, plan_read), str(path))
         return plan_read
     sizes = corpus.survey(config)
-    speed, back_end = rates.graded(rates.measured()), matmul.choose().back_end
+    speed, back_end = plan.grade_speed(plan.measure_speed()), matmul.choose().back_end
     return plan.decide(sizes, config.budget, speed, back_end)
 
 
@@ -150,17 +179,17 @@ def begin(folder: Path, config: BuildConfig) -> Plan:
         plan_file.write(kept, made)
     sweep(folder)
     if plan.FILE not in (manifest.read(folder / WORK) or {}):
-        finished.record(folder / WORK, [SETTINGS, plan.FILE])
+        record_files(folder / WORK, [SETTINGS, plan.FILE])
     return made
 
 
 def repeat_incomplete(work: Path) -> None:
     """Have steps whose files were removed taken again. DataError for a file that was changed."""
-    gone = set(finished.check(work, (SETTINGS, plan.FILE)))
+    gone = set(check_files(work, (SETTINGS, plan.FILE)))
     for step in STEPS:
-        names = finished.listed(work, step.files)
+        names = recorded_files(work, step.files)
         if gone & names:
-            finished.forget(work, names)
+            forget_files(work, names)
 
 
 def sweep(folder: Path) -> None:
@@ -205,7 +234,7 @@ def take_steps(build: Build, show_bar: bool) -> None:
             log.info("step %d of %d: %s, about %s", number, len(steps), step.name, duration(planned))
             with following(build, step, clock, progress, (done, total)):
                 step.work(build)
-            finished.record(build.work, finished.files_of(build.work, step.files))
+            record_files(build.work, matching_files(build.work, step.files))
             clock.stop()
             log.info("step %d of %d: %s, %s", number, len(steps), step.name, duration(clock.took[step.name]))
 
@@ -213,12 +242,12 @@ def take_steps(build: Build, show_bar: bool) -> None:
 def adapt(build: Build, step: Step, clock: BuildClock, budget: float) -> None:
     """Before a long step: shorten the plan where the build is behind it, and keep what was decided, so that
     it is decided once."""
-    if build.config.plan or step.name not in shortening.STEPS or step.name in build.plan.decisions:
+    if build.config.plan or step.name not in plan.SHORTENED_STEPS or step.name in build.plan.decisions:
         return
     pace = clock.pace()
     if build.config.keep_plan:
         pace = 0.0
-    changed, why = shortening.decide(build.plan, step.name, clock.spent(), budget, pace, build.config.workers)
+    changed, why = plan.shorten_late(build.plan, step.name, clock.spent(), budget, pace, build.config.workers)
     if why:
         log.warning("%s; --keep-plan takes the time instead", why)
     part = build.work / f"{plan.FILE}.part"

@@ -12,7 +12,7 @@ from nmt.training.config_file import preset_file
 from smt_bridge.build import plan as plans
 from smt_bridge.build.plan import NetworkPlan, Plan
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.registry import TuneConfig
 
 FORMAT = "smt-build plan 1"
 SECTIONS = {"model", "lm", "training"}  # of a network's configuration; its data are those of the build

@@ -1,6 +1,7 @@
 """The report of a built system: what was read, planned, trained, tuned and chosen, how much each part adds,
 and its translations of the development set beside those of its parts. One HTML file, made by nmt.analysis."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -11,18 +12,35 @@ from nmt import files
 from nmt.analysis import markup, report
 from nmt.analysis.buckets import WINDOW
 from nmt.analysis.charts import Chart, Point, length_charts
-from nmt.analysis.curves import LearningCurve
+from nmt.analysis.curves import LearningCurve, read_curves
 from nmt.analysis.markup import Column, Row
-from nmt.analysis.report import Lead, ReportConfig, ReportData
+from nmt.analysis.report import Lead, ReportConfig, ReportData, day
 from nmt.analysis.statistics import SAMPLES
 from nmt.analysis.systems import System, TestSet
+from nmt.metrics import tokenizer_for
+from nmt.runs import directory as run_directory
+from nmt.runs.weights import load_tensors
+from smt_bridge.build import clock, evaluation, tuning
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import COUNTS, Texts, sides
+from smt_bridge.build.evaluation import OUTPUTS, Evaluation
+from smt_bridge.build.networks import ORDER, WORDS
+from smt_bridge.build.plan import NetworkPlan, missing
+from smt_bridge.build.tables import DEV
+from smt_bridge.build.training import NETWORKS, RUNS
+from smt_bridge.moses import ini as moses_ini
 
-DEV = (
+# ---- what it says ------------------------------------------------------------------------------------------
+
+
+DEV_NOTE = (
     "The weights were tuned, and the system was chosen, on this text: scores are higher than those of a text "
     "that the system has never seen."
 )
-TEST = "Nothing was tuned or chosen on this text, so these scores say what to expect of new text of its kind."
-NO_TEST = "No test set was given: all scores here are of the development set, which was used for tuning."
+TEST_NOTE = (
+    "Nothing was tuned or chosen on this text, so these scores say what to expect of new text of its kind."
+)
+NO_TEST_NOTE = "No test set was given: all scores here are of the development set, which was used for tuning."
 CURVES = ("dev cost", "dev BLEU", "dev chrF")  # of those that training writes
 
 
@@ -79,7 +97,7 @@ class Ablation:
 
 
 @dataclass
-class Texts:
+class ReportTexts:
     """A test set and its translations by several systems, raw text as users see it."""
 
     sources: Sequence[str]
@@ -94,7 +112,7 @@ class Facts:
     """What the report says. All values are plain, so that they can be kept as JSON (dataclasses.asdict)."""
 
     title: str
-    dev: Texts  # phrase-based, neural alone, hybrid
+    dev: ReportTexts  # phrase-based, neural alone, hybrid
     signature: str  # sacreBLEU's, of all BLEU scores of `candidates`, `ablations` and `bleu`
     bleu: float  # of the system on dev, as tuning measured it, 0 to 100
     reason: str = ""  # why this system was chosen: a sentence
@@ -107,7 +125,7 @@ class Facts:
     notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
     command: str = ""  # the command line
     about: Mapping[str, str] = field(default_factory=dict)  # under the title, beside what this page knows
-    test: Texts | None = None  # a test set that nothing was tuned on, translated by the same systems
+    test: ReportTexts | None = None  # a test set that nothing was tuned on, translated by the same systems
 
 
 # ---- the page ----------------------------------------------------------------------------------------------
@@ -126,33 +144,36 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
     if facts.test:
         found = systems_of(facts.test)
         lengths = list(length_charts(found, WINDOW, config.least))
-        test = scores(report.gather(found, {}, None, {}, config), lengths)
+        test = scores_section(report.gather(found, {}, None, {}, config), lengths)
     learned = list(learning_charts(facts.networks))
     sections = [
-        section("system", "The system", "", chosen(facts)),
-        section("parts", "What each part adds", "", ablations(facts)),
-        section("test-set", "Test set", TEST, test),
-        section("sizes-section", "Sizes", "", sizes(facts.sizes)),
-        section("steps-section", "Steps", "", steps(facts.steps)),
-        section("networks-section", "Networks", "", networks(facts.networks, learned, len(lengths))),
-        section("weights-section", "Weights of the tuned system", "", weights(facts.features)),
+        section("system", "The system", "", system_section(facts)),
+        section("parts", "What each part adds", "", ablation_section(facts)),
+        section("test-set", "Test set", TEST_NOTE, test),
+        section("sizes-section", "Sizes", "", sizes_section(facts.sizes)),
+        section("steps-section", "Steps", "", steps_section(facts.steps)),
+        section("networks-section", "Networks", "", networks_section(facts.networks, learned, len(lengths))),
+        section("weights-section", "Weights of the tuned system", "", weights_section(facts.features)),
     ]
     lead = Lead(
         sections="".join(sections),
         charts=[*lengths, *learned],
         heading="Development set",
-        note=DEV,
+        note=DEV_NOTE,
     )
     data = report.gather(systems_of(facts.dev), {}, None, {}, config)
-    return report.html(replace(data, about=list(about(facts))), lead)
+    return report.html(replace(data, about=list(about_list(facts))), lead)
 
 
-def about(facts: Facts) -> Iterator[tuple[str, str]]:
+def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
     """The list under the title: what was built, and of which texts."""
     parts = list(dict.fromkeys(row.what for row in facts.features if row.what))
     name = next((row.name for row in facts.candidates if row.chosen), "")
     yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
-    yield "networks", "; ".join(f"{row.what}, {row.parameters:,} parameters" for row in facts.networks)
+    yield (
+        "networks",
+        "; ".join(f"{row.what}, {row.parameters:,} parameters" for row in facts.networks),
+    )
     yield "training text", ", ".join(f"{count:,} {what}" for what, count in facts.sizes.items())
     yield "development set", f"{len(facts.dev.sources):,} sentences"
     if facts.test:
@@ -160,7 +181,7 @@ def about(facts: Facts) -> Iterator[tuple[str, str]]:
     yield from facts.about.items()
 
 
-def systems_of(texts: Texts) -> list[System]:
+def systems_of(texts: ReportTexts) -> list[System]:
     """The outputs, as nmt.analysis reads them."""
     references = [list(lines) for lines in texts.references]
     test = TestSet(list(texts.sources), references, texts.tokenize, texts.lowercase)
@@ -185,7 +206,7 @@ def listed(lines: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
-def chosen(facts: Facts) -> str:
+def system_section(facts: Facts) -> str:
     """Which system was chosen and why, and what else was tuned."""
     columns = [
         Column("system", "name"),
@@ -194,7 +215,7 @@ def chosen(facts: Facts) -> str:
         Column("remark", "note"),
     ]
     rows = [vars(row) | {"chosen": "yes" if row.chosen else ""} for row in facts.candidates]
-    notes = [*facts.notes, *([] if facts.test else [NO_TEST])]
+    notes = [*facts.notes, *([] if facts.test else [NO_TEST_NOTE])]
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([
         f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
@@ -205,7 +226,7 @@ def chosen(facts: Facts) -> str:
     ])  # fmt: skip
 
 
-def ablations(facts: Facts) -> str:
+def ablation_section(facts: Facts) -> str:
     """BLEU without each part, and what the part adds."""
     if not facts.ablations:
         return ""
@@ -216,7 +237,12 @@ def ablations(facts: Facts) -> str:
         Column("weights without it", "weights"),
     ]
     rows = [
-        {"part": one.part, "bleu": one.bleu, "adds": facts.bleu - one.bleu, "weights": found_again(one)}
+        {
+            "part": one.part,
+            "bleu": one.bleu,
+            "adds": facts.bleu - one.bleu,
+            "weights": found_again(one),
+        }
         for one in facts.ablations
     ]
     shown = table("ablation", "BLEU without each part", columns, rows)
@@ -229,7 +255,7 @@ def found_again(ablation: Ablation) -> str:
     return "found again" if ablation.tuned else "unchanged"
 
 
-def scores(data: ReportData, charts: Sequence[Chart]) -> str:
+def scores_section(data: ReportData, charts: Sequence[Chart]) -> str:
     """The scores of the test set, and its charts, which are the first of the page."""
     shown = markup.systems_table(data.systems, "test", "Scores of the systems on the test set")
     return (
@@ -237,14 +263,14 @@ def scores(data: ReportData, charts: Sequence[Chart]) -> str:
     )
 
 
-def sizes(found: Mapping[str, int]) -> str:
+def sizes_section(found: Mapping[str, int]) -> str:
     if not found:
         return ""
     rows = [{"what": what, "number": number} for what, number in found.items()]
     return table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
 
 
-def steps(found: Sequence[Step]) -> str:
+def steps_section(found: Sequence[Step]) -> str:
     """The minutes of each step and of all, as planned and as they were."""
     if not found:
         return ""
@@ -268,7 +294,7 @@ def minutes(seconds: float | None) -> float | None:
     return None if seconds is None else seconds / 60
 
 
-def networks(found: Sequence[Network], learned: Sequence[Chart], first: int) -> str:
+def networks_section(found: Sequence[Network], learned: Sequence[Chart], first: int) -> str:
     """The networks and their learning curves; `first` is the number of the first of these on the page."""
     if not found:
         return ""
@@ -292,7 +318,7 @@ def learning_charts(found: Sequence[Network]) -> Iterator[Chart]:
                 yield Chart(title=f"{one.name}: {kind}", x="updates", y=kind, series={one.name: points})
 
 
-def weights(features: Sequence[Feature]) -> str:
+def weights_section(features: Sequence[Feature]) -> str:
     """A row for each weight."""
     if not features:
         return ""
@@ -307,3 +333,136 @@ def weights(features: Sequence[Feature]) -> str:
         for number, weight in enumerate(one.weights, 1)
     ]
     return table("weights", "Weights", columns, rows)
+
+
+# ---- from the files of a build -----------------------------------------------------------------------------
+# What the report of a build says, from the files that its steps left.
+
+
+SIGNATURE = (
+    "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
+)
+FEATURE_KINDS = {
+    "PhraseDictionaryMemory": "phrase table", "LexicalReordering": "lexical reordering",
+    "KENLM": "count language model", "NeuralTranslation": WORDS["attention"], "NNJM": WORDS["joint"],
+    "CSLM": WORDS["cslm"],
+}  # fmt: skip
+
+
+def gather_facts(build: Build) -> Facts:
+    """All of it."""
+    found, texts = evaluation.read(build), Texts(build.work)
+    _, target = texts.sides(build.config)
+    language = sides(build.config)[1].language
+    outputs = {
+        name: [
+            target.text(line.split(" ")) if line else ""
+            for line in files.read_lines(build.work / DEV / OUTPUTS / name)
+        ]
+        for name in found.whole
+    }
+    sources, references = (tuning.compared(build, f"raw.{side}") for side in ("source", "target"))
+    return Facts(
+        title=f"{build.folder.resolve().name}: a hybrid system",
+        dev=ReportTexts(sources, [references], outputs, tokenizer_for(language)),
+        signature=SIGNATURE,
+        bleu=100 * found.lists,
+        reason=chosen_reason(build, found),
+        candidates=candidate_facts(build, found),
+        ablations=[
+            Ablation(evaluation.parts(build)[part], 100 * score) for part, score in found.without.items()
+        ],
+        sizes=size_facts(build),
+        steps=step_facts(build),
+        networks=[network_facts(build, one) for one in build.plan.networks],
+        features=feature_facts(build, found.chosen),
+        command=build.config.command(),
+        about=about_build(build),
+        notes=[
+            *plan_notes(build),
+            "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
+            "without it; a search without it would find other translations.",
+            *tuning_warnings(build),
+        ],
+    )
+
+
+def plan_notes(build: Build) -> Iterator[str]:
+    """Networks that are left out, and what was shortened."""
+    plan = build.plan
+    for name in ORDER:
+        if not plan.has(name):
+            yield f"{WORDS[name]}: left out, {missing(name, plan)}"
+    yield from (decision for decision in plan.decisions.values() if decision)
+
+
+def about_build(build: Build) -> dict[str, str]:
+    """Further rows under the title: languages, search, date."""
+    source, target = sides(build.config)
+    search = tuning.search(build.plan.tuning)
+    beam = (
+        f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
+        if build.plan.has("attention")
+        else ""
+    )
+    return {
+        "languages": f"{source.language} to {target.language}",
+        "search": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in search.items()) + beam,
+        "date": day([build.work / evaluation.FILE]),
+    }
+
+
+def tuning_warnings(build: Build) -> list[str]:
+    """The warnings of the tunings, a sentence each."""
+    names = [tuning.PHRASE_BASED, *([tuning.HYBRID] if build.plan.networks else [])]
+    said = [(name, tuning.tuned(build, name).warning) for name in names]
+    return [f"The {name} system: {warning}." for name, warning in said if warning]
+
+
+def chosen_reason(build: Build, found: Evaluation) -> str:
+    """Why this system."""
+    if not build.plan.networks:
+        return "The phrase-based system alone: the corpus or the budget is too small for networks."
+    return f"The {found.chosen} system: of those that were tuned, it decodes the development set best."
+
+
+def candidate_facts(build: Build, found: Evaluation) -> list[Candidate]:
+    """The systems, with their scores on the development set."""
+    notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
+    return [
+        Candidate(name, 100 * score, name == found.chosen, notes.get(name, ""))
+        for name, score in found.whole.items()
+    ]
+
+
+def size_facts(build: Build) -> dict[str, int]:
+    """Pairs, words, lines, weights."""
+    counts: dict[str, int] = json.loads(Texts(build.work).path(COUNTS).read_text(encoding="utf-8"))
+    plan = build.plan
+    more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}
+    return counts | more | {"lines used for tuning": tuning.tuned(build, tuning.PHRASE_BASED).lines}
+
+
+def step_facts(build: Build) -> list[Step]:
+    """Each step, as planned and as it was; the last one is still at work."""
+    took = clock.read(build.work)
+    return [Step(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
+
+
+def network_facts(build: Build, plan: NetworkPlan) -> Network:
+    """A network and its curves."""
+    curves: Mapping[str, list[tuple[float, float]]] = read_curves(build.work / RUNS / plan.name)
+    folder = build.work / NETWORKS / plan.name
+    weights = load_tensors(run_directory.weights_path(folder, run_directory.find_step(folder, "best")))
+    parameters = sum(tensor.numel() for tensor in weights.values())
+    return Network(plan.name, plan.what, parameters, plan.updates, plan.epochs, curves)
+
+
+def feature_facts(build: Build, chosen: str) -> list[Feature]:
+    """The weights of the system."""
+    ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
+    return [
+        Feature(one.name, ini.weights[one.name], FEATURE_KINDS.get(one.kind, ""))
+        for one in ini.features
+        if one.name in ini.weights
+    ]

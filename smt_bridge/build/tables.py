@@ -5,8 +5,7 @@ from nmt import files
 from nmt.errors import DataError
 from nmt.formats.pharaoh import Links
 from smt_bridge import train_system
-from smt_bridge.build import finished
-from smt_bridge.build.config import Build
+from smt_bridge.build.config import Build, matching_files, record_files
 from smt_bridge.build.corpus import FOLDER, Texts
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
@@ -49,7 +48,7 @@ def train(build: Build) -> None:
     training takes it as it is."""
 
     def note() -> None:
-        finished.record(build.work, finished.files_of(build.work, (f"{MODEL}/*",)))
+        record_files(build.work, matching_files(build.work, (f"{MODEL}/*",)))
 
     train_system.train(build.work / MODEL, train_config(build), passed=note)
 

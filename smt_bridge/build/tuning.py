@@ -25,12 +25,10 @@ from smt_bridge.hybrid.folder import Value
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.moses.weights import Weights
-from smt_bridge.tuning import loop
-from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning import loop, pool
 from smt_bridge.tuning.decoding import decoded, starts, whole_weights
 from smt_bridge.tuning.loop import Tuning
-from smt_bridge.tuning.registry import TUNERS
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
 def opened(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
     """The folder of a tuning, new or resumed."""
     plan = build.plan.tuning
-    tuning = held(build, name, pools.columns(decoder.system.sizes), len(source))
+    tuning = held(build, name, pool.columns(decoder.system.sizes), len(source))
     settings = {
         "model": manifest.digest(decoder.system.ini.path),
         "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),

@@ -19,8 +19,8 @@ from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.texts import Chunk, Done
 from nmt.progress import rate_of
 from nmt.text.sentences import SplitLine
-from smt_bridge.cli import decoding, translator
-from smt_bridge.cli.translator import Block, PhraseTranslator, decoder_of, hybrid_of, split_lines
+from smt_bridge.cli import decoding
+from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, decoder_of, hybrid_of, split_lines
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
 from smt_bridge.moses import ini as moses_ini
@@ -206,16 +206,16 @@ def translated(
             )
         return
     ini = decoding.elsewhere(work.decoder.system.ini, bool(work.hybrid))
-    with job.run(partial(translator.load, ini=ini), work) as compute:
+    with job.run(partial(decoding.load_translator, ini=ini), work) as compute:
         yield compute(blocks(lines, work.decoder.all_marked(sentences, name, numbers)))
 
 
-def blocks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[Chunk[Block]]:
+def blocks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[Chunk[LineBlock]]:
     """Lines that are translated together, with the next sentences of `marked`."""
     first = 0
     while block := list(islice(lines, BLOCK)):
         size = sum(len(line.sentences) for line in block)
-        yield Chunk(first, len(block), Block(first, block, list(islice(marked, size))))
+        yield Chunk(first, len(block), LineBlock(first, block, list(islice(marked, size))))
         first += len(block)
 
 

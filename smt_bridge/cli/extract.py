@@ -11,7 +11,7 @@ from nmt.cli.arguments import Input, Output, add_setting
 from nmt.compute.allocator import peak_memory
 from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
-from smt_bridge.cli.memory import add_memory
+from smt_bridge.cli.shared_options import add_memory
 from smt_bridge.extraction.config import ExtractConfig
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import options
 from nmt.errors import DataError
-from smt_bridge.cli.tables import add_outputs, add_table, add_unsorted, check_reordering
+from smt_bridge.cli.shared_options import add_outputs, add_table, add_unsorted, check_reordering
 from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.jobs import contents, executors
 from nmt.jobs.config import ExecutorConfig
-from smt_bridge.cli.tables import add_outputs, add_table, check_reordering
+from smt_bridge.cli.shared_options import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words

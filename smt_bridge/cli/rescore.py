@@ -16,7 +16,7 @@ from nmt.jobs import folder
 from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
 from nmt.text.long_lines import MAX_LINE_WORDS
-from smt_bridge.cli import features as feature_options
+from smt_bridge.cli import shared_options
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
 from smt_bridge.nbest.union import NbestLists
 
@@ -45,7 +45,7 @@ def command(argv: Sequence[str] | None) -> None:
     )
     specs = parse(args.feature, lists.survey())
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
-    feature_options.check_separate(args, specs, [], outputs)
+    shared_options.check_models_separate(args, specs, [], outputs)
     target = args.output or args.best
     with folder.held(target, "smt-rescore") if specs and target != "-" else nullcontext():
         run(args, lists, specs)
@@ -72,7 +72,7 @@ def parser() -> options.Parser:
         metavar="FILE",
         help="the text that was translated, tokenized as the decoder read it",
     )
-    feature_options.add_features(parser, required=False)
+    shared_options.add_features(parser, required=False)
     parser.add_argument(
         "--by-phrase",
         action="store_true",
@@ -182,7 +182,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
     """Load the features and rescore."""
     settings, line = FeatureSettings(), ""
     if specs:
-        settings, line = feature_options.set_up(args, specs, args.output or args.best)
+        settings, line = shared_options.set_up_features(args, specs, args.output or args.best)
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.nbest.rescore import RescoreConfig, rescore
 

@@ -10,8 +10,8 @@ from nmt import files, numbers
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
 from nmt.progress import duration, rate_of
-from smt_bridge.cli import features as feature_options
-from smt_bridge.cli.tables import add_table, add_unsorted
+from smt_bridge.cli import shared_options
+from smt_bridge.cli.shared_options import add_table, add_unsorted
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-score-table", args)
     specs = parse(args.feature)
     check(args, specs)
-    settings, line = feature_options.set_up(args, specs, args.output)
+    settings, line = shared_options.set_up_features(args, specs, args.output)
     if args.estimate:
         print("\n".join(estimate(args, specs, settings)))
         return
@@ -67,7 +67,7 @@ def parser() -> options.Parser:
         "Filter the table first (smt-filter-table): that is often ten times less work.",
     )
     add_table(parser)
-    feature_options.add_features(parser)
+    shared_options.add_features(parser)
     options.add_output(parser)
     add_unsorted(parser, " (Moses' processPhraseTableMin will not)")
     parser.add_argument(
@@ -103,7 +103,9 @@ def check(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
     written = [("--report", args.report)]
     if args.output != "-":
         written += [("--output", args.output), ("--output", f"{args.output}.scores.json")]
-    feature_options.check_separate(args, specs, [("TABLE", args.table), ("--reuse", args.reuse)], written)
+    shared_options.check_models_separate(
+        args, specs, [("TABLE", args.table), ("--reuse", args.reuse)], written
+    )
 
 
 def estimate(

@@ -12,7 +12,7 @@ from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.jobs.config import ExecutorConfig
-from smt_bridge.cli.memory import add_memory
+from smt_bridge.cli.shared_options import add_memory
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS
 from smt_bridge.extraction.config import ExtractConfig

@@ -59,7 +59,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 def parser() -> options.Parser:
     from smt_bridge.cli.tuners import add_tuner
-    from smt_bridge.tuning.config import TuneConfig
+    from smt_bridge.tuning.registry import TuneConfig
 
     made = options.Parser(
         "smt-tune",
@@ -166,7 +166,7 @@ def decoder_for(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "
     """The decoder, once every line of the development text is known to be acceptable to it."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
-    decoder = decoding.load(args, ini, args.n_best, True)
+    decoder = decoding.load_decoder(args, ini, args.n_best, True)
     for number, line in enumerate(sources, 1):
         decoder.marked(line, f"{args.source}:{number}")  # bad tags, lines that are too long
     return decoder
@@ -178,13 +178,12 @@ def open_tuning(
     """The folder of the tuning, new or resumed. `texts`: all lines of the development set. ConfigError when
     the folder belongs to another tuning."""
     from smt_bridge.cli.tuners import tuner_of
-    from smt_bridge.tuning import loop
-    from smt_bridge.tuning import pool as pools
-    from smt_bridge.tuning.config import TuneConfig
+    from smt_bridge.tuning import loop, pool
+    from smt_bridge.tuning.registry import TuneConfig
 
     config, tuner = arguments.settings_of(TuneConfig, args), tuner_of(args)
     settings.check(config)
-    names = pools.columns(decoder.system.sizes)
+    names = pool.columns(decoder.system.sizes)
     if not names:
         raise ConfigError(f"{places.ini}: every feature has tuneable=false; nothing to tune")
     search = decoder.settings
@@ -243,7 +242,7 @@ def begin(
     from smt_bridge.tuning.decoding import Redecoder
 
     contents.check(models)
-    return Redecoder(decoding.load(args, ini, args.n_best, True)).compute
+    return Redecoder(decoding.load_decoder(args, ini, args.n_best, True)).compute
 
 
 def translations(

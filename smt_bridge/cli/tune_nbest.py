@@ -31,13 +31,13 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-tune-nbest", args)
     check(args)
-    from smt_bridge.tuning import moses_pool
     from smt_bridge.tuning import pool as pools
+    from smt_bridge.tuning.pool import write_moses
 
     lists = read(args)
     pool = lists.pool()
     if args.export_features:
-        moses_pool.write(args.export_features, args.export_scores, lists.names, lists.blocks())
+        write_moses(args.export_features, args.export_scores, lists.names, lists.blocks())
         log.info(
             "%s, %s: pool of %s sentences and %d weights",
             args.export_features,
@@ -165,7 +165,7 @@ def read(args: argparse.Namespace) -> "Lists":
 def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
     """The best point of all runs and of their start."""
     from smt_bridge.cli.tuners import tuner_of
-    from smt_bridge.tuning import runs
+    from smt_bridge.tuning import tuner
 
     log.info(
         "%s sentences, %s distinct hypotheses, %d weights",
@@ -173,17 +173,17 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
         f"{len(pool.features):,}",
         len(pool.names),
     )
-    start = runs.read_start(args.init, pool.names) if args.init else None
-    before = runs.start_of(pool, start)
+    start = tuner.read_start(args.init, pool.names) if args.init else None
+    before = tuner.start_of(pool, start)
     whose = f"the weights of {args.init}" if args.init else "equal weights"
     log.info("BLEU %.6f with %s", before.bleu, whose)
     seeds = range(args.seed, args.seed + args.runs)
     threads = args.threads or min(4, os.cpu_count() or 1)
     with options.progress(args, "steps", 0) as progress:
-        points = runs.run_all(pool, tuner_of(args), start, seeds, threads, progress.reach)
+        points = tuner.run_seeds(pool, tuner_of(args), start, seeds, threads, progress.reach)
     if args.runs > 1:
-        print("\n".join(runs.spread(pool.names, points)))
-    return runs.better(before, points)
+        print("\n".join(tuner.spread_table(pool.names, points)))
+    return tuner.better_point(before, points)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ from dataclasses import fields
 
 from nmt import settings
 from nmt.cli.arguments import add_setting, settings_of
-from smt_bridge.tuning.config import TuneConfig
-from smt_bridge.tuning.registry import TUNERS
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
 from smt_bridge.tuning.tuner import Tuner
 
 

@@ -1,8 +1,9 @@
-"""Word alignments, trained with sil-thot's models; nmt/formats/pharaoh.py reads those of any tool."""
+"""Word alignments: trained with sil-thot's models in both directions, and symmetrized; nmt/formats/pharaoh.py
+reads those of any tool."""
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +12,85 @@ from nmt import files, signals
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.pharaoh import Links
 from nmt.progress import Progress
-from smt_bridge.extraction.symmetrize import HEURISTICS
+
+# ---- symmetrization ----------------------------------------------------------------------------------------
+# Symmetrization (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow,
+# grow-diag, and the final steps.
+#
+# Links are pairs (source word, target word), counted from 0, in both directions.
+
+
+NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1))
+DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEIGHBORS) -> Links:
+    """Start from the intersection and add links of the union that are next to a link and align a word that
+    has none yet.
+
+    Candidates are visited in order, repeatedly, as in fast_align's atools; another order gives other links.
+    """
+    links, around = set(forward & reverse), tuple(around)
+    candidates = sorted((forward | reverse) - links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    growing = True
+    while growing:
+        growing = False
+        for source, target in candidates:
+            free = source not in sources or target not in targets
+            if free and any((source + down, target + right) in links for down, right in around):
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+                growing = True
+        candidates = [link for link in candidates if link not in links]
+    return frozenset(links)
+
+
+def grow_diag(forward: Links, reverse: Links) -> Links:
+    """Grow along diagonals too."""
+    return grow(forward, reverse, (*NEIGHBORS, *DIAGONALS))
+
+
+def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
+    """Add the remaining links of each direction that have a word (`both`: two words) without a link so
+    far."""
+    found = set(links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    for direction in directions:
+        for source, target in sorted(direction):
+            free = source not in sources, target not in targets
+            if all(free) if both else any(free):
+                found.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return frozenset(found)
+
+
+def grow_diag_final(forward: Links, reverse: Links) -> Links:
+    """Grow-diag, then links with an unaligned word."""
+    return final(grow_diag(forward, reverse), (forward, reverse), both=False)
+
+
+def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
+    """Grow-diag, then links with two unaligned words."""
+    return final(grow_diag(forward, reverse), (forward, reverse), both=True)
+
+
+HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
+    "grow-diag-final-and": grow_diag_final_and,
+    "grow-diag-final": grow_diag_final,
+    "grow-diag": grow_diag,
+    "grow": grow,
+    "intersection": frozenset.intersection,
+    "union": frozenset.union,
+    "forward": lambda forward, reverse: forward,
+    "reverse": lambda forward, reverse: reverse,
+}
+
+
+# ---- aligners ----------------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
@@ -167,11 +246,11 @@ def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
         sources.append(files.split_words(left))
         targets.append(files.split_words(right))
     if not any(left and right for left, right in zip(sources, targets, strict=True)):
-        raise nothing(source)
+        raise no_words(source)
     return sources, targets
 
 
-def nothing(source: str | Path) -> DataError:
+def no_words(source: str | Path) -> DataError:
     """The error for a parallel text without words."""
     return DataError(f"{source}: no pair of two lines with words, nothing to align")
 

@@ -5,38 +5,223 @@ of `tables.build`.
     -> count the pairs of each bucket, targets spread over buckets again -> totals of the targets -> score
     -> merge
 
-Workers read and write files of a folder that all of them share (`tasks.py`); only numbers of tasks are sent.
+Workers read and write files of a folder that all of them share; only numbers of tasks are sent.
 """
 
 import heapq
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
-from nmt import manifest, settings
+from nmt import files, manifest, settings
 from nmt.jobs import arrays, begun, executors, parts, shards, stages
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import Executor
 from nmt.jobs.lines import chunks
+from nmt.jobs.parts import Part
 from nmt.jobs.stages import Place, Task, place
-from smt_bridge.extraction import tasks
+from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.counts import WordTable
-from smt_bridge.extraction.instances import packing_of
-from smt_bridge.extraction.lines import write_lexical, write_tables
-from smt_bridge.extraction.scores import Totals
-from smt_bridge.extraction.tables import Inputs, Outputs, rows_in_memory
+from smt_bridge.extraction.instances import Extractor, packing_of, word_pairs
+from smt_bridge.extraction.scores import UINT, PhrasePairs, Totals, WordTable
+from smt_bridge.extraction.tables import (
+    Inputs,
+    Outputs,
+    TableLines,
+    rows_in_memory,
+    write_lexical,
+    write_tables,
+)
+
+# ---- what a worker does ------------------------------------------------------------------------------------
+# What a worker does in an extraction by map and reduce: one task at a time, from the files of earlier stages
+# to a file of its own.
+#
+#     text      (the command cuts it) shards of sentence pairs with their points
+#     survey    words of a shard
+#     extract   instances of a shard, in a part for each bucket of sources: the map
+#     count     distinct pairs of a bucket; their targets, in a part for each bucket of targets
+#     totals    how often each target of a bucket was extracted, in a part for each bucket of sources
+#     score     lines of a bucket, sorted
+
+
+SURVEY, EXTRACT, COUNT, TOTALS, SCORE = (
+    "survey",
+    "extract",
+    "count",
+    "totals",
+    "score",
+)
+PLAN, WORDS, SHARED = "plan.json", "words", "shared"  # what all tasks know
+SAMPLED_PAIRS = 200  # sentence pairs of a shard that say how many instances a word has
+PART_LINES = 256  # of a table in a part of a file: what the merge holds of each bucket
+
+
+class ExtractionWorker(stages.Worker):
+    """The stages of an extraction."""
+
+    def __init__(self, folder: Path, names: tuple[str, str, str], config: ExtractConfig) -> None:
+        """`names`: the texts and their alignment, for messages."""
+        super().__init__(folder)
+        self.names, self.config = names, config
+
+    def make(self, stage: str, number: int) -> Iterable[Part]:
+        return STAGES[stage](self, number)
+
+    @cached_property
+    def buckets(self) -> int:
+        """Their number."""
+        return int(str((begun.read(self.folder / PLAN) or {})["buckets"]))
+
+    @cached_property
+    def words(self) -> corpus.Survey:
+        return read_words([self.folder / WORDS]).survey(self.names)
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        return Extractor(self.words, self.config.max_length)
+
+    @cached_property
+    def lines(self) -> TableLines:
+        keys, held, totals = (
+            arrays.rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
+        )
+        lexicon = WordTable(len(self.words.target))
+        lexicon.join(keys, held)
+        lexicon.finish()
+        return TableLines(self.words, self.config, lexicon, scores.Totals(int(totals[0]), totals[1:]))
+
+    def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
+        """What each task of a stage made for one task of a later stage: (N, columns) each"""
+        return [arrays.rows(place(self.folder, stage, task), part, columns) for task in range(tasks)]
+
+
+# ---- the stages --------------------------------------------------------------------------------------------
+
+
+def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
+    """The words of both sides, and how many words, pairs and instances there are."""
+    shard = shards.read(worker.folder, number)
+    found = corpus.count(shard.rows, worker.names, shard.first)
+    instances, tokens = sample_instances(shard.rows[:SAMPLED_PAIRS], worker.config.max_length)
+    numbers = {"pairs": found.pairs, "tokens": found.tokens, "instances": instances, "sampled": tokens}
+    return [*("\n".join(sorted(side)).encode() for side in found.sides), json.dumps(numbers).encode()]
+
+
+def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
+    """Instances of some sentence pairs, and words of both sides. Which words these are does not matter."""
+    masked = [
+        (*(" ".join("x" for _ in files.split_words(side)) for side in (left, right)), points)
+        for left, right, points in lines
+    ]
+    words = corpus.Survey(corpus.SideVocab({"x"}), corpus.SideVocab({"x"}), 0, 0)
+    (block,) = corpus.blocks(masked, words, 1 << 62)
+    return len(Extractor(words, longest).instances(block)[1]), len(block.source) + len(block.target)
+
+
+def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
+    """Instances, condensed, a part for each bucket; then counts of linked words."""
+    (block,) = corpus.blocks(shards.read(worker.folder, number).rows, worker.words, 1 << 62)
+    rows = scores.condense(*worker.extractor.instances(block))
+    lexicon = WordTable(len(worker.words.target))
+    lexicon.add(*word_pairs(block))
+    lexicon.settle()
+    where = arrays.bucket_of(rows[:, : worker.extractor.source.columns], worker.buckets)
+    return [*arrays.spread(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
+
+
+def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
+    """For each bucket of targets their counts and rows; then the distinct pairs, and what smoothing needs."""
+    columns = worker.extractor.source.columns
+    width = columns + worker.extractor.target.columns
+    buckets = worker.buckets
+    pairs = scores.pairs_of(
+        np.concatenate(worker.gather(EXTRACT, shards.count(worker.folder), number, width + 8))
+    )
+    targets = pairs.keys[:, columns:]
+    numbers = np.stack([pairs.count.astype(np.uint64), np.arange(len(targets), dtype=np.uint64)], 1)
+    totals = scores.Totals()
+    totals.add(pairs.count)
+    return [
+        *arrays.spread(np.hstack([targets, numbers]), arrays.bucket_of(targets, buckets), buckets),
+        *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.ways),
+        np.array([totals.pairs, *totals.counts_of_counts]),
+    ]
+
+
+def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
+    """For each bucket of sources the rows of its pairs, how often their targets were extracted, and with how
+    many sources."""
+    target, buckets = worker.extractor.target.columns, worker.buckets
+    found = worker.gather(COUNT, buckets, number, target + 2)
+    of = np.repeat(np.arange(buckets), [len(rows) for rows in found])
+    rows = np.concatenate(found)
+    order = arrays.order_of(rows, target)
+    rows, of = rows[order], of[order]
+    starts, sizes = scores.row_groups(rows, target)
+    total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
+    partners = np.repeat(sizes, sizes).astype(np.uint64)
+    return arrays.spread(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
+
+
+def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
+    """The lines of both tables, in turn, LINES of them in a part."""
+    pairs = read_pairs(worker, number)
+    answer = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3)).astype(np.int64)
+    answer = answer[np.argsort(answer[:, 0])]
+    columns = worker.lines.of(pairs, answer[:, 1], answer[:, 2])
+    return [
+        "\n".join(column[at : at + PART_LINES]).encode()
+        for at in range(0, len(pairs.count), PART_LINES)
+        for column in columns
+    ]
+
+
+def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
+    """The pairs of a bucket, as `count` wrote them."""
+    path, first = place(worker.folder, COUNT, number), worker.buckets
+    width = worker.extractor.source.columns + worker.extractor.target.columns
+    keys, held, direct, inverse, ways = (
+        arrays.rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
+    )
+    return PhrasePairs(keys, held[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
+
+
+STAGES: dict[str, Callable[[ExtractionWorker, int], Iterable[Part]]] = {
+    SURVEY: survey_shard,
+    EXTRACT: extract_shard,
+    COUNT: count_bucket,
+    TOTALS: total_bucket,
+    SCORE: score_bucket,
+}
+
+
+def read_words(paths: Iterable[Path]) -> corpus.Counted:
+    """The words of the files that `survey` wrote, together."""
+    found = corpus.Counted((set(), set()))
+    for path in paths:
+        for part, side in enumerate(found.sides):
+            side.update(parts.read(path, part).decode().split("\n"))
+            side.discard("")  # of a side without words
+        numbers = json.loads(parts.read(path, 2))
+        found.pairs += numbers["pairs"]
+        found.tokens += numbers["tokens"]
+    return found
+
+
+# ---- all stages --------------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
-ROOM = 1.25  # buckets are of different sizes
-BUCKET = 100_000  # instances, if memory allows more: or there would be too few buckets for many workers
-MANY = 64  # buckets that are enough for that
+BUCKET_ROOM = 1.25  # buckets are of different sizes
+BUCKET_ROWS = 100_000  # instances, if memory allows more: or there would be too few buckets for many workers
+MANY_BUCKETS = 64  # buckets that are enough for that
 Told = Callable[[int, int], None]
 
 
@@ -59,7 +244,7 @@ def build(
     del made_from["memory"]  # affects no result: the number of buckets is in the plan
     made_from |= executor.recorded()
     with stages.held(where, made_from):
-        worker = tasks.Worker(folder, names, config)
+        worker = ExtractionWorker(folder, names, config)
         with executors.make(worker, partial(stages.begin, worker), executor) as running:
             return Work(folder, names, config, running).run(outputs, progress)
 
@@ -81,13 +266,13 @@ class Work:
         self.shards = shards.cut(self.folder, self.names, self.config.block)
         self.survey()
         done = 0
-        for number in self.stage(tasks.EXTRACT, self.shards):
+        for number in self.stage(EXTRACT, self.shards):
             done += self.tokens[number]
             progress(done, self.words.tokens)
         buckets = [f"bucket {number + 1} of {self.buckets}" for number in range(self.buckets)]
-        list(self.stage(tasks.COUNT, buckets))
+        list(self.stage(COUNT, buckets))
         lexicon, pairs = self.share()
-        for stage in (tasks.TOTALS, tasks.SCORE):
+        for stage in (TOTALS, SCORE):
             list(self.stage(stage, buckets))
         write_tables(outputs.table, outputs.reordering, self.merged())
         if outputs.lexical:
@@ -100,9 +285,9 @@ class Work:
 
     def survey(self) -> None:
         """Number the words, and decide on the number of buckets."""
-        list(self.stage(tasks.SURVEY, self.shards))
-        paths = [place(self.folder, tasks.SURVEY, number) for number in range(len(self.shards))]
-        found = tasks.read_words(paths)
+        list(self.stage(SURVEY, self.shards))
+        paths = [place(self.folder, SURVEY, number) for number in range(len(self.shards))]
+        found = read_words(paths)
         self.words = found.survey(self.names)
         log.info(
             "%s sentence pairs, %s and %s different words",
@@ -114,16 +299,16 @@ class Work:
         self.tokens = [shard["tokens"] for shard in numbers]
         instances = sum(shard["tokens"] * shard["instances"] / max(1, shard["sampled"]) for shard in numbers)
         stages.finish(
-            self.folder / tasks.WORDS,
+            self.folder / WORDS,
             lambda: [
                 *("\n".join(sorted(side)).encode() for side in found.sides),
                 json.dumps({"pairs": found.pairs, "tokens": found.tokens}).encode(),
             ],
         )
-        plan = begun.read(self.folder / tasks.PLAN) or {
+        plan = begun.read(self.folder / PLAN) or {
             "buckets": self.wanted(instances),
         }
-        begun.write(self.folder / tasks.PLAN, plan)
+        begun.write(self.folder / PLAN, plan)
         self.buckets = int(str(plan["buckets"]))
 
     def wanted(self, instances: float) -> int:
@@ -134,7 +319,8 @@ class Work:
         width = sum(packing_of(side, self.config.max_length).columns for side in sides)
         return (
             max(
-                int(ROOM * instances / rows_in_memory(self.config, width)), min(MANY, int(instances / BUCKET))
+                int(BUCKET_ROOM * instances / rows_in_memory(self.config, width)),
+                min(MANY_BUCKETS, int(instances / BUCKET_ROWS)),
             )
             + 1
         )
@@ -144,16 +330,16 @@ class Work:
         and the number of pairs."""
         lexicon, totals = WordTable(len(self.words.target)), Totals()
         for number in range(len(self.shards)):
-            rows = arrays.rows(place(self.folder, tasks.EXTRACT, number), self.buckets, 2).astype(np.int64)
+            rows = arrays.rows(place(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
             lexicon.join(rows[:, 0], rows[:, 1])
         lexicon.settle()
         for number in range(self.buckets):
-            path = place(self.folder, tasks.COUNT, number)
+            path = place(self.folder, COUNT, number)
             found = arrays.rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
             totals.pairs += int(found[0])
             totals.counts_of_counts = totals.counts_of_counts + found[1:]
         both = np.array([totals.pairs, *totals.counts_of_counts])
-        stages.finish(self.folder / tasks.SHARED, lambda: [lexicon.keys, lexicon.counts, both])
+        stages.finish(self.folder / SHARED, lambda: [lexicon.keys, lexicon.counts, both])
         return lexicon, totals.pairs
 
     def merged(self) -> Iterator[tuple[list[str], list[str]]]:
@@ -164,7 +350,7 @@ class Work:
 
     def lines(self, bucket: int) -> Iterator[tuple[str, str]]:
         """The lines of a bucket, a part at a time."""
-        path = place(self.folder, tasks.SCORE, bucket)
+        path = place(self.folder, SCORE, bucket)
         for part in range(0, parts.count(path), 2):
             table, reordering = (parts.read(path, part + other).decode().split("\n") for other in (0, 1))
             yield from zip(table, reordering, strict=True)

@@ -1,14 +1,211 @@
-"""The scores of the tables: phi in both directions, with Moses' two kinds of smoothing, and reordering
-probabilities."""
+"""Distinct phrase pairs of the instances of a bucket, with frequencies, alignments and orientations; and
+their scores: phi, lexical weights and reordering probabilities."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from nmt.jobs.arrays import group_starts, order_of
+from smt_bridge.decoder.compiled import njit
+
+# ---- distinct pairs ----------------------------------------------------------------------------------------
+# From instances to distinct phrase pairs: frequencies, the two best alignments, and orientations.
+#
+# There are two, since Moses scores the directions separately: of equally frequent alignments, p(target |
+# source) takes the largest by target words, and p(source | target) the largest by source words.
+
+
+UINT = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
-MOST = 10  # larger counts are not discounted by Good-Turing
+Int32s = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class PhrasePairs:
+    """P distinct pairs, in order of their keys."""
+
+    keys: UINT  # (P, K)
+    count: Int64s
+    direct: UINT  # (P,) alignment square, for p(target | source)
+    inverse: UINT
+    ways: Int64s  # (P, 6): monotone, swap, other to what precedes; the same to what follows
+
+
+def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
+    """One row for equal instances: key, alignment, count, six orientation counts: (N, K + 8), sorted."""
+    flags = np.zeros((len(keys), 7), np.uint64)
+    flags[:, 0] = 1
+    flags[np.arange(len(keys)), 1 + ways // 3] = 1
+    flags[np.arange(len(keys)), 4 + ways % 3] = 1
+    return merge_rows(np.hstack([keys, square[:, None], flags]))
+
+
+def sorted_rows(rows: UINT, columns: int) -> UINT:
+    """Rows sorted by their first columns."""
+    return rows[order_of(rows, columns)]
+
+
+def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
+    """Where each group of sorted rows with the same first columns begins, and its size."""
+    starts = group_starts(rows, columns)
+    return starts, np.diff(np.append(starts, len(rows)))
+
+
+def merge_rows(rows: UINT) -> UINT:
+    """Rows with the same key and alignment summed, sorted."""
+    head = rows.shape[1] - 7
+    rows = sorted_rows(rows, head)
+    starts = group_starts(rows, head)
+    return np.hstack([rows[starts, :head], np.add.reduceat(rows[:, head:], starts, 0)]) if len(rows) else rows
+
+
+@njit
+def larger_alignment(one: np.uint64, other: np.uint64, by_target: bool) -> bool:
+    """Compare two alignments as Moses compares vectors of sets: word by word of one side, by the words linked
+    to each, in order."""
+    for outer in range(8):
+        for inner in range(8):
+            shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
+            here, there = (one >> shift) & np.uint64(1), (other >> shift) & np.uint64(1)
+            if here == there:
+                continue
+            # The first word that is in one set only: this set is larger if the other one ends here, else
+            # smaller.
+            lacking = other if here else one
+            ends = True
+            for rest in range(inner + 1, 8):
+                place = np.uint64(8 * rest + outer) if by_target else np.uint64(8 * outer + rest)
+                if (lacking >> place) & np.uint64(1):
+                    ends = False
+            return bool(here) == ends
+    return False
+
+
+@njit
+def most_frequent(starts: Int64s, square: UINT, count: Int64s, by_target: bool) -> UINT:
+    """The most frequent alignment of each group of rows."""
+    best = np.empty(len(starts), np.uint64)
+    for group in range(len(starts)):
+        end = starts[group + 1] if group + 1 < len(starts) else len(square)
+        chosen = starts[group]
+        for row in range(starts[group] + 1, end):
+            if count[row] > count[chosen] or (
+                count[row] == count[chosen] and larger_alignment(square[row], square[chosen], by_target)
+            ):
+                chosen = row
+        best[group] = square[chosen]
+    return best
+
+
+def pairs_of(rows: UINT) -> PhrasePairs:
+    """The distinct pairs of the condensed rows of a file."""
+    rows = merge_rows(rows)
+    width = rows.shape[1] - 8
+    starts = group_starts(rows, width)
+    sums = np.add.reduceat(rows[:, width + 1 :], starts, 0).astype(np.int64)
+    square, count = np.ascontiguousarray(rows[:, width]), rows[:, width + 1].astype(np.int64)
+    return PhrasePairs(
+        keys=rows[starts, :width],
+        count=sums[:, 0],
+        direct=most_frequent(starts, square, count, True),
+        inverse=most_frequent(starts, square, count, False),
+        ways=sums[:, 1:],
+    )
+
+
+class WordTable:
+    """Lexical translation: counts of linked word pairs, with NULL (0) for words without a link. Probabilities
+    have 7 decimals, as Moses writes them."""
+
+    PLACES = 7
+
+    def __init__(self, targets: int) -> None:
+        self.targets = targets
+        self.keys = np.zeros(0, np.int64)
+        self.counts = np.zeros(0, np.int64)
+        self.waiting: list[tuple[Int64s, Int64s]] = []
+        self.held = 0
+
+    def add(self, source: Int64s, target: Int64s) -> None:
+        """Count word pairs: (L,), (L,)"""
+        self.join(*np.unique(source * self.targets + target, return_counts=True))
+
+    def join(self, keys: Int64s, counts: Int64s) -> None:
+        """Add the counts of another table of the same words: (L,), (L,)"""
+        self.waiting.append((keys, counts))
+        self.held += len(keys)
+        if self.held > max(1 << 20, len(self.keys)):
+            self.settle()
+
+    def settle(self) -> None:
+        """Merge the waiting pairs into the counts."""
+        if self.waiting:
+            keys, counts = (
+                np.concatenate(column) for column in zip((self.keys, self.counts), *self.waiting, strict=True)
+            )
+            self.keys, where = np.unique(keys, return_inverse=True)
+            self.counts = np.bincount(where, counts).astype(np.int64)
+            self.waiting, self.held = [], 0
+
+    def finish(self) -> None:
+        """Turn the counts into both probabilities of each pair."""
+        self.settle()
+        source, target = self.keys // self.targets, self.keys % self.targets
+        of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
+        self.direct = np.round(self.counts / of_source[source], self.PLACES)  # p(target word | source word)
+        self.inverse = np.round(self.counts / of_target[target], self.PLACES)
+
+
+@njit
+def lexical_weights(
+    keys: Int64s,
+    probability: Floats,
+    targets: int,
+    source: Int32s,
+    target: Int32s,
+    square: UINT,
+    by_target: bool,
+) -> Floats:
+    """Lexical weights of pairs: source, target (P, longest + 1) words, 0 from the end on; square (P,) -> (P,)
+
+    The product, over the words of one side, of the mean probability given the words that it is linked to, or
+    NULL. A pair that is not in the table counts as 1, as in Moses.
+    """
+    weight = np.ones(len(square))
+    for row in range(len(square)):
+        own, other = (target, source) if by_target else (source, target)
+        for outer in range(min(8, own.shape[1])):
+            word = own[row, outer]
+            if word == 0:
+                break  # the end of the phrase
+            total, count = 0.0, 0
+            for inner in range(min(8, other.shape[1])):
+                shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
+                if (square[row] >> shift) & np.uint64(1):
+                    total += look_up(keys, probability, targets, other[row, inner], word, by_target)
+                    count += 1
+            if count == 0:
+                total, count = look_up(keys, probability, targets, 0, word, by_target), 1
+            weight[row] *= total / count
+    return weight
+
+
+@njit
+def look_up(keys: Int64s, probability: Floats, targets: int, other: int, word: int, by_target: bool) -> float:
+    """The probability of a word given another one, 1 for an unknown pair."""
+    key = np.int64(other) * targets + word if by_target else np.int64(word) * targets + other
+    place = np.searchsorted(keys, key)
+    if place < len(keys) and keys[place] == key:
+        return float(probability[place])
+    return 1.0
+
+
+# ---- their scores ------------------------------------------------------------------------------------------
+
+
+MAX_COUNT = 10  # larger counts are not discounted by Good-Turing
 
 
 @dataclass
@@ -17,11 +214,11 @@ class Totals:
 
     pairs: int = 0
     # How many pairs occur c times: (MOST + 2,)
-    counts_of_counts: Int64s = field(default_factory=lambda: np.zeros(MOST + 2, np.int64))
+    counts_of_counts: Int64s = field(default_factory=lambda: np.zeros(MAX_COUNT + 2, np.int64))
 
     def add(self, count: Int64s) -> None:
         """Add pairs by their counts: (P,)"""
-        held = np.bincount(np.minimum(count, MOST + 2), minlength=MOST + 3)[: MOST + 2]
+        held = np.bincount(np.minimum(count, MAX_COUNT + 2), minlength=MAX_COUNT + 3)[: MAX_COUNT + 2]
         self.counts_of_counts = self.counts_of_counts + held
         self.pairs += len(count)
 
@@ -29,8 +226,8 @@ class Totals:
         """The factor of each count up to MOST: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where a count of
         counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
-        factor = np.ones(MOST + 1)
-        for c in range(1, MOST + 1):
+        factor = np.ones(MAX_COUNT + 1)
+        for c in range(1, MAX_COUNT + 1):
             if n[c] and n[c + 1]:
                 factor[c] = min(1.0, (c + 1) * n[c + 1] / (c * n[c]))
         return factor
@@ -46,7 +243,7 @@ class Totals:
 
 
 @dataclass
-class Counts:
+class PairCounts:
     """How often each pair, its target and its source were extracted, and how many different partners these
     two have: (P,) each."""
 
@@ -57,12 +254,12 @@ class Counts:
     source_partners: Int64s
 
 
-def phi(counts: Counts, totals: Totals, smoothing: str) -> tuple[Floats, Floats]:
+def phi(counts: PairCounts, totals: Totals, smoothing: str) -> tuple[Floats, Floats]:
     """p(source | target) and p(target | source), as Moses' consolidate computes them."""
     joint = counts.joint.astype(np.float64)
     if smoothing == "good-turing":
         factor = np.append(totals.good_turing(), 1.0)
-        adjusted = joint * factor[np.minimum(counts.joint, MOST + 1)]
+        adjusted = joint * factor[np.minimum(counts.joint, MAX_COUNT + 1)]
         return adjusted / counts.target, adjusted / counts.source
     if smoothing == "kneser-ney":
         discount = np.minimum(totals.kneser_ney()[np.minimum(counts.joint, 3)], joint - 0.01)
@@ -74,10 +271,12 @@ def phi(counts: Counts, totals: Totals, smoothing: str) -> tuple[Floats, Floats]
     return joint / counts.target, joint / counts.source
 
 
-HALF = 0.5  # added to each orientation's count
+ORIENTATION_PRIOR = 0.5  # added to each orientation's count
 
 
 def orientation_scores(ways: Int64s) -> Floats:
     """(c + 0.5) / (Σ c + 1.5) of monotone, swap and other, to both sides: (P, 6) -> (P, 6)"""
     parts = ways.reshape(-1, 2, 3)
-    return np.asarray(((parts + HALF) / (parts.sum(2, keepdims=True) + 3 * HALF)).reshape(-1, 6))
+    return np.asarray(
+        ((parts + ORIENTATION_PRIOR) / (parts.sum(2, keepdims=True) + 3 * ORIENTATION_PRIOR)).reshape(-1, 6)
+    )

@@ -28,8 +28,8 @@ from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
-from smt_bridge.tuning.config import TuneConfig
 from smt_bridge.tuning.pool import Floats, Ints, Pool
+from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.tuner import Point, Tuner
 
 log = logging.getLogger(__name__)

@@ -1,5 +1,5 @@
 """Minimum error rate training (Och 2003): exact line search for corpus BLEU along many directions, from many
-starting points. line_search.py has the search along one direction.
+starting points.
 """
 
 import threading
@@ -11,9 +11,193 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.settings import number
-from smt_bridge.tuning.line_search import LineSearch
-from smt_bridge.tuning.pool import Floats, Pool, normalize
+from smt_bridge.decoder.compiled import HAVE_NUMBA, njit, njit_ieee
+from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize
 from smt_bridge.tuning.tuner import Point, Progress, silent
+
+# ---- line search -------------------------------------------------------------------------------------------
+# Exact line search for corpus BLEU (Och 2003).
+#
+# Along a direction, the score of each hypothesis is a linear function of the step. The best hypotheses of a
+# sentence form the upper envelope of these lines, and corpus BLEU changes only where an envelope bends.
+# `trace` walks along the envelope of one sentence after the other, compiled; `envelope` along all at once,
+# with NumPy, where numba is missing. Both find the same bends.
+
+
+NARROW = 1e-9  # steps between two bends: what is less, rounding would decide
+LANES = 4  # smallest steps kept side by side in `trace`, a to d, so that none waits for the one before
+Bends = tuple[Ints, Ints, Ints, Floats]
+
+
+class LineSearch:
+    """Searches along directions in a pool. Several threads may share one."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.columns = np.asfortranarray(pool.features)  # a feature, or a product with all, is read in order
+
+    def values(self, weights: Floats) -> Floats:
+        """The score of each hypothesis: (D,) -> (N,)"""
+        return np.asarray(self.columns @ weights)
+
+    def slopes(self, direction: Floats) -> Floats:
+        """How much a step along `direction` (D,) adds to the score of each hypothesis: (N,)"""
+        column = np.flatnonzero(direction)
+        if len(column) == 1:
+            return np.asarray(self.columns[:, column[0]] * direction[column[0]])
+        return self.values(direction)
+
+    def best(self, values: Floats, direction: Floats) -> tuple[float, float]:
+        """The step along `direction` (D,) with the highest corpus BLEU, and that BLEU. `values`: the scores
+        at step 0, (N,)."""
+        pool = self.pool
+        find, add = (traced, summed) if HAVE_NUMBA else (envelope, added)
+        first, before, after, steps = find(values, self.slopes(direction), pool.starts)
+        order = np.argsort(steps, kind="stable")
+        steps = steps[order]
+        sums = add(pool.stats, first, before[order], after[order])
+        scores = bleu(sums)  # before the first bend, after it, ...
+        scores[1:-1][steps[1:] - steps[:-1] < NARROW] = -1
+        best = int(np.argmax(scores))
+        if not len(steps):
+            return 0.0, float(scores[0])
+        low = steps[best - 1] if best > 0 else steps[0] - 1.0
+        high = steps[best] if best < len(steps) else steps[-1] + 1.0
+        return float((low + high) / 2), float(scores[best])
+
+
+# ---- the envelopes of all sentences, compiled --------------------------------------------------------------
+
+
+def traced(values: Floats, slopes: Floats, starts: Ints) -> Bends:
+    """As `envelope`; the bends of a sentence come in order."""
+    count, longest = len(values), int(np.diff(starts).max())
+    first = np.empty(len(starts) - 1, np.int64)
+    before, after, steps = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+    found = trace(values, slopes, starts, np.empty(longest), first, before, after, steps)
+    return first, before[:found], after[:found], steps[:found]
+
+
+@njit_ieee
+def trace(
+    values: Floats,
+    slopes: Floats,
+    starts: Ints,
+    cross: Floats,
+    first: Ints,
+    before: Ints,
+    after: Ints,
+    steps: Floats,
+) -> int:
+    """Fill the last four as `envelope` gives them; the number of bends. `cross`: room for a sentence."""
+    found = 0
+    for sentence in range(len(starts) - 1):
+        begin, size = starts[sentence], starts[sentence + 1] - starts[sentence]
+        now, value, slope = begin, values[begin], slopes[begin]
+        for row in range(begin + 1, begin + size):
+            if slopes[row] <= slope and (slopes[row] < slope or values[row] > value):
+                now, value, slope = row, values[row], slopes[row]
+        first[sentence] = now
+        while True:
+            # Two loops without branches, which become vector instructions: where each steeper line crosses
+            # this one, and the first of these steps.
+            for at in range(size):
+                rise = slopes[begin + at] - slope
+                cross[at] = (value - values[begin + at]) / rise if rise > 0 else np.inf
+            a, b, c, d = np.inf, np.inf, np.inf, np.inf
+            for at in range(0, size - LANES + 1, LANES):
+                a = cross[at] if cross[at] < a else a
+                b = cross[at + 1] if cross[at + 1] < b else b
+                c = cross[at + 2] if cross[at + 2] < c else c
+                d = cross[at + 3] if cross[at + 3] < d else d
+            for at in range(size - size % LANES, size):
+                a = cross[at] if cross[at] < a else a
+            nearest = min(min(a, b), min(c, d))
+            if nearest == np.inf:
+                break
+            following = -1
+            for at in range(size):
+                # Of several lines that cross at the same step, the steepest wins.
+                if cross[at] == nearest and (following < 0 or slopes[begin + at] > slopes[following]):
+                    following = begin + at
+            before[found], after[found], steps[found] = now, following, nearest
+            found += 1
+            now, value, slope = following, values[following], slopes[following]
+    return found
+
+
+@njit
+def summed(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
+    """As `added`."""
+    columns = stats.shape[1]
+    sums = np.zeros((len(before) + 1, columns))
+    for row in first:
+        for column in range(columns):
+            sums[0, column] += stats[row, column]
+    for bend in range(len(before)):
+        old, new = before[bend], after[bend]
+        for column in range(columns):
+            sums[bend + 1, column] = sums[bend, column] + (stats[new, column] - stats[old, column])
+    return sums
+
+
+# ---- the same with NumPy -----------------------------------------------------------------------------------
+
+
+def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
+    """The upper envelope of value + step x slope of each sentence.
+
+    values, slopes (N,), starts (S + 1,) -> the leftmost row of each sentence (S,), and for each bend the row
+    before it, the row after it, and its step: (B,) each, in no particular order.
+    """
+    counts = np.diff(starts)
+    low = np.minimum.reduceat(slopes, starts[:-1])
+    here = np.flatnonzero(slopes == np.repeat(low, counts))  # of the smallest slope; of these, the highest
+    now = first_best(values[here], here, np.searchsorted(here, starts[:-1]))
+    first = now.copy()
+    rows = np.arange(len(values))
+    owner = np.repeat(np.arange(len(counts)), counts)
+    before, after, steps = [], [], []
+    while True:
+        rising = slopes[rows] > slopes[now][owner]
+        rows, owner = rows[rising], owner[rising]
+        if not len(rows):
+            break
+        old = now[owner]
+        cross = (values[old] - values[rows]) / (slopes[rows] - slopes[old])
+        begins = np.flatnonzero(np.diff(owner, prepend=-1))
+        alive = owner[begins]
+        nearest = np.minimum.reduceat(cross, begins)
+        ties = np.flatnonzero(cross == np.repeat(nearest, np.diff(begins, append=len(rows))))
+        # Of several lines that cross at the same step, the steepest wins.
+        following = first_best(slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins))
+        before.append(now[alive])
+        after.append(following)
+        steps.append(nearest)
+        now = now.copy()
+        now[alive] = following
+    if not before:
+        return first, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    return first, np.concatenate(before), np.concatenate(after), np.concatenate(steps)
+
+
+def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
+    """The row with the largest key in each group, the first of equals."""
+    top = np.maximum.reduceat(keys, begins)
+    places = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
+    return rows[places[np.searchsorted(places, begins)]]
+
+
+def added(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
+    """The statistics of the corpus with the hypotheses `first` (S,), then after each of the bends (B,), in
+    order: (B + 1, 9)"""
+    sums = np.vstack([stats[first].sum(0), stats[after] - stats[before]])
+    return np.asarray(np.cumsum(sums, 0, out=sums))
+
+
+# ---- many directions and starting points -------------------------------------------------------------------
+
 
 RANDOM_DIRECTIONS = 10  # of each pass, besides one for each feature
 POLISHED = 3  # the best points found, from which the search continues along more directions

@@ -1,16 +1,70 @@
-"""Pairwise ranked optimization (Hopkins and May 2011): a classifier learns which of two hypotheses is the
-better one."""
+"""Tuners that rank: pairwise ranked optimization (Hopkins and May 2011), for which a classifier learns which
+of two hypotheses is the better one; and rankers of whole lists by a margin loss or a logistic one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from nmt.settings import number
-from smt_bridge.tuning.bleu import ORDER
-from smt_bridge.tuning.losses import log_loss
-from smt_bridge.tuning.pool import Floats, Pool, normalize
+from nmt.settings import choice, number
+from smt_bridge.tuning.bleu import COLUMNS, ORDER
+from smt_bridge.tuning.kbmira import sentence_bleu
+from smt_bridge.tuning.pool import Floats, Ints, Pool, first_of_highest, normalize
 from smt_bridge.tuning.tuner import Point, Progress, silent
+
+# ---- losses ------------------------------------------------------------------------------------------------
+# What it costs that the better of two hypotheses, or the best of a list, does not score
+# higher. Each returns its value and a gradient for the weights.
+
+
+Loss = Callable[[Floats], tuple[float, Floats]]  # weights (D,) -> value, (sub)gradient (D,)
+
+
+class LogLoss(NamedTuple):
+    """A value with its first and second derivatives, (D,) and (D, D)."""
+
+    value: float
+    gradient: Floats
+    curvature: Floats
+
+
+def log_loss(weights: Floats, differences: Floats, shares: Floats) -> LogLoss:
+    """Σ share · log(1 + exp(-(s(x) - s(x')))) over pairs. `differences`: features of the better hypothesis
+    less those of the other, (N, D)."""
+    leads = differences @ weights
+    wrong = 1 / (1 + np.exp(np.clip(leads, -50, 50)))  # the probability of the wrong order
+    gradient = -(differences.T @ (shares * wrong))
+    curvature = (differences.T * (shares * wrong * (1 - wrong))) @ differences
+    return LogLoss(float(shares @ np.logaddexp(0, -leads)), gradient, curvature)
+
+
+def pairwise_hinge(differences: Floats, margins: Floats) -> Loss:
+    """Mean of max(0, margin - (s(x) - s(x'))) over pairs; 0 without any."""
+    pairs = max(1, len(margins))
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        short = margins - differences @ weights
+        late = short > 0
+        return float(short[late].sum() / pairs), -differences[late].sum(0) / pairs
+
+    return loss
+
+
+def structured_hinge(features: Floats, starts: Ints, wanted: Ints, margins: Floats) -> Loss:
+    """Mean over lists of max over y' of margin(y') + s(y') - s(y), where y is the wanted row of the list. The
+    margin of y itself is 0, so that the loss is never negative. (N, D), (S + 1,), (S,), (N,)"""
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        scores = features @ weights
+        worst = first_of_highest(margins + scores, starts)
+        value = (margins[worst] + scores[worst] - scores[wanted]).mean()
+        return float(value), (features[worst] - features[wanted]).mean(0)
+
+    return loss
+
+
+# ---- pairwise ranked optimization --------------------------------------------------------------------------
 
 
 @dataclass
@@ -80,3 +134,190 @@ def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: in
         if np.abs(step).max() < 1e-9:
             break
     return np.asarray(weights / scale)
+
+
+# ---- the bundle method -------------------------------------------------------------------------------------
+# The minimum of a convex loss that has corners, with a certificate (Teo et al. 2010).
+#
+# The loss is bounded from below by the tangents of all points seen so far. The next point is the minimum of
+# that bound and the regularization; the difference between the least value seen and the bound is the largest
+# error.
+
+
+def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps: int = 150) -> Floats:
+    """argmin loss(w) + ridge |w|² / 2 of a loss that is not negative, from w = 0: (size,).
+
+    It ends when the value is known to exceed the least one by no more than the share `tolerance`, or after
+    `steps` tangents; the best point seen is returned.
+    """
+    slopes, heights, shares = np.zeros((0, size)), np.zeros(0), np.zeros(0)
+    weights = best = np.zeros(size)
+    lowest = np.inf
+    for step in range(steps):
+        value, slope = loss(weights)
+        penalty = ridge * float(weights @ weights) / 2
+        if value + penalty < lowest:
+            best, lowest = weights, value + penalty
+        if step and lowest - ((slopes @ weights + heights).max() + penalty) <= tolerance * lowest:
+            break
+        slopes = np.vstack([slopes, slope])
+        heights = np.append(heights, value - slope @ weights)
+        shares = mix_tangents(slopes, heights, ridge, np.append(shares, 0.0 if step else 1.0))
+        weights = -(slopes.T @ shares) / ridge
+    return best
+
+
+def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, steps: int = 2000) -> Floats:
+    """The shares, on the simplex, of the tangents at the minimum of their maximum plus ridge |w|² / 2: the
+    maximum of shares·heights - |slopesᵀ shares|² / (2 ridge). A step moves from the worst tangent that has a
+    share to the best one."""
+    products = slopes @ slopes.T / ridge
+    gains = heights - products @ shares
+    for _ in range(steps):
+        to, origin = int(gains.argmax()), int(np.where(shares > 0, gains, np.inf).argmin())
+        rise = gains[to] - gains[origin]
+        bend = products[to, to] + products[origin, origin] - 2 * products[to, origin]
+        if rise <= 1e-10 or bend <= 0:
+            break
+        move = min(shares[origin], rise / bend)
+        shares[to] += move
+        shares[origin] -= move
+        gains -= move * (products[:, to] - products[:, origin])
+    return shares
+
+
+# ---- rankers -----------------------------------------------------------------------------------------------
+# Rankers: weights that put the hypotheses of a list in the order of their sentence BLEU, by a margin loss or
+# a logistic one.
+#
+# Only the hypotheses near the top of a list can become its best. So both rank in rounds, and the weights of a
+# round decide what the next one compares. The result is the round with the best BLEU on the pool. Each round
+# is a convex problem with one solution, so there is no starting point.
+
+
+@dataclass
+class Ranker:
+    """What margin and logistic have in common: rounds, and the pairs that a round compares."""
+
+    rounds: int = number(8, least=1, help="times that margin and logistic choose what they compare")
+    pairs: int = number(20, least=1, help="pairs that margin and logistic draw for each sentence and round")
+    top: int = number(
+        3, least=2, help="entries of each list, by score, that pairs are drawn from after round 1"
+    )
+
+    def tune(
+        self,
+        pool: Pool,
+        start: Floats | None,
+        seed: int,
+        *,
+        others: Sequence[Floats] = (),
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> Point:
+        """See Tuner."""
+        rng = np.random.default_rng(seed)
+        lists, scale = scale_lists(pool)
+        best = Point(np.zeros(len(scale)), -1.0)
+        weights = None
+        for done in range(1, self.rounds + 1):
+            weights = self.rank(lists, weights, rng)
+            score = pool.bleu(weights / scale)
+            if score > best.bleu:
+                best = Point(normalize(weights / scale), score)
+            progress(done, self.rounds)
+        return best
+
+    def rank(self, lists: "ScaledLists", before: Floats | None, rng: np.random.Generator) -> Floats:
+        """Weights of scaled features from those of the round before: (D,)"""
+        raise NotImplementedError
+
+
+@dataclass
+class Margin(Ranker):
+    """Hinge losses. structured: the entry with the highest sum of score and BLEU should lead every other
+    entry of its list by their difference in BLEU. pairs: so should the better entry of each pair."""
+
+    hinge: str = choice("structured", "pairs", help="margin: one entry against its whole list, or pairs")
+    regularization: float = number(0.1, above=0, help="L2 regularization of margin")
+    tolerance: float = number(
+        0.01, above=0, below=1, help="share of its cost by which margin may miss the least"
+    )
+
+    def rank(self, lists: "ScaledLists", before: Floats | None, rng: np.random.Generator) -> Floats:
+        """See Ranker; by the bundle method."""
+        if self.hinge == "pairs":
+            pairs = lists.draw(before, self.pairs, self.top, rng)
+            loss = pairwise_hinge(lists.differences(pairs), pairs.gaps)
+        else:
+            hopes = first_of_highest(lists.gains + lists.scores(before), lists.starts)
+            margins = lists.of_all(lists.gains[hopes]) - lists.gains
+            loss = structured_hinge(lists.features, lists.starts, hopes, margins)
+        return bundle_minimum(loss, lists.features.shape[1], self.regularization, self.tolerance)
+
+
+@dataclass
+class Logistic(Ranker):
+    """The logistic loss of pairs, each weighted by its difference in BLEU."""
+
+    ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
+
+    def rank(self, lists: "ScaledLists", before: Floats | None, rng: np.random.Generator) -> Floats:
+        """See Ranker; by Newton's method."""
+        pairs = lists.draw(before, self.pairs, self.top, rng)
+        return logistic(lists.differences(pairs), self.ridge, pairs.gaps)
+
+
+class Pairs(NamedTuple):
+    """Pairs of entries of one list each, as rows of the pool; the first has the higher BLEU."""
+
+    better: Ints  # (N,)
+    worse: Ints
+    gaps: Floats  # differences in gain
+
+
+@dataclass
+class ScaledLists:
+    """The lists as rankers see them: no result depends on the units of a feature or of the gains."""
+
+    features: Floats  # (N, D), each with the root mean square 1 within sentences
+    gains: Floats  # (N,), sentence BLEU; an entry is 1 below the best of its list on average
+    starts: Ints  # (S + 1,)
+
+    def of_all(self, values: Floats) -> Floats:
+        """A value of each list for all its entries: (S,) -> (N,)"""
+        return np.repeat(values, np.diff(self.starts))
+
+    def scores(self, weights: Floats | None) -> Floats:
+        """(N,); all equal without weights"""
+        return np.zeros(len(self.features)) if weights is None else self.features @ weights
+
+    def differences(self, pairs: Pairs) -> Floats:
+        """(N, D)"""
+        return self.features[pairs.better] - self.features[pairs.worse]
+
+    def draw(self, weights: Floats | None, count: int, top: int, rng: np.random.Generator) -> Pairs:
+        """`count` random pairs of each list, less those of equal BLEU: of the entries with the `top` highest
+        scores, or of all without weights."""
+        sizes = np.diff(self.starts)
+        order = np.arange(len(self.features))
+        if weights is not None:
+            order = np.lexsort((-self.scores(weights), np.repeat(np.arange(len(sizes)), sizes)))
+            sizes = np.minimum(sizes, top)
+        one, other = order[self.starts[:-1] + rng.integers(0, sizes, (2, count, len(sizes)))].reshape(2, -1)
+        gaps = self.gains[one] - self.gains[other]
+        one, other = np.where(gaps > 0, one, other), np.where(gaps > 0, other, one)
+        kept = gaps != 0
+        return Pairs(one[kept], other[kept], np.abs(gaps[kept]))
+
+
+def scale_lists(pool: Pool) -> tuple[ScaledLists, Floats]:
+    """The lists, and what their features were divided by, (D,). Constant features are 0."""
+    starts, sizes = pool.starts[:-1], np.diff(pool.starts)
+    means = np.add.reduceat(pool.features, starts) / sizes[:, None]
+    features = np.where(pool.constant(), 0.0, pool.features - np.repeat(means, sizes, 0))
+    scale = np.sqrt((features**2).mean(0))
+    scale[scale == 0] = 1
+    gains = sentence_bleu(pool.stats, np.ones(COLUMNS))
+    behind = (np.repeat(np.maximum.reduceat(gains, starts), sizes) - gains).mean()
+    return ScaledLists(features / scale, gains / (behind or 1.0), pool.starts), scale

@@ -1,10 +1,15 @@
 """The tuners by name: what --method of smt-tune and smt-tune-nbest accepts. A plugin adds its own."""
 
+from dataclasses import dataclass
+
+from nmt.settings import name_in, number
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.mert import Mert
-from smt_bridge.tuning.pro import Pro
-from smt_bridge.tuning.rankers import Logistic, Margin
+from smt_bridge.tuning.pro import Logistic, Margin, Pro
 from smt_bridge.tuning.tuner import Tuner
+
+# ---- registry ----------------------------------------------------------------------------------------------
+
 
 TUNERS: dict[str, type[Tuner]] = {
     "mert": Mert,
@@ -13,3 +18,22 @@ TUNERS: dict[str, type[Tuner]] = {
     "margin": Margin,
     "logistic": Logistic,
 }
+
+
+# ---- settings of the loop ----------------------------------------------------------------------------------
+# Settings of the tuning loop; those of a tuner are the fields of its class.
+
+
+@dataclass
+class TuneConfig:
+    """How often smt-tune decodes and tunes in turns, and when it stops."""
+
+    method: str = name_in(
+        TUNERS,
+        help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking; margin, logistic: rankers by a "
+        "hinge or logistic loss",
+    )
+    iterations: int = number(10, least=1, help="decodings at most")
+    patience: int = number(3, least=1, help="stop after this many decodings without a better BLEU")
+    seed: int = number(1, least=0, help="seed of random starting points and orders")
+    still: float = number(1e-4, least=0, help="stop when no weight moves further than this")

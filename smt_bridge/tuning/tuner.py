@@ -4,11 +4,20 @@ The tuners are in the dict TUNERS of registry.py; each of their fields becomes a
 smt-tune-nbest.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol
 
-from smt_bridge.tuning.pool import Floats, Pool
+import numpy as np
+
+from nmt import files, numbers
+from nmt.errors import ConfigError, DataError, UserError
+from smt_bridge.moses import weights as weight_files
+from smt_bridge.tuning.pool import Floats, Pool, from_weights, normalize
+
+# ---- a tuner -----------------------------------------------------------------------------------------------
+
 
 Progress = Callable[[int, int], None]  # called with the steps done so far, and all steps of this run
 
@@ -46,3 +55,87 @@ class Tuner(Protocol):
         The result depends on all of these and on the seed, but never on `threads`.
         """
         ...
+
+
+# ---- runs with several seeds -------------------------------------------------------------------------------
+# One pool tuned with several seeds: where the runs start, and how far their results agree.
+
+
+log = logging.getLogger(__name__)
+
+
+def read_start(path: str, names: Sequence[str]) -> Floats:
+    """Weights by name, or one line of numbers in the order of `names` as in Moses' weights.txt and init.opt:
+    (D,). ConfigError for another number of them."""
+    first = next((line for line in files.read_lines(path) if line.strip() and not line.startswith("#")), "")
+    try:
+        values = numbers.reals(files.split_words(first))
+    except ValueError:
+        try:
+            return from_weights(names, weight_files.read(path))
+        except DataError as error:
+            raise DataError(f"{path}: {error}" if path not in str(error) else str(error)) from error
+    if len(values) != len(names):
+        raise ConfigError(
+            f"{path}: {len(values)} numbers, but the pool has {len(names)} features: {' '.join(names)}"
+        )
+    return np.array(values)
+
+
+def start_of(pool: Pool, start: Floats | None) -> Point:
+    """The given weights, or equal ones, and the BLEU that they reach."""
+    weights = normalize(np.where(pool.constant(), 0.0, 1.0 if start is None else start))
+    return Point(weights, pool.bleu(weights))
+
+
+def run_seeds(
+    pool: Pool,
+    tuner: Tuner,
+    start: Floats | None,
+    seeds: Sequence[int],
+    threads: int,
+    progress: Progress,
+) -> list[Point]:
+    """The point that each seed finds. UserError when no direction changes BLEU."""
+    equal = np.ones(len(pool.names)) / len(pool.names)
+    points: list[Point] = []
+
+    def step(done: int, total: int) -> None:
+        progress(len(points) * total + done, len(seeds) * total)
+
+    for seed in seeds:
+        points.append(tuner.tune(pool, start, seed, others=[equal], threads=threads, progress=step))
+        if len(seeds) > 1:
+            log.info("seed %d: BLEU %.6f", seed, points[-1].bleu)
+    if not np.any(best_point(points).weights):
+        raise UserError(
+            "every weight is 0: no direction changes BLEU; are the features of this list all constant?"
+        )
+    return points
+
+
+def best_point(points: Sequence[Point]) -> Point:
+    """The point with the highest BLEU, the first of equals."""
+    return max(points, key=lambda point: point.bleu)
+
+
+def better_point(start: Point, points: Sequence[Point]) -> Point:
+    """The best of the points, or the start, with a warning, where they all score below it: not every tuner
+    maximizes BLEU itself."""
+    best = best_point(points)
+    if start.bleu <= best.bleu or not np.any(start.weights):
+        return best
+    log.warning(
+        "the weights found have a BLEU of %.6f, those it started from %.6f; keeping the latter",
+        best.bleu,
+        start.bleu,
+    )
+    return start
+
+
+def spread_table(names: Sequence[str], points: Sequence[Point]) -> Iterator[str]:
+    """A table of how far the points agree: BLEU and each weight."""
+    yield "value\tmean\tsd\tlowest\thighest"
+    table = np.array([[point.bleu, *point.weights] for point in points])
+    for name, column in zip(["BLEU", *names], table.T, strict=True):
+        yield f"{name}\t{column.mean():.6g}\t{column.std():.3g}\t{column.min():.6g}\t{column.max():.6g}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.line_search import LineSearch
+from smt_bridge.tuning.mert import LineSearch
 
 
 def load(folder: Path, runs: int) -> tuple[pools.Pool, np.ndarray]:

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from smt_bridge.build import tuning as builds
-from smt_bridge.build.config import Build, BuildConfig
+from smt_bridge.build.config import Build
+from smt_bridge.build.config import BuildConfig
 from smt_bridge.build.corpus import Texts
 from smt_bridge.build.plan_file import read
 from smt_bridge.build.tables import DEV
@@ -23,9 +24,9 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import loop
-from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning import pool
 from smt_bridge.tuning.bleu import References, bleu
-from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.decoding import decoded, starts
 from smt_bridge.tuning.loop import Tuning
 from smt_bridge.tuning.pool import Floats
@@ -49,7 +50,7 @@ class Study:
             loop.references_of([[target[at] for at in part]]) if part else [] for part in parts
         )
         self.decoder = self.load(self.build.plan.tuning.n_best)
-        self.names = pools.columns(self.decoder.system.sizes)
+        self.names = pool.columns(self.decoder.system.sizes)
         self.first: dict[str, list[PhraseTranslation]] = {}  # of the weights that all start with
 
     def load(self, n_best: int = 0) -> Decoder:
@@ -83,7 +84,7 @@ class Study:
     def scored(self, weights: Floats) -> str:
         """BLEU of the lines that are not tuned on."""
         decoder = self.load()
-        found = decoded(decoder, pools.to_weights(self.names, weights), self.others, self.args.workers, "dev")
+        found = decoded(decoder, pool.to_weights(self.names, weights), self.others, self.args.workers, "dev")
         return f"{100 * of(self.unseen, [one.text for one in found]):.2f}"
 
 

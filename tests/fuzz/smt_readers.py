@@ -16,9 +16,9 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import weights
 from smt_bridge.tables import chunks, propose
 from smt_bridge.tuning import loop as tuning
-from smt_bridge.tuning import pool, runs
-from smt_bridge.tuning.config import TuneConfig
+from smt_bridge.tuning import pool, tuner
 from smt_bridge.tuning.mert import Mert
+from smt_bridge.tuning.registry import TuneConfig
 from tests.fuzz.files import TABLE, Reader, drained, text
 from tests.smt_bridge.decoder.models import write_model
 
@@ -127,7 +127,7 @@ READERS: dict[str, Reader] = {
     "starting weights": Reader(
         text("0.5 0.25 0.25"),
         "file",
-        lambda path: runs.read_start(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
+        lambda path: tuner.read_start(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
     ),
     "moses.ini": Reader(text(*INI), "file", read_ini),
     "scores.json": Reader(

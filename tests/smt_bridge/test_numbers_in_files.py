@@ -12,14 +12,14 @@ from nmt.formats import pharaoh, phrase_table
 from smt_bridge.moses import weights
 from smt_bridge.tables import propose
 from smt_bridge.tables.chunks import OldTable
-from smt_bridge.tuning import runs
+from smt_bridge.tuning import tuner
 
 READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
     "weights": ("LM0= 0.5 {}\n", weights.read),
     "ini": ("[weight]\nLM0= {}\n", weights.read),
     "alignment": ("0-0 {}-1\n", lambda path: list(pharaoh.read(path))),
     "lexicon": ("chien dog {}\n", lambda path: propose.read_lexicon(str(path))),
-    "init": ("1 2 {}\n", lambda path: runs.read_start(str(path), ["A_0", "B_0", "C_0"])),
+    "init": ("1 2 {}\n", lambda path: tuner.read_start(str(path), ["A_0", "B_0", "C_0"])),
     "counts": (
         "a ||| b ||| 1 1 1 1 ||| 0-0 ||| 1 {} 1 ||| |||\n",
         lambda path: list(map(phrase_table.source_count, phrase_table.read(path))),

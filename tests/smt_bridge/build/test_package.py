@@ -11,7 +11,7 @@ import pytest
 from nmt import files, manifest
 from nmt.errors import UserError
 from smt_bridge import train_system
-from smt_bridge.build import facts, package, report
+from smt_bridge.build import package
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.config import TrainConfig
 from smt_bridge.hybrid import folder as hybrid
@@ -41,8 +41,8 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     manifest.write(run, ["config.yaml"])
     found = {"chosen": "hybrid", "whole": {}, "lists": 0.5, "without": {}}
     (made.work / "evaluation.json").write_text(json.dumps(found))
-    monkeypatch.setattr(facts, "gather", lambda build: None)
-    monkeypatch.setattr(report, "write", lambda path, facts: path.write_text("report"))
+    monkeypatch.setattr("smt_bridge.build.report.gather_facts", lambda build: None)
+    monkeypatch.setattr("smt_bridge.build.report.write", lambda path, facts: path.write_text("report"))
     return made
 
 

@@ -11,12 +11,15 @@ import pytest
 from nmt import files, locks, manifest
 from nmt.compute import matmul
 from nmt.errors import ConfigError, UserError
-from smt_bridge.build import corpus, pipeline, plan_file, rates, shortening
+from smt_bridge.build import corpus, pipeline, plan, plan_file
 from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.pipeline import Step
+from smt_bridge.build.pipeline import Followed, Step
 from smt_bridge.build.plan import Plan, Sizes
 from tests.smt_bridge.build.builds import config, write_plan
+
+# ---- test pipeline -----------------------------------------------------------------------------------------
+
 
 NAMES = ("corpus", "tune", "package")
 
@@ -44,7 +47,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> list[str]:
 
         return Step(name, name, work, (f"{name}*",))
 
-    monkeypatch.setattr(pipeline, "STEPS", tuple(map(step, names)))
+    monkeypatch.setattr("smt_bridge.build.pipeline.STEPS", tuple(map(step, names)))
     return found
 
 
@@ -67,10 +70,10 @@ def test_a_resumed_build_keeps_its_plan(
 ) -> None:
     """Whatever this machine is like now."""
     given.plan = ""
-    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: plan.REFERENCE_FLOPS)
     monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
     before = build(given)
-    monkeypatch.setattr(rates, "measured", lambda: pytest.fail("measured again"))
+    monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: pytest.fail("measured again"))
     assert build(given) == before
 
 
@@ -177,7 +180,7 @@ def test_a_step_counts_once_its_checksums_are_noted(given: BuildConfig, taken: l
 @pytest.fixture
 def late(given: BuildConfig, monkeypatch: pytest.MonkeyPatch) -> BuildConfig:
     """A build of its own plan that takes ten times as long as planned: the clock says so."""
-    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: plan.REFERENCE_FLOPS)
     monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
     monkeypatch.setattr(BuildClock, "pace", lambda clock: 10.0)
     monkeypatch.setattr(BuildClock, "spent", lambda clock: 100.0)
@@ -197,7 +200,7 @@ def test_a_late_build_is_shortened_once_with_a_warning(
         build(late)
     before = plan_of_output(late)
     assert "behind its plan before networks" in caplog.text and "--keep-plan" in caplog.text
-    assert set(before.decisions) <= set(shortening.STEPS) and before.decisions["networks"]
+    assert set(before.decisions) <= set(plan.SHORTENED_STEPS) and before.decisions["networks"]
     (Path(late.output) / "build" / "corpus").unlink()
     monkeypatch.setattr(BuildClock, "pace", lambda clock: pytest.fail("decided again"))
     build(late)
@@ -219,3 +222,32 @@ def test_a_plan_that_was_given_and_keep_plan_are_kept(
 
 def plan_of_output(given: BuildConfig) -> Plan:
     return plan_file.read(Path(given.output) / "build" / "plan.json")
+
+
+# ---- test followed -----------------------------------------------------------------------------------------
+# Messages of other processes.
+
+
+def test_only_new_and_whole_lines_are_shown_with_their_level(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("smt_bridge"), "propagate", True)
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "joint.log"
+    path.write_text("[2026-01-01 10:00:00] INFO old\n")
+    followed = Followed(tmp_path)
+    with open(path, "a", encoding="utf-8") as out:
+        out.write("[2026-01-01 10:00:01] WARNING take [care]\n[2026-01-01 10:00:02] INFO ha")
+    (tmp_path / "cslm.log").write_text("[2026-01-01 10:00:01] INFO begun\n")
+    followed.show()
+    with open(path, "a", encoding="utf-8") as out:
+        out.write("lf\n")
+    followed.show()
+    followed.show()
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("INFO", "cslm: begun"), ("WARNING", "joint: take [care]"), ("INFO", "joint: half"),
+    ]  # fmt: skip
+
+
+def test_nothing_to_follow(tmp_path: Path) -> None:
+    Followed(tmp_path / "none").show()

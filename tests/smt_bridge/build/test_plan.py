@@ -1,13 +1,28 @@
 """What a build decides to do, and how long it says that takes."""
 
 import dataclasses
+import time
 from itertools import pairwise
 
 import pytest
 
 from smt_bridge.build import plan
+from smt_bridge.build import plan as plans
 from smt_bridge.build.networks import ORDER, recipe
-from smt_bridge.build.plan import Plan, Sizes, decide, side_by_side, trials
+from smt_bridge.build.plan import (
+    SHORTENED_STEPS,
+    Plan,
+    Sizes,
+    decide,
+    shorten_late,
+    shorter,
+    side_by_side,
+    time_from,
+    trials,
+)
+
+# ---- test plan ---------------------------------------------------------------------------------------------
+
 
 MULTI30K = Sizes(29_000, 377_000, 400_000, 1014, 13_300)
 GRAMMAR = Sizes(3000, 33_000, 36_000, 500, 5500)
@@ -164,3 +179,99 @@ def test_tasks_side_by_side() -> None:
     found = made(MULTI30K, 90)
     assert plan.with_workers(found, 2) == pytest.approx(found.seconds, abs=1)
     assert plan.with_workers(found, 1)["networks"] == sum(one.seconds for one in found.networks)
+
+
+# ---- test rates --------------------------------------------------------------------------------------------
+# How fast a machine is.
+
+
+@pytest.mark.parametrize(("share", "grade"), [(0.93, 1.0), (1.1, 1.0), (0.01, 0.25), (1.9, 2.0), (50, 4.0)])
+def test_speeds_are_coarse_so_that_two_measurements_agree(share: float, grade: float) -> None:
+    assert plan.grade_speed(share * plan.REFERENCE_FLOPS) == grade
+
+
+def test_a_measurement_counts_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that ticks once a product, a second has ten products."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(time, "process_time", lambda: next(ticks) / 10)
+    monkeypatch.setattr("smt_bridge.build.plan.ROUND_SECONDS", 1.0)
+    rows, inner, columns = plan.PRODUCT_SHAPE
+    assert plan.measure_speed() == pytest.approx(2 * rows * inner * columns * 9, rel=0.2)
+
+
+# ---- test shortening ---------------------------------------------------------------------------------------
+# What a build that is late does without.
+
+
+PLAN = decide(MULTI30K, 5400, 1.0, "mkl")
+SPENT = PLAN.total() - time_from(PLAN, "networks", 2)
+
+
+def decided(
+    plan: Plan, step: str, pace: float, budget: float = 5400, spent: float = SPENT
+) -> tuple[Plan, str]:
+    return shorten_late(plan, step, spent, budget, pace, 2)
+
+
+@pytest.mark.parametrize("step", SHORTENED_STEPS)
+def test_on_time_nothing_changes_but_the_record(step: str) -> None:
+    plan, why = decided(PLAN, step, 1.0)
+    assert not why and plan.decisions == {step: ""}
+    assert plan.networks == PLAN.networks and plan.tuning == PLAN.tuning and plan.seconds == PLAN.seconds
+
+
+@pytest.mark.parametrize("pace", [2, 3, 4])
+def test_a_late_build_does_what_still_fits(pace: float) -> None:
+    plan, why = decided(PLAN, "networks", pace)
+    left = 5400 - SPENT
+    assert pace * time_from(plan, "networks", 2) <= left < pace * time_from(PLAN, "networks", 2)
+    assert why.startswith("behind its plan before networks: ") and "tuning with networks" in why
+    assert ("updates instead of 4,540" in why) == (plan.networks[0].updates < 4540)
+    assert plan.decisions == {"networks": why}
+    assert {name: plan.seconds[name] for name in ("corpus", "tune")} == {
+        name: PLAN.seconds[name] for name in ("corpus", "tune")
+    }
+
+
+def test_the_later_the_less() -> None:
+    updates = [
+        {one.name: one.updates for one in decided(PLAN, "networks", pace)[0].networks}
+        for pace in (1, 2, 3, 5, 10, 50)
+    ]
+    assert all(len(a) >= len(b) for a, b in pairwise(updates))
+    assert all(b[name] <= a[name] for a, b in pairwise(updates) for name in b)
+    assert not updates[-1]
+
+
+def test_without_networks_their_steps_go() -> None:
+    plan, why = decided(PLAN, "networks", 50)
+    assert list(plan.seconds) == ["corpus", "alignment", "model", "filter", "tune", "evaluate", "package"]
+    assert not plan.networks and "no attention" in why
+    assert "attention: left out, the build was behind its plan" in list(plans.shown(plan, plan.seconds, 5400))
+
+
+def test_trained_networks_stay_and_their_tuning_is_shortened() -> None:
+    plan, why = decided(PLAN, "tune-hybrid", 3, spent=4500)
+    assert plan.networks == PLAN.networks and plan.tuning.lines == PLAN.tuning.lines
+    assert (
+        plan.tuning.lines_of_hybrid < PLAN.tuning.lines and plan.evaluated <= 2 * plan.tuning.lines_of_hybrid
+    )
+    assert plan.seconds["networks"] == PLAN.seconds["networks"] and "lines instead of 1,014" in why
+
+
+def test_the_last_comparison_is_shortened_too() -> None:
+    plan, why = decided(PLAN, "evaluate", 3, spent=5300)
+    assert plan.compared == 200 and plan.tuning == PLAN.tuning and "compared on 200 lines" in why
+
+
+@pytest.mark.parametrize("step", SHORTENED_STEPS)
+def test_no_way_to_shorten_takes_longer(step: str) -> None:
+    times = [time_from(plan, step, 2) for plan in shorter(PLAN, step) if step in plan.seconds]
+    assert times and max(times) <= time_from(PLAN, step, 2)
+    assert all(plan.tuning.lines == PLAN.tuning.lines for plan in shorter(PLAN, step))
+
+
+def test_what_cannot_be_shortened_is_not_reported() -> None:
+    small = decide(Sizes(600, 5000, 5000, 40, 300), 100, 1.0, "mkl")
+    plan, why = decided(small, "evaluate", 100, budget=100, spent=99)
+    assert not why and plan.decisions == {"evaluate": ""}

@@ -7,24 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from nmt import files
+from nmt.analysis import report
 from nmt.metrics import corpus_bleu
+from smt_bridge.build import clock, evaluation, tuning
 from smt_bridge.build.report import (
     Ablation,
     Candidate,
     Facts,
     Feature,
     Network,
+    ReportTexts,
     Step,
-    Texts,
+    gather_facts,
     html,
     write,
 )
 from tests.browser import opened
+from tests.smt_bridge.build.builds import decodable
+
+# ---- test report -------------------------------------------------------------------------------------------
+
 
 NASTY = '<b onclick="x">&</script>{{data}}'
 REFERENCES = [f"a{n % 3} b c d{n % 4} e" for n in range(60)]
 SOURCES = [" ".join(["word"] * (n % 7 + 1)) for n in range(60)]
-DEV = Texts(
+DEV = ReportTexts(
     sources=SOURCES,
     references=[REFERENCES],
     outputs={
@@ -132,7 +140,7 @@ def test_each_chart_shows_its_own_numbers() -> None:
 def test_names_and_texts_are_escaped() -> None:
     facts = Facts(
         title=NASTY,
-        dev=Texts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
+        dev=ReportTexts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
         signature=NASTY,
         bleu=1.0,
         reason=NASTY,
@@ -144,7 +152,7 @@ def test_names_and_texts_are_escaped() -> None:
         features=[Feature(NASTY, [1.0], NASTY)],
         notes=[NASTY],
         command=NASTY,
-        test=Texts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
+        test=ReportTexts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
     )
     page = html(facts, samples=2)
     assert "<b " not in page and page.count("</script>") == 2
@@ -152,7 +160,7 @@ def test_names_and_texts_are_escaped() -> None:
 
 
 def test_what_is_not_known_has_no_section() -> None:
-    page = html(Facts("it", Texts(SOURCES, [REFERENCES], {"it": REFERENCES}), "none", 1.0), samples=2)
+    page = html(Facts("it", ReportTexts(SOURCES, [REFERENCES], {"it": REFERENCES}), "none", 1.0), samples=2)
     titles = re.findall("<h2>(.*?)</h2>", page)
     assert titles[0] == "The system" and titles[1] == "Development set"
     steps = text_of(html(replace(FACTS, steps=[Step("align", 60, 60)]), samples=2), "Steps")
@@ -178,3 +186,26 @@ def test_it_opens_without_an_error_and_fits_a_phone(tmp_path: Path) -> None:
         browser.execute_script("document.querySelectorAll('details').forEach((one) => one.open = true);")
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
         assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+# ---- test facts --------------------------------------------------------------------------------------------
+# What the report of a build is told.
+
+
+def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = decodable(tmp_path, 8)
+    for name in ("source", "target"):
+        (build.work / "corpus" / f"truecase.{name}").write_text("the (1/1)\n")
+    tuning.tune_phrase_based(build)
+    evaluation.evaluate(build)
+    files.write_text(build.work / clock.FILE, ['{"corpus": 1.2, "tune": 2}'])
+    made, found = gather_facts(build), evaluation.read(build)
+    assert [one.name for one in made.candidates] == ["phrase-based"] and made.candidates[0].chosen
+    assert made.bleu == 100 * found.lists and "phrase-based system alone" in made.reason
+    assert {one.part for one in made.ablations} == {"count language model", "lexical reordering"}
+    assert {one.name: one.took for one in made.steps if one.took} == {"corpus": 1.2, "tune": 2}
+    assert made.about["date"] == report.day([build.work / evaluation.FILE])
+    assert made.about["languages"] == "en to fr" and "stack" in made.about["search"]
+    assert made.sizes == {"pairs read": 3, "lines used for tuning": 8}
+    assert len(made.dev.sources) == len(made.dev.outputs["phrase-based"]) == 8
+    assert {one.name for one in made.features} >= {"LM0", "TranslationModel0"} and not made.networks

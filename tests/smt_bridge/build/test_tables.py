@@ -10,8 +10,8 @@ import pytest
 from nmt import files
 from nmt.errors import DataError
 from smt_bridge import train_system
-from smt_bridge.build import corpus, finished, tables
-from smt_bridge.build.config import Build
+from smt_bridge.build import corpus, tables
+from smt_bridge.build.config import Build, check_files, recorded_files
 from smt_bridge.build.corpus import Texts
 from smt_bridge.config import TrainConfig
 from smt_bridge.moses import ini as moses_ini
@@ -44,7 +44,7 @@ def test_both_texts_are_aligned_together(build: Build) -> None:
 def test_the_tables_of_the_development_set(build: Build) -> None:
     """All rows whose source occurs in it, with the count model of the whole."""
     tables.train(build)
-    assert {f"model/{name}" for name in train_system.RESULTS} <= finished.listed(build.work, ("model/*",))
+    assert {f"model/{name}" for name in train_system.RESULTS} <= recorded_files(build.work, ("model/*",))
     tables.filter_to_dev(build)
     dev = build.work / tables.DEV
     text = "".join(f" {line} \n" for line in Texts(build.work).lines("dev.source"))
@@ -79,7 +79,7 @@ def test_a_half_trained_model_is_checked_too(build: Build, monkeypatch: pytest.M
     monkeypatch.setattr(train_system, "train", killed)
     with pytest.raises(KeyboardInterrupt):
         tables.train(build)
-    assert finished.check(build.work, ()) == []
+    assert check_files(build.work, ()) == []
     files.write_text(build.work / "model" / train_system.TABLE, ["a ||| c"])
     with pytest.raises(DataError, match=rf"model/{train_system.TABLE}: was changed"):
-        finished.check(build.work, ())
+        check_files(build.work, ())

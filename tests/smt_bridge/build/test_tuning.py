@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.build import facts, tuning
+from smt_bridge.build import report, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts
 from smt_bridge.build.networks import START
@@ -72,7 +72,7 @@ def test_a_build_says_once_where_a_tuning_gained_nothing(
     assert said[0] == "" and said[1].startswith("the tuning gained nothing")
     warned = [one.getMessage() for one in caplog.records if "gained nothing" in one.getMessage()]
     assert warned == [f"phrase-based: {said[1]}"]
-    assert facts.warnings(build) == [f"The phrase-based system: {said[1]}."]
+    assert report.tuning_warnings(build) == [f"The phrase-based system: {said[1]}."]
 
 
 def test_each_system_has_its_own_tuner(tmp_path: Path) -> None:

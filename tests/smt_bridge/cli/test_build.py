@@ -7,7 +7,7 @@ import pytest
 
 from nmt import files
 from nmt.compute import matmul
-from smt_bridge.build import rates
+from smt_bridge.build.plan import REFERENCE_FLOPS
 from smt_bridge.cli.build import main, parser, seconds
 from tests.smt_bridge.build.builds import config, write_plan
 from tests.smt_bridge.cli.refusals import refusal
@@ -56,7 +56,7 @@ def test_mistakes(
 def test_a_dry_run_prints_the_plan_and_makes_nothing(
     given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: REFERENCE_FLOPS)
     monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
     assert main([*given, "--dry-run", "--quiet"]) == 0
     shown = capsys.readouterr().out
@@ -84,7 +84,7 @@ def test_the_survey_of_the_texts_stands_above_the_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As nmt-init prints it."""
-    monkeypatch.setattr(rates, "measured", lambda: rates.REFERENCE)
+    monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: REFERENCE_FLOPS)
     monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
     assert main([*given, "--dry-run", "--quiet"]) == 0
     assert finding not in capsys.readouterr().out

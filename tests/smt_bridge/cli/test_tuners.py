@@ -8,9 +8,8 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.settings import check, number
 from smt_bridge.cli.tuners import add_tuner, tuner_of
-from smt_bridge.tuning.config import TuneConfig
 from smt_bridge.tuning.mert import Mert
-from smt_bridge.tuning.registry import TUNERS
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
 
 @dataclass

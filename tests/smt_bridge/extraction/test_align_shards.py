@@ -1,6 +1,8 @@
 """Alignment in shards: the links of one machine, whatever the shards and workers."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -8,13 +10,18 @@ from pathlib import Path
 import pytest
 
 from nmt import files
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.jobs import shards, stages
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
 from smt_bridge.cli import align as command
-from smt_bridge.extraction import align_shards, align_tasks, alignment, train_aligner
-from smt_bridge.extraction.align_shards import Counts, Outputs
+from smt_bridge.extraction import align_shards, alignment, train_aligner
+from smt_bridge.extraction.align_shards import AlignmentCounts, Outputs
+from smt_bridge.extraction.alignment import ALIGNERS
 from tests.nmt.jobs import clusters
+
+# ---- test align shards -------------------------------------------------------------------------------------
+
 
 ENDS = ("", ".f", ".r")
 
@@ -44,7 +51,9 @@ def alone(folder: Path, method: str, heuristic: str = "union") -> None:
         files.write_text(folder / f"one{end}", map(alignment.line_of, links))
 
 
-def shared(folder: Path, method: str, executor: ExecutorConfig, words: int, resume: bool = False) -> Counts:
+def shared(
+    folder: Path, method: str, executor: ExecutorConfig, words: int, resume: bool = False
+) -> AlignmentCounts:
     place = Place(folder / "job", "smt-align", resume)
     texts = str(folder / "s"), str(folder / "t")
     return align_shards.align(*texts, outputs(folder, "many"), method, "union", executor, place, words)
@@ -65,7 +74,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ways.append(way)
         train_aligner.train(Path(folder), method, int(way), prefix)
 
-    monkeypatch.setattr(align_tasks, "run_training", train)
+    monkeypatch.setattr("smt_bridge.extraction.align_shards.run_training", train)
     return ways
 
 
@@ -76,7 +85,7 @@ def test_shards_change_nothing(words: int, here: list[str], tmp_path: Path) -> N
     found = shared(tmp_path, "fast_align", ExecutorConfig(), words)
     assert same(tmp_path)
     links = sum(len(line.split()) for line in (tmp_path / "many").read_text().split("\n"))
-    assert found == Counts(pairs=40, links=links, skipped=2)
+    assert found == AlignmentCounts(pairs=40, links=links, skipped=2)
     assert here == ["0", "1"]  # each model once
 
 
@@ -95,13 +104,13 @@ def test_it_resumes(here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyP
     write(tmp_path, 40)
     alone(tmp_path, "fast_align")
 
-    def stop(worker: align_tasks.Worker, number: int) -> list[bytes]:
+    def stop(worker: align_shards.AlignmentWorker, number: int) -> list[bytes]:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setitem(align_tasks.STAGES, align_tasks.ALIGN, stop)
+        patch.setitem(align_shards.STAGES, align_shards.ALIGN, stop)
         shared(tmp_path, "fast_align", ExecutorConfig(), 60)
-    model = tmp_path / "job" / align_tasks.TRAIN / "00001"
+    model = tmp_path / "job" / align_shards.TRAIN / "00001"
     model.write_bytes(model.read_bytes()[:-1])
     with pytest.raises(ConfigError, match=r"other settings \(method\)"):
         shared(tmp_path, "hmm", ExecutorConfig(), 60, resume=True)
@@ -146,3 +155,57 @@ def test_the_command_with_real_sentences(nmt_data: Path, tmp_path: Path) -> None
     call += ["--forward-output", made.forward, "--reverse-output", made.reverse, "--work", tmp_path / "job"]
     assert command.main([str(word) for word in call]) == 0
     assert same(tmp_path)
+
+
+# ---- test align tasks --------------------------------------------------------------------------------------
+# What workers compute of an alignment; test_align_shards.py has all of it together.
+
+
+def test_a_worker_without_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="all hosts have to share it"):
+        stages.begin(align_shards.AlignmentWorker(tmp_path / "job", "fast_align", "union"))
+
+
+@pytest.mark.ci
+def test_a_training_that_fails_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^.*job/shards: missing or damaged; .*$"):
+        align_shards.run_training([str(tmp_path / "job"), "fast_align", "0", str(tmp_path / "model")])
+    with pytest.raises(UserError, match=r"^training of word alignment: .*ValueError"):
+        align_shards.run_training(["too", "few"])
+
+
+# ---- test train aligner ------------------------------------------------------------------------------------
+# A training in a process of its own ends with the process that started it.
+
+
+def test_links_instead_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an aligner that cannot keep one; the source word first."""
+
+    class Corner:
+        """The last word of the first text with the first word of the second."""
+
+        def check(self) -> None:
+            pass
+
+        def align(
+            self, sources: list[list[str]], targets: list[list[str]]
+        ) -> list[frozenset[tuple[int, int]]]:
+            return [frozenset([(len(source) - 1, 0)]) for source in sources]
+
+    monkeypatch.setitem(ALIGNERS, "corner", Corner())
+    (tmp_path / "s").write_text("a b c\nd\n")
+    (tmp_path / "t").write_text("x y\nz\n")
+    shards.cut(tmp_path, [str(tmp_path / "s"), str(tmp_path / "t")], 1)
+    for way, expected in ((0, "2-0\n0-0\n"), (1, "0-1\n0-0\n")):
+        train_aligner.train(tmp_path, "corner", way, str(tmp_path / "out"))
+        assert (tmp_path / f"out{train_aligner.LINKS}").read_text() == expected
+
+
+@pytest.mark.ci
+def test_it_ends_with_its_parent() -> None:
+    code = "import time; from smt_bridge.extraction import train_aligner as t; import threading; "
+    code += "threading.Thread(target=t.follow_parent, daemon=True).start(); time.sleep(300)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.close()
+    assert process.wait(timeout=120) == 1

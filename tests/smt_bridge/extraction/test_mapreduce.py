@@ -13,13 +13,17 @@ import pytest
 
 from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.jobs import parts, stages
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
-from smt_bridge.extraction import mapreduce, tables, tasks
+from smt_bridge.extraction import mapreduce, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.tables import Inputs, Outputs
 from tests.nmt.jobs import clusters
-from tests.smt_bridge.extraction.test_tables import Corpus, random_corpus, write
+from tests.smt_bridge.extraction.test_tables import Corpus, instances, random_corpus, write
+
+# ---- test mapreduce ----------------------------------------------------------------------------------------
+
 
 ALL = ("", ".r", ".lex.e2f", ".lex.f2e")
 ODD: dict[str, Corpus] = {
@@ -98,8 +102,8 @@ class Stop(Exception):
 @pytest.mark.parametrize(
     "stage",
     [
-        tasks.COUNT,
-        *(pytest.param(name, marks=pytest.mark.ci) for name in tasks.STAGES if name != tasks.COUNT),
+        mapreduce.COUNT,
+        *(pytest.param(name, marks=pytest.mark.ci) for name in mapreduce.STAGES if name != mapreduce.COUNT),
     ],
 )
 def test_what_is_finished_is_not_computed_again(
@@ -116,18 +120,18 @@ def test_what_is_finished_is_not_computed_again(
         computed: list[tuple[str, int]] = []
 
         def noting(name: str) -> None:
-            make = tasks.STAGES[name]
+            make = mapreduce.STAGES[name]
 
-            def noted(worker: tasks.Worker, number: int) -> object:
+            def noted(worker: mapreduce.ExtractionWorker, number: int) -> object:
                 if not resume and (name, number) == (stage, 1):
                     raise Stop
                 computed.append((name, number))
                 return make(worker, number)
 
-            patch.setitem(tasks.STAGES, name, noted)
+            patch.setitem(mapreduce.STAGES, name, noted)
 
         with monkeypatch.context() as patch:
-            for name in list(tasks.STAGES):
+            for name in list(mapreduce.STAGES):
                 noting(name)
             mapreduce.build(
                 inputs, outputs(tmp_path, "many"), config, ExecutorConfig(), place(tmp_path, resume)
@@ -138,14 +142,14 @@ def test_what_is_finished_is_not_computed_again(
         run(resume=False)
     with pytest.raises(ConfigError, match="an unfinished job; --resume continues it"):
         run(resume=False)
-    done = tmp_path / "job" / tasks.SURVEY / "00000"
+    done = tmp_path / "job" / mapreduce.SURVEY / "00000"
     done.write_bytes(done.read_bytes()[:-1] + b"!")
     again = run(resume=True)
-    assert (tasks.SURVEY, 0) in again and (stage, 1) in again
-    names = list(tasks.STAGES)
+    assert (mapreduce.SURVEY, 0) in again and (stage, 1) in again
+    names = list(mapreduce.STAGES)
     before = names[1 : names.index(stage)]
     assert not [task for task in again if task[0] in before]
-    assert ((stage, 0) in again) == (stage == tasks.SURVEY)
+    assert ((stage, 0) in again) == (stage == mapreduce.SURVEY)
     assert same(tmp_path)
 
 
@@ -154,10 +158,10 @@ def test_a_damaged_bucket_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     inputs = write(random_corpus(7, 60, 8), tmp_path)
     config = ExtractConfig(block=150, buckets=3)
     tables.build(inputs, outputs(tmp_path, "one"), config)
-    make = tasks.STAGES[tasks.TOTALS]
+    make = mapreduce.STAGES[mapreduce.TOTALS]
 
-    def damaging(worker: tasks.Worker, number: int) -> object:
-        bucket = tmp_path / "job" / tasks.COUNT / "00001"
+    def damaging(worker: mapreduce.ExtractionWorker, number: int) -> object:
+        bucket = tmp_path / "job" / mapreduce.COUNT / "00001"
         whole = bucket.read_bytes()
         bucket.write_bytes(whole[: len(whole) // 2])
         return make(worker, number)
@@ -166,7 +170,7 @@ def test_a_damaged_bucket_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
         mapreduce.build(inputs, outputs(tmp_path, "many"), config, ExecutorConfig(), place(tmp_path, resume))
 
     with monkeypatch.context() as patch:
-        patch.setitem(tasks.STAGES, tasks.TOTALS, damaging)
+        patch.setitem(mapreduce.STAGES, mapreduce.TOTALS, damaging)
         with pytest.raises(UserError, match=r"job/count/00001: missing or damaged; .* --resume"):
             run(resume=False)
     run(resume=True)
@@ -226,7 +230,7 @@ def test_a_killed_command_resumes(tmp_path: Path) -> None:
     inputs = write(random_corpus(7, 2000, 8), tmp_path)
     tables.build(inputs, outputs(tmp_path, "one"), ExtractConfig())
     process = subprocess.Popen(extraction(inputs, tmp_path, "--workers", "2"))
-    while not (tmp_path / "job" / tasks.COUNT).exists():
+    while not (tmp_path / "job" / mapreduce.COUNT).exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -252,3 +256,31 @@ def test_real_sentences(nmt_data: Path, tmp_path: Path) -> None:
     config = ExtractConfig(block=3000, buckets=6)
     mapreduce.build(inputs, outputs(tmp_path, "many"), config, ExecutorConfig(workers=2), place(tmp_path))
     assert same(tmp_path)
+
+
+# ---- test tasks --------------------------------------------------------------------------------------------
+# What workers compute of an extraction, one by one; test_mapreduce.py has all of it together.
+
+
+def test_a_worker_without_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="all hosts have to share it"):
+        stages.begin(mapreduce.ExtractionWorker(tmp_path / "job", ("s", "t", "a"), ExtractConfig()))
+
+
+def test_a_sample_counts_instances() -> None:
+    corpus = random_corpus(3, 20, 8)
+    lines = [
+        (" ".join(source), " ".join(target), " ".join(f"{i}-{j}" for i, j in links))
+        for source, target, links in corpus
+    ]
+    expected = sum(len(instances(*pair, 5)) for pair in corpus)
+    words = sum(len(source) + len(target) for source, target, _ in corpus)
+    assert mapreduce.sample_instances(lines, 5) == (expected, words)
+
+
+def test_words_of_several_shards(tmp_path: Path) -> None:
+    """A side may have none."""
+    for number, (source, target) in enumerate([(b"a\nb", b"x"), (b"", b"x\ny")]):
+        parts.write(tmp_path / str(number), [source, target, b'{"pairs": 2, "tokens": 5}'])
+    found = mapreduce.read_words([tmp_path / "0", tmp_path / "1"])
+    assert found.sides == ({"a", "b"}, {"x", "y"}) and (found.pairs, found.tokens) == (4, 10)

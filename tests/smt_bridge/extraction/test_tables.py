@@ -5,7 +5,7 @@ import gzip
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,12 @@ import pytest
 
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.counts import larger
-from smt_bridge.extraction.tables import Inputs, Outputs
+from smt_bridge.extraction.scores import larger_alignment
+from smt_bridge.extraction.tables import Inputs, Outputs, alignment_text, phrase_texts, write_tables
 from tests.conftest import Command
+
+# ---- test tables -------------------------------------------------------------------------------------------
+
 
 Links = list[tuple[int, int]]
 Corpus = list[tuple[list[str], list[str], Links]]
@@ -177,7 +180,7 @@ def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
             assert self.buckets
             seen.append(self.buckets.rows.max())
 
-    monkeypatch.setattr(tables, "Work", Small)
+    monkeypatch.setattr("smt_bridge.extraction.tables.Work", Small)
     tables.build(inputs, Outputs(str(tmp_path / "parts")), ExtractConfig(block=50))
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
     assert seen[0] > 40  # a file had to be spread again
@@ -193,7 +196,7 @@ def test_larger_is_moses_comparison() -> None:
         squares = [sum(1 << (8 * i + j) for i, j in set(points)) for points in (one, other)]
         for side, by_target in ((1, True), (0, False)):
             expected = by_sets(list(set(one)), side, 3) > by_sets(list(set(other)), side, 3)
-            assert larger(np.uint64(squares[0]), np.uint64(squares[1]), by_target) == expected
+            assert larger_alignment(np.uint64(squares[0]), np.uint64(squares[1]), by_target) == expected
 
 
 def numbers(path: Path) -> dict[tuple[str, str], tuple[list[float], list[int]]]:
@@ -272,3 +275,32 @@ def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Comm
         gzip.open(real / "reordering-table.wbe-msd-bidirectional-fe.gz") as theirs_,
     ):
         assert ours_.read() == theirs_.read()
+
+
+# ---- test lines --------------------------------------------------------------------------------------------
+# Files of lines; test_tables.py has the lines themselves.
+
+
+def test_both_tables_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    table, reordering = str(tmp_path / "table"), str(tmp_path / "reordering")
+
+    def failing() -> Iterator[tuple[list[str], list[str]]]:
+        yield ["a"], ["b"]
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        write_tables(table, reordering, failing())
+    assert not list(tmp_path.iterdir())
+    write_tables(table, reordering, [(["1", "2"], ["x", "y"]), (["3"], ["z"])])
+    assert (tmp_path / "table").read_text() == "1\n2\n3\n"
+    assert (tmp_path / "reordering").read_text() == "x\ny\nz\n"
+    write_tables(str(tmp_path / "only"), None, [(["1"], ["x"])])
+    assert (tmp_path / "only").read_text() == "1\n"
+
+
+def test_phrases_end_at_the_first_zero() -> None:
+    assert phrase_texts(np.array([[2, 1, 0], [1, 0, 0]], np.int32), [b"", b"a", "é".encode()]) == ["é a", "a"]
+
+
+def test_points_are_by_target_word() -> None:
+    assert alignment_text(1 << 8 | 1 << 1) == "1-0 0-1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError
-from smt_bridge.cli.features import add_features
+from smt_bridge.cli.shared_options import add_features
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, parse
 
 # ---- test registry -----------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses import ini
-from smt_bridge.tuning import decoding
-from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning import decoding, pool
 from smt_bridge.tuning.decoding import Block, Redecoder, decoded, decoded_by, whole_weights
 from tests.conftest import ROOT
 
@@ -76,7 +75,7 @@ def test_lines_whose_workers_died_are_named(decoder: Decoder, monkeypatch: pytes
 
 
 def test_the_weights_of_all_features_in_the_order_of_lists(decoder: Decoder) -> None:
-    names = pools.columns(decoder.system.sizes)
+    names = pool.columns(decoder.system.sizes)
     whole = whole_weights(decoder.system, names, np.arange(len(names)).astype(float))
     assert list(whole) == list(decoder.system.sizes)
     assert [value for values in whole.values() for value in values] == list(range(len(names)))
@@ -93,8 +92,8 @@ class Stateful:
 
 
 def test_a_tuning_starts_without_its_stateful_features_too(decoder: Decoder) -> None:
-    names = pools.columns(decoder.system.sizes)
-    own = pools.from_weights(names, decoder.system.tuneable_weights())
+    names = pool.columns(decoder.system.sizes)
+    own = pool.from_weights(names, decoder.system.tuneable_weights())
     (only,) = decoding.starts(decoder, names)
     assert (only == own).all()
     decoder.features = [Stateful("LM0"), Stateful("TranslationModel0")]  # type: ignore[list-item]

@@ -15,12 +15,12 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.settings import check
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.moses.weights import Weights
-from smt_bridge.tuning.config import TuneConfig
 from smt_bridge.tuning.decoding import NO_OPTIONS
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, open_folder, references_of, run
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pool import Floats, Pool
+from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.tuner import Point, Progress, silent
 
 NAMES = ["A_0", "B_0"]

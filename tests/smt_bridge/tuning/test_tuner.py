@@ -8,10 +8,19 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning import runs
 from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.pool import Floats, Pool
-from smt_bridge.tuning.tuner import Point, Progress, silent
+from smt_bridge.tuning.tuner import (
+    Point,
+    Progress,
+    best_point,
+    better_point,
+    read_start,
+    run_seeds,
+    silent,
+    spread_table,
+    start_of,
+)
 
 
 @dataclass
@@ -45,31 +54,31 @@ def pool() -> Pool:
 
 def test_each_seed_is_a_run_and_progress_is_that_of_all(pool: Pool) -> None:
     tuner, told = Recorder(0.5), []
-    points = runs.run_all(pool, tuner, None, [4, 5], 3, lambda done, total: told.append((done, total)))
+    points = run_seeds(pool, tuner, None, [4, 5], 3, lambda done, total: told.append((done, total)))
     assert tuner.asked == [(None, 4, 3), (None, 5, 3)]
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert runs.best_of(points).bleu == 0.25
+    assert best_point(points).bleu == 0.25
     with pytest.raises(UserError, match="every weight is 0"):
-        runs.run_all(pool, Recorder(0.0), None, [1], 1, silent)
+        run_seeds(pool, Recorder(0.0), None, [1], 1, silent)
 
 
 def test_the_start_is_kept_where_it_is_better(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
-    start, weaker = runs.start_of(pool, np.array([3.0, 1.0])), Point(np.ones(2), -1.0)
+    start, weaker = start_of(pool, np.array([3.0, 1.0])), Point(np.ones(2), -1.0)
     assert start.weights.tolist() == [0.75, 0.25] and start.bleu == pool.bleu(start.weights)
-    assert runs.better(start, [weaker, Point(np.ones(2), start.bleu)]).weights.tolist() == [1, 1]
+    assert better_point(start, [weaker, Point(np.ones(2), start.bleu)]).weights.tolist() == [1, 1]
     assert not caplog.messages
-    assert runs.better(start, [weaker]) is start and "keeping the latter" in caplog.text
-    assert runs.better(Point(np.zeros(2), 1.0), [weaker]) is weaker
+    assert better_point(start, [weaker]) is start and "keeping the latter" in caplog.text
+    assert better_point(Point(np.zeros(2), 1.0), [weaker]) is weaker
 
 
 def test_equal_weights_are_the_start_of_none() -> None:
     rows = {0: ([np.array([[1.0, 5], [3, 5]])], [np.ones((2, COLUMNS))])}
-    assert runs.start_of(pools.make(["A_0", "B_0"], rows), None).weights.tolist() == [1, 0]  # B is constant
+    assert start_of(pools.make(["A_0", "B_0"], rows), None).weights.tolist() == [1, 0]  # B is constant
 
 
 def test_the_spread_of_points() -> None:
     points = [Point(np.array([1.0, 2.0]), 0.25), Point(np.array([3.0, 2.0]), 0.75)]
-    assert list(runs.spread(["A_0", "B_0"], points)) == [
+    assert list(spread_table(["A_0", "B_0"], points)) == [
         "value\tmean\tsd\tlowest\thighest",
         "BLEU\t0.5\t0.25\t0.25\t0.75",
         "A_0\t2\t1\t1\t3",
@@ -82,10 +91,10 @@ def test_weights_to_start_from(tmp_path: Path) -> None:
     names = ["A_0", "B_0", "B_1"]
     for text, expected in (("B= 2 3\n", [0, 2, 3]), ("# mert\n1 2 3\n", [1, 2, 3])):
         path.write_text(text)
-        assert runs.read_start(str(path), names).tolist() == expected
+        assert read_start(str(path), names).tolist() == expected
     path.write_text("1 2\n")
     with pytest.raises(ConfigError, match="2 numbers, but the pool has 3 features: A_0 B_0 B_1"):
-        runs.read_start(str(path), names)
+        read_start(str(path), names)
     path.write_text("B= 2\n")
     with pytest.raises(DataError, match="w: 1 weights for B, which has 2 values"):
-        runs.read_start(str(path), names)
+        read_start(str(path), names)

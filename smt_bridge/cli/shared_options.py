@@ -1,0 +1,146 @@
+"""Options that commands share: of phrase tables, of memory, of features."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt import numbers
+from nmt.cli import arguments, jobs, options
+from nmt.cli.arguments import Input, Output, add_setting
+from nmt.errors import ConfigError
+from nmt.jobs import folder
+from nmt.settings import Range
+from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
+
+# ---- phrase tables -----------------------------------------------------------------------------------------
+# Options that commands on phrase tables share.
+
+
+def add_table(parser: argparse.ArgumentParser, what: str = "plain, gzip, or -") -> None:
+    """The table that a command reads."""
+    parser.add_argument("table", type=Input, metavar="TABLE", help=f"phrase table; {what}")
+
+
+def add_unsorted(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Accept any order."""
+    parser.add_argument(
+        "--unsorted", action="store_true", help=f"accept a table that is not in LC_ALL=C order{more}"
+    )
+
+
+def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
+    """The texts that decide what is written, and both tables. `texts` and `rows` say what they are for."""
+    parser.add_argument(
+        "--input",
+        "-i",
+        type=Input,
+        nargs="+",
+        required=True,
+        metavar="TEXT",
+        help=f"texts to be translated, {texts}",
+    )
+    options.add_output(parser)
+    parser.add_argument(
+        "--reordering", type=Input, metavar="TABLE", help="lexical reordering table of the same pairs"
+    )
+    parser.add_argument("--reordering-output", type=Output, metavar="FILE", help=rows)
+
+
+def check_reordering(args: argparse.Namespace) -> None:
+    """ConfigError where one of the options of the reordering table is missing."""
+    if bool(args.reordering) != bool(args.reordering_output):
+        raise ConfigError("--reordering and --reordering-output go together")
+
+
+# ---- memory of extraction ----------------------------------------------------------------------------------
+# The option --memory of smt-extract and smt-train: GB, or with a unit as in 800M.
+
+
+GB = {"G": 1.0, "M": 1e-3}  # of each unit
+OLD_MEGABYTES = 100  # up to version 0.5 the option was in MB; nobody means this many GB
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--memory",
+        type=gigabytes,
+        default=ExtractConfig.memory,
+        metavar="GB",
+        help="memory for phrase extraction, of each worker; what exceeds it is put into files beside the "
+        "output",
+    )
+
+
+def gigabytes(text: str) -> float:
+    """An argument type: an amount of memory that phrase extraction can work with."""
+    amount, unit = (text[:-1], text[-1]) if text[-1:] in GB else (text, "")
+    try:
+        value = numbers.real(amount)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, expected GB, such as 1.5 or 800M") from error
+    if not unit and value >= OLD_MEGABYTES:
+        print(f"--memory {text}: taken as MB; without a unit it is now in GB, write {text}M", file=sys.stderr)
+        unit = "M"
+    value *= GB.get(unit, 1.0)
+    if value not in Range(least=LEAST_MEMORY):
+        raise argparse.ArgumentTypeError(f"{value:g} GB is out of range, expected {LEAST_MEMORY:g} or more")
+    return value
+
+
+# ---- features ----------------------------------------------------------------------------------------------
+# `--feature` and what goes with it, for all commands that compute features.
+
+
+def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """--feature, the settings of features, and how they are computed."""
+    kinds = "; ".join(f"{name}: {kind.help}" for name, kind in FEATURES.items()).replace("%", "%%")
+    parser.add_argument(
+        "--feature",
+        "-f",
+        action="append",
+        required=required,
+        default=None if required else [],
+        metavar="TYPE[:NAME]=PATH",
+        help=f"may be repeated. {kinds}",
+    )
+    for name in ("unknown", "side", "assume_normalized", "precision"):
+        add_setting(parser, FeatureSettings, name)
+    parser.add_argument(
+        "--backoff",
+        type=Input,
+        default=FeatureSettings.backoff,
+        metavar="ARPA",
+        help="neural-lm: share its p(UNK) among unknown words as this n-gram model does",
+    )
+    jobs.add_executor(parser)
+    parser.add_argument("--resume", action="store_true", help="resume a job that was killed, from OUTPUT.job")
+    options.add_compute(parser, "1 for each worker unless given")
+
+
+def check_models_separate(
+    args: argparse.Namespace,
+    specs: Sequence[FeatureSpec],
+    inputs: Sequence[tuple[str, str]],
+    outputs: Sequence[tuple[str, str | None]],
+) -> None:
+    """ConfigError when an output is an input; the models of the features are inputs."""
+    models = [(f"--feature {spec.kind}", spec.path) for spec in specs]
+    arguments.check_separate([*inputs, *models, ("--backoff", args.backoff)], outputs)
+
+
+def set_up_features(
+    args: argparse.Namespace, specs: Sequence[FeatureSpec], output: str
+) -> tuple[FeatureSettings, str]:
+    """Import torch and choose the back end, or take that of the job that is resumed; also a line for the
+    log."""
+    run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
+    before = folder.settings_of(output) if args.resume else {}
+    back_end = str(before.get("back_end") or args.matmul)
+    threads = args.threads or 1
+    line = options.set_up_torch(args.device, threads, back_end, run)
+    from nmt.compute import matmul
+
+    settings = arguments.settings_of(FeatureSettings, args, threads=threads, back_end=matmul.in_use())
+    return settings, f"{line}, {jobs.where(args)}"
