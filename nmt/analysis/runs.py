@@ -13,7 +13,7 @@ from nmt.analysis.table import Table, fields_of
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from nmt.lm.protocols import VariableComputation
+from nmt.lm.base import VariableComputation
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores

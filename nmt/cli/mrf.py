@@ -70,7 +70,7 @@ def words_of(path: str) -> list[list[str]]:
 
 def train(args: argparse.Namespace) -> None:
     """Read the text, train, write."""
-    from nmt.lm.mrf import training
+    from nmt.lm.mrf.model import train_field
     from nmt.runs import mrf
 
     config = arguments.settings_of(MRFConfig, args)
@@ -89,7 +89,7 @@ def train(args: argparse.Namespace) -> None:
     def report(done: int, value: float) -> None:
         log.info("%d: %s %.4f a symbol", done, config.objective, value)
 
-    model = training.train(config, [vocab.encode(line) for line in lines], len(vocab), report)
+    model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
     with folders.parents(args.output):
         mrf.save(Path(args.output), model, vocab)
 

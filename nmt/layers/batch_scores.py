@@ -1,7 +1,7 @@
 """log p of many texts at a time: in batches of similar length, or through tries whose prefixes are computed
 once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -14,6 +14,9 @@ from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.prefix_tree import TrieLevel
 from nmt.layers.output import OutputLayer, WordByWord
 from nmt.text.vocab import BOS, EOS
+
+# ---- batch scores ------------------------------------------------------------------------------------------
+
 
 BATCH = 128  # pairs in a batch
 SOFTMAX_ROWS = 64  # rows of V scores at a time: 64 x 15k floats stay in a cache
@@ -38,14 +41,14 @@ def word_scores(
     """Natural log p of each unit of each target and of its end symbol, in the order of the pairs. Their sum
     is the log p of the pair."""
     results: list[list[float]] = [[] for _ in pairs]
-    for rows in batches(pairs, batch_size):
+    for rows in batches_by_length(pairs, batch_size):
         batch = make_batch([pairs[row][0] for row in rows], [pairs[row][1] for row in rows]).to(model.device)
         for row, scores in zip(rows, batch.target.split(model.token_log_probs(batch).double()), strict=True):
             results[row] = scores.tolist()
     return results
 
 
-def batches(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[list[int]]:
+def batches_by_length(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[list[int]]:
     """Indices of pairs of similar length, the longest first, so that too little memory shows at once."""
     order = sorted(range(len(pairs)), key=lambda row: (-len(pairs[row][1]), -len(pairs[row][0])))
     for start in range(0, len(order), size):
@@ -106,7 +109,7 @@ def walk_tries(
         hidden = []
         for cut in prefix_tree.blocks(len(rows)):
             features, after = walk.advance(
-                state, tensor(parents[cut], walk.device), tensor(rows[cut], walk.device), depth == 0
+                state, on_device(parents[cut], walk.device), on_device(rows[cut], walk.device), depth == 0
             )
             hidden.append(after)
             children = slice(*np.searchsorted(below.parents, [cut.start, cut.stop]))
@@ -129,7 +132,7 @@ def edge_scores(
 ) -> NDArray[np.float64]:
     """Natural log p of words after nodes: features (n, K), nodes (m,) of 0..n-1, words (m,) -> (m,)"""
     if isinstance(output, WordByWord):
-        asked, answers = tensor(nodes, features.device), tensor(words, features.device)
+        asked, answers = on_device(nodes, features.device), on_device(words, features.device)
         return np.asarray(output.log_probs_of_words(features, asked, answers).double().cpu().numpy())
     order = np.argsort(nodes, kind="stable")
     nodes, words = nodes[order], words[order]
@@ -140,7 +143,7 @@ def edge_scores(
         log_probs = output.log_probs(features[cut], out=room[: cut.stop - cut.start])
         result[order[edges]] = (
             log_probs[
-                tensor(nodes[edges] - cut.start, features.device), tensor(words[edges], features.device)
+                on_device(nodes[edges] - cut.start, features.device), on_device(words[edges], features.device)
             ]
             .double()
             .cpu()
@@ -149,6 +152,55 @@ def edge_scores(
     return result
 
 
-def tensor(values: NDArray[np.int64], device: torch.device) -> Tensor:
+def on_device(values: NDArray[np.int64], device: torch.device) -> Tensor:
     """A copy on a device."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+
+# ---- distinct ----------------------------------------------------------------------------------------------
+# Networks that read a window of words: each distinct window is computed once, whatever is asked of it.
+#
+# G questions, U distinct windows, K features.
+
+
+WINDOW_ROWS = 512  # windows at a time: a softmax of 128 rows is 0.85 times as fast
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def distinct_windows(rows: Ints) -> tuple[Ints, Ints]:
+    """Distinct rows of (N, k) and the index of each row in them: (U, k), (N,). Column by column, which is ten
+    times as fast as np.unique(axis=0)."""
+    index = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        index = np.unique(index * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
+    first = np.empty(int(index.max(initial=-1)) + 1, np.int64)
+    first[index] = np.arange(len(index))
+    return rows[first], index
+
+
+@torch.no_grad()
+def window_scores(
+    output: OutputLayer, features: Callable[[int, int], Tensor], index: Ints, words: Ints, normalized: bool
+) -> Floats:
+    """log p of words after windows: (G,). `features(start, stop)`: of some of the U windows, (stop - start,
+    K); `index` (G,): the window of each word, (G,); `normalized`: log Z is taken as 0."""
+    count = int(index.max(initial=-1)) + 1
+    order = np.argsort(index, kind="stable")
+    index, words = index[order], words[order]
+    result = np.empty(len(words))
+    room = None if normalized else output.room(min(WINDOW_ROWS, count))
+    for start in range(0, count, WINDOW_ROWS):
+        found = features(start, min(start + WINDOW_ROWS, count))
+        edges = slice(*np.searchsorted(index, [start, start + len(found)]))
+        asked, answers = (
+            torch.from_numpy(part).to(found.device) for part in (index[edges] - start, words[edges])
+        )
+        if isinstance(output, WordByWord):
+            scores = output.log_probs_of_words(found, asked, answers)
+        elif room is None:
+            scores = output.scores_of(found.index_select(0, asked), answers)
+        else:
+            scores = output.log_probs(found, out=room[: len(found)])[asked, answers]
+        result[order[edges]] = scores.double().cpu().numpy()
+    return result

@@ -1,5 +1,5 @@
-"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014 and the
-LSTM.
+"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014, the
+LSTM, plain and with layer normalization, and the simple layer of Elman (1990).
 
 Letters as in the paper; E input size, H hidden units, C context size, B sentences, N tokens of all sentences,
 R rows. Each layer has two forms of the same equations: `unroll`, a custom autograd function whose weight
@@ -13,7 +13,51 @@ from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply, apply_pair
 from nmt.compute.mixed import in_mode
-from nmt.layers.hidden_state import HiddenState
+
+# ---- hidden state ------------------------------------------------------------------------------------------
+# What recurrent layers have in common whose state is a hidden vector, and which may read a context.
+#
+# E input size, H hidden units, C context size, G matrices of a layer, B sentences, N tokens, R rows.
+
+
+class HiddenState(nn.Module):
+    """A state is h, (R, H)."""
+
+    hidden: int  # H
+    context: nn.Parameter | None  # (GH, C)
+
+    @property
+    def state_size(self) -> int:
+        """Width of a state."""
+        return self.hidden
+
+    def project_context(self, context: Tensor) -> Tensor:
+        """C c, once for all steps: (B, C) -> (B, GH)"""
+        assert self.context is not None, "this layer was made without a context"
+        return F.linear(context, self.context)
+
+    def start(self, hidden: Tensor) -> Tensor:
+        """The state that a first hidden vector (B, H) stands for."""
+        return hidden
+
+    def output(self, state: Tensor) -> Tensor:
+        """What the layer above reads of a state: (R, H)"""
+        return state
+
+    def unroll(
+        self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
+    ) -> Tensor:
+        """Inputs (N, E), start (B, H), projected context of each token (N, GH) -> hidden states (N, H)"""
+        raise NotImplementedError
+
+    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+        """As `unroll`, and the state after the last step of the rows still alive then, (R, H)."""
+        states = self.unroll(inputs, sizes, start)
+        return states, states[-sizes[-1] :]
+
+
+# ---- cells -------------------------------------------------------------------------------------------------
+
 
 GATES = ("keep_old", "take_new")
 RESETS = ("before", "after", "after_with_context")
@@ -313,3 +357,138 @@ class LSTM(nn.Module):
 
 
 Cell = GRU | LSTM
+
+
+# ---- elman -------------------------------------------------------------------------------------------------
+# The simple recurrent layer of Elman (1990), over packed tokens as nmt/layers/cells.py has them.
+#
+# E input size, H hidden units, B sentences, N tokens, R rows.
+
+
+class _ElmanFunction(torch.autograd.Function):
+    """h' = σ(x + U h)"""
+
+    @staticmethod
+    def forward(ctx: Context, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]) -> Tensor:
+        """x (N, H) holds the inputs' part; start (B, H); -> states (N, H)"""
+        previous, states = torch.empty_like(x), torch.empty_like(x)
+        matrix_t, h, end = matrix.t(), start, 0
+        for rows in sizes:
+            now = slice(end, end + rows)
+            previous[now] = h[:rows]
+            h = torch.addmm(x[now], h[:rows], matrix_t, out=states[now]).sigmoid_()
+            end += rows
+        ctx.save_for_backward(matrix, previous, states)
+        ctx.sizes = sizes
+        return states
+
+    @staticmethod
+    @once_differentiable
+    @in_mode
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
+        matrix, previous, states = ctx.saved_tensors
+        dx, dh, end = torch.empty_like(states), grad.new_zeros(0, states.shape[1]), len(states)
+        for rows in reversed(ctx.sizes):
+            now = slice(end - rows, end)
+            d = grad[now].clone()
+            d[: len(dh)] += dh
+            torch.mul(d, states[now] * (1 - states[now]), out=dx[now])
+            dh = dx[now] @ matrix
+            end -= rows
+        return dx, dh, dx.t() @ previous, None
+
+
+class Elman(nn.Module):
+    """h_t = σ(V x_t + U h_{t-1} + b) (spec. 1.X, the sub-word thesis, section 1.4). A state is h, (R, H)."""
+
+    def __init__(self, inputs: int, hidden: int, bias: bool = True) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.inputs = nn.Parameter(torch.empty(hidden, inputs))  # V
+        self.recurrent = nn.Parameter(torch.empty(hidden, hidden))  # U
+        self.bias = nn.Parameter(torch.zeros(hidden)) if bias else None
+
+    @property
+    def state_size(self) -> int:
+        """Width of a state."""
+        return self.hidden
+
+    def output(self, state: Tensor) -> Tensor:
+        """What the layer above reads of a state: (R, H)"""
+        return state
+
+    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (N, E), start (B, H) -> hidden states (N, H), and the state after the last step of the rows
+        still alive then, (R, H)."""
+        x = F.linear(inputs, self.inputs, self.bias)
+        states = apply(_ElmanFunction, x, start, self.recurrent, sizes)
+        return states, states[-sizes[-1] :]
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """One word for each row: inputs (R, E), state (R, H) -> state (R, H)"""
+        x = F.linear(inputs, self.inputs, self.bias)
+        return torch.addmm(x, state, self.recurrent.t()).sigmoid_()
+
+
+# ---- normalized --------------------------------------------------------------------------------------------
+# The LSTM with layer normalization (Ba, Kiros and Hinton 2016, eqs. 20-22), by plain autograd.
+
+
+class NormalizedLSTM(nn.Module):
+    """i, f, o, g = norm(W x) + norm(U h) + b, with gains;
+    c' = σ(f) c + σ(i) tanh(g);  h' = σ(o) tanh(norm(c'))
+
+    A state is [h; c], (R, 2H).
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.inputs = nn.Parameter(torch.empty(4 * hidden, inputs))
+        self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
+        self.bias = nn.Parameter(torch.zeros(4 * hidden))
+        self.gain_inputs = nn.Parameter(torch.ones(4 * hidden))
+        self.gain_recurrent = nn.Parameter(torch.ones(4 * hidden))
+        self.gain_cell = nn.Parameter(torch.ones(hidden))
+        self.cell_bias = nn.Parameter(torch.zeros(hidden))
+
+    def after_initialize(self) -> None:
+        """Set what `initialize` drew or made 0."""
+        for gain in (self.gain_inputs, self.gain_recurrent, self.gain_cell):
+            gain.fill_(1)
+        self.bias[self.hidden : 2 * self.hidden] = 1  # the forget gate
+
+    @property
+    def state_size(self) -> int:
+        """Width of a state."""
+        return 2 * self.hidden
+
+    def output(self, state: Tensor) -> Tensor:
+        """What the layer above reads of a state: (R, H)"""
+        return state[:, : self.hidden]
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """norm(W x) + b: (N, E) -> (N, 4H)"""
+        return F.layer_norm(F.linear(inputs, self.inputs), (4 * self.hidden,), self.gain_inputs, self.bias)
+
+    def advance(self, x: Tensor, state: Tensor) -> Tensor:
+        """A step on projected inputs: x (R, 4H), state (R, 2H) -> (R, 2H)"""
+        H = self.hidden
+        a = x + F.layer_norm(F.linear(state[:, :H], self.recurrent), (4 * H,), self.gain_recurrent)
+        i, f, o = torch.sigmoid(a[:, : 3 * H]).chunk(3, 1)
+        c = f * state[:, H:] + i * torch.tanh(a[:, 3 * H :])
+        return torch.cat([o * torch.tanh(F.layer_norm(c, (H,), self.gain_cell, self.cell_bias)), c], 1)
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """One word for each row: inputs (R, E), state (R, 2H) -> state (R, 2H)"""
+        return self.advance(self.project(inputs), state)
+
+    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (N, E), start (B, 2H) -> hidden states (N, H), the state after the last step of the rows
+        still alive then (R, 2H)"""
+        x, states, state, end = self.project(inputs), [], start, 0
+        for rows in sizes:
+            state = self.advance(x[end : end + rows], state[:rows])
+            states.append(self.output(state))
+            end += rows
+        return torch.cat(states), state

@@ -11,17 +11,389 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.layers.affine import Affine
-from nmt.layers.attention import Memory
-from nmt.layers.dropout import dropout
-from nmt.layers.grids import Grid, SideBySide, WordGrid
-from nmt.layers.multihead import SelfAttention, SourceAttention
-from nmt.layers.past import Past
-from nmt.layers.positions import POSITIONS
+from nmt.errors import ConfigError
+from nmt.layers.attention import Grid, Memory, SideBySide, WordGrid
+from nmt.layers.initialize import Affine
 from nmt.layers.recompute import recomputed
-from nmt.layers.transformer_config import TransformerSizes
+from nmt.settings import MOST_UNITS, choice, name_in, number, setting
+
+# ---- past --------------------------------------------------------------------------------------------------
+# Keys and values of the words that hypotheses have read: what incremental decoding keeps.
+#
+# Hypotheses that begin alike share them. Each step of the decoder adds one column, with a row for each
+# hypothesis that took the step, and a hypothesis knows its row in each column. So reordering moves a few
+# numbers, no vectors. Hypotheses of different lengths lie side by side: their last words are in the last
+# column, and the shorter ones have no row in the first columns.
+#
+#   column 0   column 1   column 2        places     hypothesis 0    1    2
+#   b          e          x               column 0             -1    0   -1     1 has read three words, b e y,
+#              a          y               column 1              1    0    2     the others two, a x and k z
+#              k          z               column 2              0    1    2
+#
+# R hypotheses, T columns, W width of a column: keys and values of all layers, D each.
+
+
+@dataclass
+class Past:
+    """What R hypotheses have read, between two words."""
+
+    columns: list[Tensor]  # of each step: (rows, W)
+    places: Tensor  # (T, R) the row of a hypothesis in each column; -1: it is shorter
+
+    @staticmethod
+    def start(rows: int, device: torch.device) -> "Past":
+        """Before the first word."""
+        return Past(columns=[], places=torch.zeros(0, rows, dtype=torch.long, device=device))
+
+    @property
+    def lengths(self) -> Tensor:
+        """Words read by each hypothesis: (R,)"""
+        return (self.places >= 0).sum(0)
+
+    def rows(self, rows: Tensor) -> "Past":
+        """Hypothesis i of the result is hypothesis rows[i]. Columns that nobody needs are dropped."""
+        places = self.places.index_select(1, rows)
+        if not len(places) or bool((places[0] >= 0).any()):
+            return Past(columns=self.columns, places=places)
+        first = int((places >= 0).any(1).logical_not().sum())
+        return Past(columns=self.columns[first:], places=places[first:])
+
+    @staticmethod
+    def join(parts: "Sequence[Past]") -> "Past":
+        """The hypotheses of all parts, one below the other."""
+        T, columns, places = max(len(part.columns) for part in parts), [], []
+        for back in range(T, 0, -1):
+            column, place = join_column(
+                [
+                    (part.columns[-back], part.places[-back])
+                    if back <= len(part.columns)
+                    else (None, part.places.new_full(part.places.shape[1:], -1))
+                    for part in parts
+                ]
+            )
+            columns.append(column)
+            places.append(place)
+        if not places:
+            return Past(columns=[], places=torch.cat([part.places for part in parts], 1))
+        return Past(columns=columns, places=torch.stack(places))
+
+    def reading(self, layers: int, heads: int, width: int, like: Tensor) -> "ReadingStep":
+        """Room for one more word of each hypothesis, with all words before it."""
+        T, R = self.places.shape
+        values = like.new_empty(T + 1, R, width)
+        there = self.places.clamp(min=0)
+        for step, column in enumerate(self.columns):
+            torch.index_select(column, 0, there[step], out=values[step])
+        missing = self.places < 0
+        mask = None
+        if T and bool(missing[0].any()):
+            mask = values.new_zeros(T + 1, R)
+            mask[:T].masked_fill_(missing, -torch.inf)
+        return ReadingStep(self, values.view(T + 1, R, layers, 2, heads, -1), mask)
+
+
+def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
+    """A column of several parts, None where a part has none, and the places of their hypotheses in it."""
+    pools: list[Tensor] = []
+    starts: dict[int, int] = {}
+    shifted, count = [], 0
+    for column, place in parts:
+        if column is None:
+            shifted.append(place)
+            continue
+        if id(column) not in starts:
+            starts[id(column)] = count
+            pools.append(column)
+            count += len(column)
+        shifted.append(torch.where(place >= 0, place + starts[id(column)], place))
+    places = torch.cat(shifted)
+    pool = pools[0] if len(pools) == 1 else torch.cat(pools)
+    if len(pool) <= len(places):
+        return pool, places
+    used, index = places.unique(return_inverse=True)  # -1 is the smallest
+    kept = used[used >= 0]
+    return pool.index_select(0, kept), index - (len(used) - len(kept))
+
+
+@dataclass
+class ReadingStep:
+    """A step of the decoder: the words before, and one more that its layers read one after the other."""
+
+    past: Past
+    values: Tensor  # (T + 1, R, layers, 2, heads, D / heads); the last word is filled in layer by layer
+    mask: Tensor | None  # (T + 1, R) 0 at words, -inf where a hypothesis is shorter
+
+    def add(self, layer: int, pairs: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of the new words in a layer, (R, 2D) -> those of all words, (R, heads, T + 1,
+        D / heads) twice"""
+        now = self.values[:, :, layer]  # (T + 1, R, 2, heads, D / heads)
+        now[-1] = pairs.view(now.shape[1:])
+        keys, values = now.permute(2, 1, 3, 0, 4)
+        return keys, values
+
+    def after(self) -> Past:
+        """What has been read once all layers have the new word."""
+        R = self.past.places.shape[1]
+        row = torch.arange(R, device=self.past.places.device)
+        return Past(
+            columns=[*self.past.columns, self.values[-1].reshape(R, -1).clone()],
+            places=torch.cat([self.past.places, row[None]]),
+        )
+
+
+# ---- positions ---------------------------------------------------------------------------------------------
+# What tells the words of a sentence apart by their place: vectors added to word vectors (Vaswani et al.
+# 2017, section 3.5).
+#
+# N words, R rows (hypotheses), D width.
+
+
+SINUSOIDS = 256  # sinusoids computed in advance; those of longer sentences are computed anew
+
+
+def sinusoids(count: int, size: int) -> Tensor:
+    """Those of places 0 to count - 1, (count, D): column 2i is sin(place / 10000^(2i / D)), column 2i + 1 the
+    cosine."""
+    places = torch.arange(count, dtype=torch.float64)[:, None]
+    rates = 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    return torch.stack([torch.sin(places * rates), torch.cos(places * rates)], 2).view(count, size)
+
+
+class SinusoidalPositions(nn.Module):
+    """Sines and cosines of D / 2 wavelengths."""
+
+    known: Tensor
+
+    def __init__(self, size: int, longest: int) -> None:
+        """`longest` is not used: there is a vector for every place."""
+        super().__init__()
+        self.size = size
+        self.register_buffer("known", sinusoids(SINUSOIDS, size).float(), persistent=False)
+
+    def forward(self, places: Tensor) -> Tensor:
+        """(N,) -> (N, D)"""
+        count = int(places.max()) + 1 if len(places) else 0
+        table = self.known if count <= len(self.known) else sinusoids(count, self.size).to(self.known)
+        return table.index_select(0, places)
+
+
+class LearnedPositions(nn.Module):
+    """A parameter for each of the first places; all places behind them share the last one."""
+
+    def __init__(self, size: int, longest: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(longest, size))
+
+    def forward(self, places: Tensor) -> Tensor:
+        """(N,) -> (N, D)"""
+        return self.weight.index_select(0, places.clamp(max=len(self.weight) - 1))
+
+
+class NoPositions(nn.Module):
+    """Words without places: an encoder then reads a bag of words."""
+
+    def __init__(self, size: int, longest: int) -> None:
+        super().__init__()
+
+    def forward(self, places: Tensor) -> Tensor:
+        """(N,) -> ()"""
+        return torch.zeros((), device=places.device)
+
+
+POSITIONS: dict[str, type[SinusoidalPositions] | type[LearnedPositions] | type[NoPositions]] = {
+    "sinusoidal": SinusoidalPositions,
+    "learned": LearnedPositions,
+    "none": NoPositions,
+}
+
+
+# ---- dropout -----------------------------------------------------------------------------------------------
+# Dropout, six times as fast as torch's on the CPU: 16 random bits for each number.
+
+
+DROPOUT_STEPS = 1 << 16  # of the share that is dropped
+
+
+def dropout(x: Tensor, share: float, training: bool) -> Tensor:
+    """Some of the numbers set to 0, each independently with probability `share`, rounded to 1 / 65536; the
+    others are divided by the probability of staying. Outside of training the same numbers."""
+    if not training or not share:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, share, training)
+    dropped = min(round(share * DROPOUT_STEPS), DROPOUT_STEPS - 1)
+    # torch draws 64 bits at a time; its own dropout draws and compares floats one by one.
+    bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
+    kept = bits[: x.numel()].view(x.shape) >= dropped - DROPOUT_STEPS // 2
+    return x * kept.to(x.dtype).mul_(DROPOUT_STEPS / (DROPOUT_STEPS - dropped))
+
+
+# ---- multihead ---------------------------------------------------------------------------------------------
+# Multi-head attention (Vaswani et al. 2017): softmax(Q Kᵀ / √d) V in h heads of d = D / h columns each.
+#
+# N words of a batch, R rows, S sentences with L words to look at, D width, h heads.
+
+
+def split_heads(values: Tensor, heads: int) -> Tensor:
+    """(S, W, D) -> (S, h, W, d)"""
+    S, W, _ = values.shape
+    return values.view(S, W, heads, -1).transpose(1, 2)
+
+
+def merge_heads(values: Tensor) -> Tensor:
+    """(S, h, W, d) -> (S, W, D)"""
+    return values.transpose(1, 2).flatten(2)
+
+
+def attention_weights(query: Tensor, keys: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+    """softmax(Q Kᵀ / √d): (S, h, W, d), (S, h, L, d) -> (S, h, W, L). `mask`: added before the softmax."""
+    energies = query @ keys.transpose(2, 3) / math.sqrt(query.shape[3])
+    if causal:
+        later = torch.ones(energies.shape[2:], dtype=torch.bool, device=energies.device).triu(1)
+        energies = energies.masked_fill(later, -torch.inf)
+    return torch.softmax(energies if mask is None else energies + mask, 3)
+
+
+def attend(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, share: float, causal: bool = False
+) -> Tensor:
+    """softmax(Q Kᵀ / √d) V: (S, h, W, d). `share` of the weights is dropped, on the CPU not by torch's
+    kernel, which is slower then."""
+    if share and query.device.type == "cpu":
+        return dropout(attention_weights(query, keys, mask, causal), share, True) @ values
+    return F.scaled_dot_product_attention(query, keys, values, mask, share, is_causal=causal)
+
+
+class SelfAttention(nn.Module):
+    """Words look at the words of their own sentence."""
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.inputs = Affine(size, 3 * size)  # queries, keys, values
+        self.outputs = Affine(size, size)
+
+    def forward(self, x: Tensor, grid: WordGrid, causal: bool) -> Tensor:
+        """(N, D) -> (N, D). `causal`: no word looks at a later one."""
+        query, keys, values = (
+            split_heads(part, self.heads) for part in grid.spread(self.inputs(x)).chunk(3, 2)
+        )
+        # Behind the end of a sentence there are only words that a causal mask hides anyway.
+        mask = None if causal or grid.mask is None else grid.mask[:, None, None]
+        share = self.dropout if self.training else 0.0
+        seen = attend(query, keys, values, mask, share, causal)
+        mixed: Tensor = self.outputs(grid.take(merge_heads(seen)))
+        return mixed
+
+    def step(self, x: Tensor, reading: ReadingStep, layer: int) -> Tensor:
+        """One word for each of R hypotheses: (R, D) -> (R, D)"""
+        R, D = x.shape
+        query, pairs = self.inputs(x).split([D, 2 * D], 1)
+        keys, values = reading.add(layer, pairs)
+        mask = None if reading.mask is None else reading.mask.t()[:, None, None]
+        seen = F.scaled_dot_product_attention(query.view(R, self.heads, 1, -1), keys, values, mask)
+        mixed: Tensor = self.outputs(seen.reshape(R, D))
+        return mixed
+
+
+class SourceAttention(nn.Module):
+    """Words look at the words of another sentence."""
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = Affine(size, size)
+        self.pairs = Affine(size, 2 * size)  # keys, values
+        self.outputs = Affine(size, size)
+
+    def memory(self, states: Tensor, grid: WordGrid) -> Memory:
+        """What there is to look at: packed words (N, D) as keys and values (S, L, D)"""
+        keys, values = grid.spread(self.pairs(states)).chunk(2, 2)
+        mask = keys.new_zeros(grid.shape) if grid.mask is None else grid.mask
+        return Memory(keys=keys, values=values, mask=mask)
+
+    def forward(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
+        """(rows, D) -> (rows, D): sentence i of the grid looks at sentence i of the memory."""
+        query, keys, values = self.parts(x, grid, memory)
+        share = self.dropout if self.training else 0.0
+        seen = attend(query, keys, values, memory.mask[:, None, None], share)
+        mixed: Tensor = self.outputs(grid.take(merge_heads(seen)))
+        return mixed
+
+    def weights(self, x: Tensor, grid: Grid, memory: Memory, heads: int = 0) -> Tensor:
+        """The attention weights before dropout, the mean over the first `heads`, 0: over all: (rows, D) ->
+        (rows, L)"""
+        query, keys, _ = self.parts(x, grid, memory)
+        if heads:
+            query, keys = query[:, :heads], keys[:, :heads]
+        return grid.take(attention_weights(query, keys, memory.mask[:, None, None]).mean(1))
+
+    def parts(self, x: Tensor, grid: Grid, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (S, h, W, d), keys and values (S, h, L, d)"""
+        query = split_heads(grid.spread(self.query(x)), self.heads)
+        return query, split_heads(memory.keys, self.heads), split_heads(memory.values, self.heads)
+
+
+# ---- transformer config ------------------------------------------------------------------------------------
+# The settings that encoder-decoders and language models made of attention have in common.
+
+
+@dataclass
+class TransformerSizes:
+    """Keys of `model` and of `lm`. Defaults are the base model of Vaswani et al. 2017."""
+
+    embedding: int = number(
+        512, least=1, most=MOST_UNITS, help="size of a word's vector and of the output of every layer"
+    )
+    feed_forward: int = number(
+        2048, least=1, most=MOST_UNITS, help="units of the two-layer network at each word (ReLU)"
+    )
+    heads: int = number(8, least=1, most=MOST_UNITS, help="heads of each attention; they divide `embedding`")
+    norm: str = choice(
+        "post",
+        "pre",
+        help="layer normalization: of the sum x + f(x) (the paper), or of the input, x + f(norm(x)), which "
+        "trains more stably",
+    )
+    positions: str = name_in(
+        POSITIONS,
+        help="how words know their place: sines and cosines (the paper), a learned vector each, none",
+    )
+    longest: int = number(
+        512,
+        least=1,
+        most=MOST_UNITS,
+        help="positions: learned; places that have a vector of their own, later ones share the last",
+    )
+    dropout: float = number(0.1, least=0, below=1, help="on embeddings and on the output of each sub-layer")
+    attention_dropout: float = number(0.1, least=0, below=1, help="on attention weights")
+    feed_forward_dropout: float = number(
+        0.1, least=0, below=1, help="on the units of the feed-forward networks"
+    )
+    recompute: bool = setting(
+        False,
+        help="gradient checkpointing: layers are computed again in the backward pass instead of being kept; "
+        "less memory, more time, the same gradients",
+    )
+
+    def check_sizes(self, prefix: str) -> None:
+        """ConfigError for sizes that do not go together. `prefix`: `model.` or `lm.`"""
+        if self.embedding % self.heads:
+            raise ConfigError(
+                f"{prefix}heads: {self.heads} heads do not divide {prefix}embedding, {self.embedding}; "
+                "choose a divisor"
+            )
+        if self.positions == "sinusoidal" and self.embedding % 2:
+            raise ConfigError(
+                f"{prefix}positions: sinusoidal needs an even {prefix}embedding, found {self.embedding}"
+            )
+
+
+# ---- transformer -------------------------------------------------------------------------------------------
+
 
 Part = Callable[[Tensor], Tensor]  # what a sub-layer computes: (rows, D) -> (rows, D)
 
@@ -114,12 +486,12 @@ class Look:
     shown: Shown
     weights: Tensor | None = None  # (rows, L)
 
-    def __call__(self, x: Tensor, layer: Layer, number: int) -> Tensor:
+    def __call__(self, x: Tensor, layer: Layer, index: int) -> Tensor:
         """(rows, D) -> (rows, D)"""
         assert layer.source is not None and self.grid is not None
-        if number == self.shown.layer:
-            self.weights = layer.source.weights(x, self.grid, self.memory[number], self.shown.heads)
-        seen: Tensor = layer.source(x, self.grid, self.memory[number])
+        if index == self.shown.layer:
+            self.weights = layer.source.weights(x, self.grid, self.memory[index], self.shown.heads)
+        seen: Tensor = layer.source(x, self.grid, self.memory[index])
         return seen
 
 
@@ -163,16 +535,16 @@ class Stack(nn.Module):
         x = self.embed(token_ids, grid.steps)
         look = Look(grid, memory, shown)
         again = self.recompute and torch.is_grad_enabled()
-        for number in range(len(self.layers)):
-            compute = partial(self.layer, number, grid, look)
-            x = recomputed(compute, x) if again and number != shown.layer else compute(x)
+        for index in range(len(self.layers)):
+            compute = partial(self.layer, index, grid, look)
+            x = recomputed(compute, x) if again and index != shown.layer else compute(x)
         return x if self.norm is None else self.norm(x), look.weights
 
-    def layer(self, number: int, grid: WordGrid, look: Look, x: Tensor) -> Tensor:
+    def layer(self, index: int, grid: WordGrid, look: Look, x: Tensor) -> Tensor:
         """One layer over whole sentences: (N, D) -> (N, D)"""
-        layer = self.blocks[number]
+        layer = self.blocks[index]
         own = partial(layer.attention, grid=grid, causal=self.causal)
-        source = partial(look, layer=layer, number=number) if look.memory and layer.source else None
+        source = partial(look, layer=layer, index=index) if look.memory and layer.source else None
         y: Tensor = layer(x, own, source)
         return y
 
@@ -189,11 +561,11 @@ class Stack(nn.Module):
         x = self.embed(token_ids, past.lengths)
         reading = past.reading(len(self.blocks), self.heads, 2 * len(self.blocks) * x.shape[1], x)
         look = Look(rows, memory, shown)
-        for number, layer in enumerate(self.blocks):
+        for index, layer in enumerate(self.blocks):
             x = layer(
                 x,
-                lambda y, layer=layer, number=number: layer.attention.step(y, reading, number),
-                (lambda y, layer=layer, number=number: look(y, layer, number)) if memory else None,
+                lambda y, layer=layer, index=index: layer.attention.step(y, reading, index),
+                (lambda y, layer=layer, index=index: look(y, layer, index)) if memory else None,
             )
         features = x if self.norm is None else self.norm(x)
         return features, reading.after(), look.weights

@@ -15,10 +15,8 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.layers.characters import LONGEST, OpenWords, SpellingSizes
-from nmt.lm.base import LMBase
-from nmt.lm.config import LMConfig
+from nmt.lm.base import Floats, LMBase, LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.protocols import Floats
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.settings import MOST_UNITS, number
 from nmt.text.vocab import SPECIALS, UNK
@@ -82,7 +80,7 @@ class CharacterLM(RecurrentLM):
     def build(
         cls, config: Any, symbols: Sequence[str], dictionary: Dictionary | None = None, fill: bool = True
     ) -> Self:
-        """A model over the words of a vocabulary; see nmt.lm.protocols.LanguageModel."""
+        """A model over the words of a vocabulary; see nmt.lm.base.LanguageModel."""
         config.check()
         words = OpenWords(symbols, config.sizes, config.highway, config.embedding)
         return cls(config, len(symbols), fill, words)
@@ -97,7 +95,7 @@ class CharacterLM(RecurrentLM):
         return torch.where(token_ids < self.embedding.vocab_size, token_ids, UNK)
 
     def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
-        """Ids of words, where those outside the vocabulary have ids of their own; see nmt.lm.protocols."""
+        """Ids of words, where those outside the vocabulary have ids of their own; see nmt.lm.base."""
         unknown = [
             number == UNK and word not in SPECIALS for word, number in zip(words, token_ids, strict=True)
         ]

@@ -18,12 +18,10 @@ from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, Packed
 from nmt.errors import ConfigError
-from nmt.layers.distinct import distinct, scores_of_windows
+from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
-from nmt.lm.base import FeatureLM, output_layer
-from nmt.lm.config import LMConfig
-from nmt.lm.protocols import Floats, Ints
+from nmt.lm.base import FeatureLM, Floats, Ints, LMConfig, output_layer
 from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
@@ -175,7 +173,7 @@ class CSLM(FeatureLM):
     @torch.no_grad()
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
         """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
-        unique, _ = distinct(ngrams(texts, self.order)[0])
+        unique, _ = distinct_windows(ngrams(texts, self.order)[0])
         first, parts = FirstLayer(self, unique), [np.zeros(0)]
         for start in range(0, len(unique), NORMALIZER_ROWS):
             features = self.above(first.rows(start, start + NORMALIZER_ROWS))
@@ -201,13 +199,13 @@ class CSLMScores:
     def score(self, contexts: Ints, words: Ints) -> Floats:
         """log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
         model = self.model
-        unique, index = distinct(contexts)
+        unique, index = distinct_windows(contexts)
         first = FirstLayer(model, unique, self.table)
 
         def features(start: int, stop: int) -> Tensor:
             return model.above(first.rows(start, stop))
 
-        return scores_of_windows(model.output, features, index, words, self.normalized)
+        return window_scores(model.output, features, index, words, self.normalized)
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
         """log p of each word of each text and of its end symbol."""

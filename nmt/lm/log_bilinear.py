@@ -11,7 +11,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from nmt.layers.initialize import initialize
-from nmt.lm.config import LMConfig
+from nmt.lm.base import LMConfig
 from nmt.lm.cslm import CSLM, Activation, NgramConfig
 from nmt.settings import MOST_UNITS, number, setting
 

@@ -19,18 +19,20 @@ from torch import Tensor, nn
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import tensor
-from nmt.layers.cells import GRU, LSTM
-from nmt.layers.computation import ComputationSettings, Computed, penalty, schedulers
-from nmt.layers.elman import Elman
+from nmt.layers.batch_scores import on_device
+from nmt.layers.cells import GRU, LSTM, Elman, NormalizedLSTM
 from nmt.layers.initialize import initialize
-from nmt.layers.normalized import NormalizedLSTM
 from nmt.layers.output import check_output
 from nmt.layers.recompute import unroll_in_segments
-from nmt.layers.variable import VARIABLE_CELLS, VariableCell
-from nmt.lm.base import FeatureLM, output_layer, trie_scores
-from nmt.lm.config import LMConfig
-from nmt.lm.protocols import Carried, Floats, Ints
+from nmt.layers.variable import (
+    VARIABLE_CELLS,
+    ComputationSettings,
+    Computed,
+    VariableCell,
+    computation_penalty,
+    schedulers,
+)
+from nmt.lm.base import Carried, FeatureLM, Floats, Ints, LMConfig, output_layer, trie_scores
 from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
@@ -194,7 +196,7 @@ class RecurrentLM(FeatureLM):
         """Σ -log p of units given their features, (N, K), (N,) -> (); in training also the penalty of what
         cells vcrnn and vcgru have computed."""
         cost = super().cross_entropy(features, ids, smoothing)
-        return cost + penalty(self.schedulers) if self.schedulers else cost
+        return cost + computation_penalty(self.schedulers) if self.schedulers else cost
 
     def begin(self, chunk: Chunk, carried: Carried) -> Tensor:
         """The state before a chunk of running text."""
@@ -212,7 +214,7 @@ class RecurrentLM(FeatureLM):
 
     @torch.no_grad()
     def computed(self, token_ids: Tensor, state: Tensor | None) -> tuple[list[Computed], Tensor]:
-        """What each layer computes when it reads running text, (T,); see nmt.lm.protocols."""
+        """What each layer computes when it reads running text, (T,); see nmt.lm.base."""
         hidden, found, after = self.embedding(token_ids), [], []
         start = self.zeros(1) if state is None else state
         for cell, part in zip(self.cells, torch.split(start, self.state_sizes, 1), strict=True):
@@ -249,7 +251,7 @@ class RecurrentWalk:
 
     def __init__(self, model: RecurrentLM, words: Ints) -> None:
         self.model, self.output, self.device = model, model.output, model.device
-        self.words = tensor(np.where(words == BOS, EOS, words), model.device)
+        self.words = on_device(np.where(words == BOS, EOS, words), model.device)
 
     def start(self) -> Tensor:
         return self.model.zeros(1)

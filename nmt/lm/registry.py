@@ -2,11 +2,11 @@
 LANGUAGE_MODELS["mine"] = Mine."""
 
 from nmt.errors import ConfigError
+from nmt.lm.base import LanguageModel
 from nmt.lm.characters import CharacterLM
 from nmt.lm.cslm import CSLM
 from nmt.lm.log_bilinear import LogBilinear
 from nmt.lm.multiscale.model import MultiscaleLM
-from nmt.lm.protocols import LanguageModel
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.transformer import TransformerLM
 from nmt.numbers import shown

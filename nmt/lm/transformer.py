@@ -11,16 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids
-from nmt.layers.batch_scores import tensor
-from nmt.layers.grids import WordGrid
+from nmt.layers.attention import WordGrid
+from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
-from nmt.layers.past import Past
-from nmt.layers.transformer import Stack
-from nmt.layers.transformer_config import TransformerSizes
-from nmt.lm.base import SoftmaxLM, output_layer, trie_scores
-from nmt.lm.config import LMConfig
-from nmt.lm.protocols import Floats, Ints
+from nmt.layers.transformer import Past, Stack, TransformerSizes
+from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, output_layer, trie_scores
 from nmt.settings import choice, number, setting
 from nmt.text.vocab import BOS
 
@@ -116,7 +112,7 @@ class TransformerLMWalk:
 
     def __init__(self, model: TransformerLM, words: Ints) -> None:
         self.model, self.output, self.device = model, model.output, model.device
-        self.words = tensor(words, model.device)
+        self.words = on_device(words, model.device)
 
     def start(self) -> Past:
         return Past.start(1, self.device)

@@ -6,9 +6,8 @@ from nmt import settings
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS
 from nmt.layers.cells import Cell as PlainCell
-from nmt.layers.computation import ComputationSettings
 from nmt.layers.output import OutputSettings, check_output
-from nmt.layers.variable import VARIABLE_CELLS, VariableCell
+from nmt.layers.variable import VARIABLE_CELLS, ComputationSettings, VariableCell
 from nmt.settings import MOST_UNITS, choice, number, setting
 
 Cell = PlainCell | VariableCell

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from nmt.data.affiliation import PHRASE, SENTENCE
 from nmt.data.aligned import AlignedBatch, Shape
 from nmt.errors import ConfigError
-from nmt.layers.distinct import distinct, scores_of_windows
+from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputSettings, SelfNormalized, check_output, make_output
 from nmt.models.config import ModelConfig
@@ -184,7 +184,7 @@ class JointScores(WindowScores):
         """log p(word | context, window): `parts` (P, H) of `source_part`, places (G,) in it, contexts (G, n -
         1), words (G,) -> (G,)"""
         model = self.model
-        unique, index = distinct(np.column_stack([places, contexts]))
+        unique, index = distinct_windows(np.column_stack([places, contexts]))
         where = torch.from_numpy(unique[:, 0]).to(model.device)
         rows, table = self.rows_of(unique[:, 1:])
 
@@ -192,7 +192,7 @@ class JointScores(WindowScores):
             target = F.embedding_bag(rows[start:stop], table, mode="sum")
             return model.above(parts[where[start:stop]] + target)
 
-        return scores_of_windows(model.output, features, index, words, self.normalized)
+        return window_scores(model.output, features, index, words, self.normalized)
 
     def rows_of(self, contexts: Ints) -> tuple[Tensor, Tensor]:
         """The rows (U, n - 1) of a table, and the table."""

@@ -212,7 +212,7 @@ class Attending(Protocol):
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Output features (N, K) and attention weights over the source words and the end symbol, (N, L), of
         all target tokens in packed order, with gradient. The loss of a batch with `guidance` has the cost of
-        these weights in it (nmt/layers/guided.py)."""
+        these weights in it (nmt/layers/attention.py)."""
         ...
 
 

@@ -9,7 +9,7 @@ from nmt.models.discourse.model import Discourse
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.rnn.translator import Translator
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer
 from nmt.numbers import shown
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands

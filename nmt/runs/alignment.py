@@ -14,7 +14,7 @@ from nmt.data.batches import Ids, make_batch
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
-from nmt.layers.batch_scores import BATCH, batches
+from nmt.layers.batch_scores import BATCH, batches_by_length
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel, Attending
 from nmt.models.registry import ALIGNED_MODELS
@@ -52,7 +52,7 @@ def align(
         for source, target in zip(sources, targets, strict=True)
     ]
     found: list[Links] = [frozenset()] * len(pairs)
-    for rows in batches(ids, BATCH):
+    for rows in batches_by_length(ids, BATCH):
         for row, looks in zip(rows, attended_units(run, [ids[row] for row in rows]), strict=True):
             source_of = member.source.word_numbers(sources[row])
             target_of = member.target.word_numbers(targets[row])

@@ -15,9 +15,8 @@ from nmt import manifest, settings, yaml_text
 from nmt.compute import device as devices
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
-from nmt.lm.config import LMConfig
+from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.protocols import LanguageModel, OpenVocabulary
 from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse, DiscourseConfig

@@ -26,13 +26,7 @@ from nmt.data.batches import Ids
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.errors import ConfigError, DataError
 from nmt.lines import check_lines
-from nmt.lm.protocols import (
-    Carried,
-    NormalizedScores,
-    RunningTextModel,
-    TokenSampler,
-    scorer_of,
-)
+from nmt.lm.base import Carried, NormalizedScores, RunningTextModel, TokenSampler, scorer_of
 from nmt.ngram import arpa, interpolation
 from nmt.ngram import count_model as count
 from nmt.ngram.arpa import Floats, Ints

@@ -11,21 +11,67 @@ Sentences are searched side by side, each at its own step: when some have finish
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 import torch
 from torch import Tensor
 
-from nmt.models.protocols import Source, State, StepModel, Widening
-from nmt.search import penalties
-from nmt.search.config import BeamConfig
+from nmt.layers.output import BestWords
+from nmt.models.protocols import Layered, Source, State, StepModel, Widening
+from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints.protocol import AnyConstraint
 from nmt.search.constraints.rows import Constrained, Marks
-from nmt.search.expansion import Expansion, choose, expand
-from nmt.search.finder import finder_of
-from nmt.search.history import History
+from nmt.search.hypotheses import Expansion, History, choose_expansion, expand
 from nmt.text.vocab import BOS, EOS, UNK
+
+# ---- finder ------------------------------------------------------------------------------------------------
+# The best next words by an output layer that finds them without log p of all: a hierarchy of few levels over
+# many words (nmt/layers/output/hierarchy.py).
+
+
+NEVER_WORDS = 3  # words at most that may not follow: <s>, UNK and, in short hypotheses, the end symbol
+
+
+@dataclass
+class Finder(Generic[State]):
+    """A model and its output layer."""
+
+    model: Layered[State]
+    layer: BestWords
+
+    def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
+        """See Layered."""
+        return self.model.features(state, token_ids)
+
+    def best(
+        self, features: Tensor, count: int, too_short: Tensor, allow_unknown: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Log p and words of the `count` best that may follow, the best first, -inf where there are none:
+        (R, K), (R,) -> (R, count) twice"""
+        values, words = self.layer.best_words(features, count + NEVER_WORDS)
+        never = (words < 0) | (words == BOS) | ((words == EOS) & too_short[:, None])
+        if not allow_unknown:
+            never |= words == UNK
+        values, place = values.masked_fill(never, -math.inf).topk(count, 1)
+        return values, words.gather(1, place).clamp(min=0)
+
+    def end(self, features: Tensor, row: int) -> float:
+        """Log p of the end symbol after a row."""
+        rows, ends = (torch.tensor([one], device=features.device) for one in (row, EOS))
+        return float(self.layer.log_probs_of_words(features, rows, ends)[0])
+
+
+def finder_of(model: StepModel[State]) -> Finder[State] | None:
+    """None for a model that is asked for all words."""
+    if not isinstance(model, Layered):
+        return None
+    layer = model.output_layer
+    return Finder(model, layer) if isinstance(layer, BestWords) and layer.finds_best_sooner else None
+
+
+# ---- beam --------------------------------------------------------------------------------------------------
+
 
 End = Callable[[int], float]  # log p of the end symbol after a row
 
@@ -76,7 +122,7 @@ class BeamSearch(Generic[State]):
         self.steps = self.lengths.clone()  # words of each sentence's hypotheses
         self.history = History()
         self.finder = finder_of(model)
-        self.rank: Callable[[float, int], float] = penalties.by_name(config.normalize)
+        self.rank: Callable[[float, int], float] = length_normalizer(config.normalize)
 
     def add(
         self,
@@ -209,7 +255,7 @@ class BeamSearch(Generic[State]):
         count = int(self.widths[sentence].max())
         too_short = step < self.shortest[sentence]
         values, words = finder.best(features, count, too_short, self.config.allow_unknown)
-        best = choose(values, words, rows.totals, sentence, self.widths)
+        best = choose_expansion(values, words, rows.totals, sentence, self.widths)
         return best, lambda row: -math.inf if too_short[row] else finder.end(features, row), state
 
     def forced_words(
@@ -323,3 +369,116 @@ def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) ->
     log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     log_probs[too_short, EOS] = -math.inf
     return log_probs
+
+
+# ---- continuous --------------------------------------------------------------------------------------------
+# Beam search that never ends: sentences are added while others are being searched, and each leaves as soon
+# as it is finished. A server searches the sentences of all its clients together in this way; the result for a
+# sentence is that of `beam.search`.
+
+
+FORGET_NODES = 20_000  # nodes of a history that is never cleared
+
+
+class ContinuousSearch(Generic[State]):
+    """A sentence is known by its number from `add` until `step` returns it, or `cancel` is called with it."""
+
+    def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
+        """There is room for about `config.rows` hypotheses at a time. ConfigError for a setting out of
+        range."""
+        config.check()
+        self.work = BeamSearch(model, config)
+        self.rows: Rows[State] | None = None
+        self.added: list[int] = []  # since the last step
+        self.capacity = config.rows or ROWS
+        self.longest_history = FORGET_NODES
+
+    @property
+    def live(self) -> int:
+        """Hypotheses in the batch."""
+        return 0 if self.rows is None else len(self.rows.sentence)
+
+    @property
+    def busy(self) -> bool:
+        """Is any sentence not finished?"""
+        return bool(self.added) or self.live > 0
+
+    def wants(self, width: int = 1) -> bool:
+        """Is there room for one more sentence, of so many hypotheses?"""
+        return self.planned + width <= self.room()
+
+    def fits(self, width: int) -> bool:
+        """May a sentence of so many hypotheses begin although others end soon? Any may begin alone."""
+        return not self.busy or self.planned + width <= self.capacity - self.live
+
+    @property
+    def planned(self) -> int:
+        """Hypotheses of the sentences that were added since the last step."""
+        return sum(self.width(sentence) for sentence in self.added)
+
+    def room(self) -> int:
+        """Rows that new sentences may take; none as long as most rows are in use."""
+        alive = self.live
+        beam = self.work.config.beam_size
+        return 0 if alive and alive > REFILL * self.capacity - beam else self.capacity - alive
+
+    def width(self, sentence: int) -> int:
+        return int(self.work.widths[sentence])
+
+    def add(self, source: Source, beam_size: int = 0, constraints: Sequence[AnyConstraint] = ()) -> int:
+        """The number of a new sentence, which has at least one word; the next step begins with it, whether
+        there is room or not. `beam_size`: 0: the configured one."""
+        width = beam_size or self.work.config.beam_size
+        (place,) = self.work.add([source], widths=[width], constraints=[constraints])
+        self.added.append(place)
+        return place
+
+    @torch.no_grad()
+    def step(self) -> list[tuple[int, list[Candidate]]]:
+        """One more word for all sentences. Returns the finished ones with their hypotheses, best first."""
+        before = {*self.added, *([] if self.rows is None else self.rows.sentence.tolist())}
+        if self.added:
+            started = self.work.step(self.work.begin(self.added))
+            self.added = []
+            rest = self.rows if self.rows is None or not self.live else self.work.step(self.rows)
+            self.rows = started if rest is None else self.work.join(rest, started)
+        elif self.rows is not None and self.live:
+            self.rows = self.work.step(self.rows)
+        after = set() if self.rows is None else set(self.rows.sentence.tolist())
+        found = [(place, self.work.release(place)) for place in sorted(before - after)]
+        self.forget()
+        return found
+
+    def cancel(self, sentence: int) -> None:
+        """Stop searching a sentence."""
+        if sentence in self.added:
+            self.added.remove(sentence)
+        elif self.rows is not None:
+            self.keep(torch.nonzero(self.rows.sentence != sentence)[:, 0])
+        self.work.release(sentence)
+
+    def keep(self, kept: torch.Tensor) -> None:
+        """Drop all rows but these (K,)."""
+        assert self.rows is not None
+        if not len(kept):
+            self.rows = None
+            return
+        rows = self.rows
+        self.rows = Rows(
+            state=self.work.model.reorder(rows.state, kept),
+            sentence=rows.sentence[kept],
+            totals=rows.totals[kept],
+            nodes=rows.nodes[kept],
+            words=None if rows.words is None else rows.words[kept],
+            marks=[rows.marks[row] for row in kept.tolist()] if rows.marks else [],
+        )
+
+    def forget(self) -> None:
+        """Free what finished sentences have left, once that may be half of the history."""
+        history = self.work.history
+        if not self.live:
+            self.rows = None
+            history.forget(torch.zeros(0, dtype=torch.long))
+        elif len(history) > self.longest_history and self.rows is not None:
+            self.rows = replace(self.rows, nodes=history.forget(self.rows.nodes))
+            self.longest_history = max(FORGET_NODES, 2 * len(history))

@@ -2,14 +2,54 @@
 imported."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 from nmt import settings
 from nmt.errors import ConfigError
-from nmt.search import penalties
 from nmt.search.constraints.allocation import ALLOCATIONS
 from nmt.settings import choice, name_in, number, setting
+
+# ---- penalties ---------------------------------------------------------------------------------------------
+# How finished hypotheses of different lengths are compared. n counts the words and the end symbol.
+
+
+GNMT_ALPHA = 0.6
+
+
+def by_length(log_prob: float, n: int) -> float:
+    """log p / n  (section 6.4.2)"""
+    return log_prob / n
+
+
+def unnormalized(log_prob: float, n: int) -> float:
+    """log p"""
+    return log_prob
+
+
+def by_gnmt(log_prob: float, n: int) -> float:
+    """log p / ((5 + n) / 6)^0.6  (Wu et al. 2016, eq. 14)"""
+    penalty: float = ((5 + n) / 6) ** GNMT_ALPHA
+    return log_prob / penalty
+
+
+NORMALIZE: dict[str, Callable[[float, int], float]] = {
+    "length": by_length,
+    "none": unnormalized,
+    "gnmt": by_gnmt,
+}
+
+
+def length_normalizer(name: str) -> Callable[[float, int], float]:
+    """One of NORMALIZE. ConfigError for an unknown name."""
+    if name not in NORMALIZE:
+        raise ConfigError(f"normalize: {name!r} is unknown, expected one of {', '.join(NORMALIZE)}")
+    return NORMALIZE[name]
+
+
+# ---- config ------------------------------------------------------------------------------------------------
+
 
 # Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
 SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
@@ -23,7 +63,7 @@ class BeamConfig:
 
     beam_size: int = number(BEAM_SIZE, least=1, most=MOST_BEAM, help="hypotheses kept at each word")
     normalize: str = choice(
-        *penalties.NORMALIZE, help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
+        *NORMALIZE, help="how lengths are compared: log p / words, log p, or the penalty of GNMT"
     )
     max_length_factor: float = number(3.0, above=0, most=1000, help="at most F words for each source word")
     min_length_factor: float = number(0.0, least=0, most=1000, help="at least F words for each source word")

@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt.models.protocols import Source, State, StepModel
 from nmt.search.beam import Candidate
 from nmt.search.config import SamplingConfig
-from nmt.search.history import History
+from nmt.search.hypotheses import History
 from nmt.text.vocab import BOS, EOS, UNK
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.layers.grids import join_sentences
+from nmt.layers.attention import join_sentences
 from nmt.models.protocols import Restrictable, Restricted, State, StepModel
 
 

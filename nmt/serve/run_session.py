@@ -15,10 +15,9 @@ from nmt.models.protocols import MergeGates, Source
 from nmt.runs import constraints
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.run import BeamTranslation, Run, join_translations
-from nmt.search.beam import Candidate
+from nmt.search.beam import Candidate, ContinuousSearch
 from nmt.search.config import BeamConfig
 from nmt.search.constraints.protocol import AnyConstraint, Demand
-from nmt.search.continuous import ContinuousSearch
 from nmt.search.steps import Reading
 from nmt.serve.engine import Hypothesis, Options, Parse, ParseNode, Translated, nothing
 from nmt.text.vocab import EOS, UNK

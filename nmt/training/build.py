@@ -20,9 +20,8 @@ from nmt.data.corpus import Corpus
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
 from nmt.layers.output import LearnsText
-from nmt.lm.config import LMConfig
+from nmt.lm.base import LanguageModel, LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.protocols import LanguageModel
 from nmt.lm.registry import language_model_class
 from nmt.manifest import Stamp
 from nmt.models.config import ModelConfig

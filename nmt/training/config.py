@@ -9,7 +9,7 @@ from nmt import settings
 from nmt.data.corpus import VECTORS, DataConfig
 from nmt.errors import ConfigError
 from nmt.layers.output import OUTPUTS, Evolves, OutputSettings, refuse
-from nmt.lm.config import LMConfig
+from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
 from nmt.search.config import BEAM_SIZE

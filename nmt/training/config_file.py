@@ -21,7 +21,7 @@ from yaml import YAMLError
 from nmt import files, metrics, settings, yaml_text
 from nmt.data import corpora
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.config import LMConfig
+from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
 from nmt.numbers import LONGEST, shown
 from nmt.runs import checkpoint, migrations

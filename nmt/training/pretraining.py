@@ -7,9 +7,8 @@ from typing import cast
 import torch
 
 from nmt.data.corpus import Corpus
-from nmt.models.discourse.batches import DiscourseStream
 from nmt.models.discourse.model import Discourse, DiscourseConfig
-from nmt.models.discourse.objective import Paragraphs
+from nmt.models.discourse.objectives import DiscourseStream, Paragraphs
 from nmt.models.registry import PRETRAINED
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory

@@ -26,8 +26,8 @@ from nmt.compute import matmul
 from nmt.compute.mixed import check_precision
 from nmt.data.corpus import DataConfig, check_config, check_text
 from nmt.errors import ConfigError
-from nmt.layers.computation import Paced
 from nmt.layers.output import Evolves
+from nmt.layers.variable import Paced
 from nmt.lm.registry import language_model_class
 from nmt.locks import locked
 from nmt.runs import directory as run_directory

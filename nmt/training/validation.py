@@ -14,8 +14,8 @@ from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.corpus import Corpus, DataConfig
 from nmt.data.running import ChunkStream, running
-from nmt.layers.batch_scores import batches
-from nmt.lm.protocols import Carried, LanguageModel, RunningTextModel
+from nmt.layers.batch_scores import batches_by_length
+from nmt.lm.base import Carried, LanguageModel, RunningTextModel
 from nmt.metrics import References
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import AnyModel
@@ -150,7 +150,7 @@ def dev_cost(model: Costed, pairs: Sequence[tuple[Ids, Ids]]) -> float:
     """Mean -log p of a target word, end symbols included."""
     total, words = 0.0, 0
     with torch.no_grad():
-        for rows in batches(pairs, BATCH):
+        for rows in batches_by_length(pairs, BATCH):
             batch = make_batch([pairs[row][0] for row in rows], [pairs[row][1] for row in rows])
             total += float(model.loss(batch.to(model.device)))
             words += batch.target_tokens

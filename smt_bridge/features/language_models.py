@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.errors import ConfigError
+from nmt.lm.base import scorer_of
 from nmt.lm.mrf.model import ChainMRF
-from nmt.lm.protocols import scorer_of
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares

@@ -10,7 +10,7 @@ import numpy as np
 from nmt.compute.reduced import Reduced
 from nmt.data.aligned import AlignedPair, Ints, mirrored, source_windows, target_contexts
 from nmt.errors import ConfigError
-from nmt.layers.distinct import distinct
+from nmt.layers.batch_scores import distinct_windows as distinct
 from nmt.runs import alignment, checkpoint
 from nmt.runs.alignment import SavedAligned
 from nmt.runs.checkpoint import SavedRun

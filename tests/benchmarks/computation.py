@@ -14,10 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.layers.cells import GRU
-from nmt.layers.computation import ComputationSettings, mask_of
-from nmt.layers.elman import Elman
+from nmt.layers.variable import ComputationSettings
+from nmt.layers.variable import mask_of
+from nmt.layers.cells import Elman
 from nmt.layers.initialize import initialize
-from nmt.layers.variable import VARIABLE_CELLS, VariableCell
+from nmt.layers.variable import VARIABLE_CELLS
+from nmt.layers.variable import VariableCell
 
 SHARES = (1.0, 0.75, 0.5, 0.35, 0.2)
 STEPS = 200

@@ -18,7 +18,7 @@ import torch
 from nmt.formats import nbest
 from nmt.compute import matmul
 from nmt.text.vocab import Vocab
-from nmt.layers.distinct import distinct
+from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.cslm import CSLM, CSLMConfig, ngrams
 
 SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
@@ -37,7 +37,7 @@ def main() -> None:
     torch.manual_seed(1)
     model = CSLM(CSLMConfig(init="glorot"), args.vocabulary + 3).eval()
     contexts, words = (part[:SAMPLE] for part in ngrams([vocab.encode(text) for text in texts], model.order))
-    unique = len(distinct(contexts)[0])
+    unique = len(distinct_windows(contexts)[0])
     print(
         f"{len(words):,} n-grams of real n-best lists, {unique:,} distinct contexts, {len(vocab):,} words "
         "of "

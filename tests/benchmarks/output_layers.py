@@ -24,8 +24,8 @@ from nmt.data.running import Chunk
 from nmt.layers.output import Evolves, OutputSettings, make_output
 from nmt.layers.output.hierarchy import Hierarchical
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
-from nmt.search.expansion import topk
-from nmt.search.finder import NEVER
+from nmt.search.hypotheses import topk
+from nmt.search.beam import NEVER_WORDS
 from nmt.text.vocab import EOS, Vocab
 from nmt.training.optimizers import clip
 from nmt.training.optimizers import make_optimizer
@@ -92,9 +92,9 @@ def alone(words: int, inputs: int) -> None:
     seconds = interleave(
         {
             "flat softmax": lambda: topk(flat.log_probs(features), BEAM),  # type: ignore[operator]
-            "learned tree, branch and bound": lambda: tree.best_words(features, BEAM + NEVER),
+            "learned tree, branch and bound": lambda: tree.best_words(features, BEAM + NEVER_WORDS),
             "learned tree, all words": lambda: topk(tree.log_probs(features), BEAM),
-            "classes, branch and bound": lambda: classes.best_words(of_classes, BEAM + NEVER),  # type: ignore[operator]
+            "classes, branch and bound": lambda: classes.best_words(of_classes, BEAM + NEVER_WORDS),  # type: ignore[operator]
             "classes, all words": lambda: topk(classes.log_probs(of_classes), BEAM),  # type: ignore[operator]
         },
         3,

@@ -10,7 +10,6 @@ import torch
 
 from nmt.data import prefix_tree
 from nmt.formats import phrase_table
-from nmt.layers import batch_scores
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs import checkpoint
@@ -43,7 +42,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, nodes: int, rows:
     sources, targets, source_of = some_pairs(60, 6)
     whole = pair_scores(model, sources, targets, source_of)
     monkeypatch.setattr(prefix_tree.blocks, "__defaults__", (nodes,))
-    monkeypatch.setattr(batch_scores, "SOFTMAX_ROWS", rows)
+    monkeypatch.setattr("nmt.layers.batch_scores.SOFTMAX_ROWS", rows)
     assert np.abs(pair_scores(model, sources, targets, source_of) - whole).max() < 1e-9
 
 

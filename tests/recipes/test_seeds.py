@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.models.transformer.config import TransformerConfig
+from nmt.models.transformer import TransformerConfig
 from nmt.training import config_file
 from tests.conftest import BIN
 

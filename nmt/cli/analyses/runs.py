@@ -319,7 +319,7 @@ class Neighbors:
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
     """Vocabulary, ids of some words and model of a language model's run, or of one side of a translator's."""
-    from nmt.lm.config import LMConfig
+    from nmt.lm.base import LMConfig
     from nmt.runs import checkpoint
 
     if isinstance(checkpoint.checked_config(Path(args.run)).model, LMConfig):
@@ -336,7 +336,7 @@ def vectors_of(model: object, token_ids: list[int], args: argparse.Namespace) ->
     import torch
 
     from nmt.compute.device import resolve
-    from nmt.lm.protocols import OpenVocabulary
+    from nmt.lm.base import OpenVocabulary
 
     if not args.before_highway:
         return word_vectors(model, token_ids, args)

@@ -7,16 +7,150 @@ V words, C classes, K features.
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.layers.output.clusters import cluster
 from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Ints
-from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.protocol import OutputSettings
+
+# ---- clusters ----------------------------------------------------------------------------------------------
+# Word classes from bigrams: the exchange algorithm (Kneser and Ney 1993; Martin, Liermann and Ney 1998),
+# which like Brown et al. (1992) maximizes the mutual information of the classes of neighboring words.
+#
+# The log-likelihood of a class bigram model is, but for a constant, F = Σ_cd f(N_cd) - Σ_c f(L_c) - Σ_c
+# f(R_c), f(x) = x log x, with counts N of neighboring classes, L and R of classes as the first and as the
+# second word. Each word in turn moves to the class in which F is greatest, until hardly any moves.
+#
+# V words, C classes, P distinct bigrams.
+
 
 log = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+EXCHANGE_ROUNDS = 8  # at most; later ones gain next to nothing
+STILL_SHARE = 0.002  # share of the words that move in the last round
+
+
+@dataclass
+class Neighbors:
+    """For each word, the words on one side of it and how often: those of word w are starts[w] to
+    starts[w + 1]."""
+
+    starts: Ints  # (V + 1,)
+    words: Ints  # (P,)
+    counts: Floats  # (P,)
+
+    def of(self, word: int, classes: Ints, count: int) -> Floats:
+        """How often words of each class stand there, (C,); the word itself counts for none."""
+        there = slice(self.starts[word], self.starts[word + 1])
+        others, counts = self.words[there], self.counts[there]
+        return sums_at(classes[others], counts * (others != word), count)
+
+
+def neighbors(first: Ints, second: Ints, counts: Ints, size: int) -> Neighbors:
+    """The second words of each first word, given distinct bigrams."""
+    order = np.argsort(first, kind="stable")
+    starts = np.searchsorted(first[order], np.arange(size + 1))
+    return Neighbors(starts, second[order], counts[order].astype(np.float64))
+
+
+def sums_at(places: Ints, values: NDArray[np.number], count: int) -> Floats:
+    """Values added at their places: (n,), (n,) -> (count,)"""
+    return np.asarray(np.bincount(places, values, minlength=count), np.float64)
+
+
+def f(x: Floats) -> Floats:
+    """x log x, 0 for 0; of counts"""
+    return np.asarray(x * np.log(np.maximum(x, 1.0)))
+
+
+class Exchange:
+    """Words in classes, and what F is made of."""
+
+    def __init__(self, text: NDArray[np.integer], classes: Ints, count: int) -> None:
+        """text (n,); classes (V,) to start from."""
+        size = len(classes)
+        codes, counts = np.unique(text[:-1].astype(np.int64) * size + text[1:], return_counts=True)
+        first, second = codes // size, codes % size
+        self.classes, self.count = classes.copy(), count
+        self.after, self.before = (
+            neighbors(first, second, counts, size), neighbors(second, first, counts, size),
+        )  # fmt: skip
+        self.self_pairs = np.zeros(size)
+        self.self_pairs[first[first == second]] = counts[first == second]
+        self.as_first = sums_at(first, counts, size)
+        self.as_second = sums_at(second, counts, size)
+        self.sizes = np.bincount(classes, minlength=count)
+        pairs = self.classes[first] * count + self.classes[second]
+        self.pairs = sums_at(pairs, counts, count * count).reshape(count, count)
+        self.left = sums_at(classes, self.as_first, count)
+        self.right = sums_at(classes, self.as_second, count)
+
+    def objective(self) -> float:
+        """F"""
+        return float(f(self.pairs).sum() - f(self.left).sum() - f(self.right).sum())
+
+    def put(self, word: int, place: int, after: Floats, before: Floats, sign: int) -> None:
+        """Add a word to the counts of a class, or with sign -1 take it out. `after`, `before`: how often
+        words of each class stand there, the word itself left out."""
+        self.pairs[place] += sign * after
+        self.pairs[:, place] += sign * before
+        self.pairs[place, place] += sign * self.self_pairs[word]
+        self.left[place] += sign * self.as_first[word]
+        self.right[place] += sign * self.as_second[word]
+        self.sizes[place] += sign
+
+    def gains(self, word: int, after: Floats, before: Floats) -> Floats:
+        """What F gains when the word, which is in no class now, enters each class: (C,)"""
+        there, back = np.flatnonzero(after), np.flatnonzero(before)
+        rows, columns = self.pairs[:, there], self.pairs[back]
+        total = (f(rows + after[there]) - f(rows)).sum(1) + (f(columns.T + before[back]) - f(columns.T)).sum(
+            1
+        )
+        inside = self.pairs.diagonal()
+        alone = f(inside + after) - f(inside) + f(inside + before) - f(inside)  # were in both sums
+        whole = f(inside + after + before + self.self_pairs[word]) - f(inside)
+        total += whole - alone
+        total -= f(self.left + self.as_first[word]) - f(self.left)
+        total -= f(self.right + self.as_second[word]) - f(self.right)
+        return np.asarray(total)
+
+    def move(self, word: int) -> bool:
+        """Put a word where F is greatest; where it is, if nothing is better. A class keeps its last word."""
+        now = int(self.classes[word])
+        if self.sizes[now] == 1:
+            return False
+        after, before = (side.of(word, self.classes, self.count) for side in (self.after, self.before))
+        self.put(word, now, after, before, -1)
+        gains = self.gains(word, after, before)
+        best = int(gains.argmax())
+        if gains[best] <= gains[now] + 1e-9:
+            best = now
+        self.put(word, best, after, before, 1)
+        self.classes[word] = best
+        return best != now
+
+
+def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
+    """Classes (V,) of the words of a text (n,), improved from those given. Words that the text does not have
+    stay where they are."""
+    if len(text) < 2 or count < 2:
+        return classes
+    work = Exchange(text, classes, count)
+    seen = work.as_first + work.as_second
+    order = np.argsort(-seen, kind="stable")[: int((seen > 0).sum())].tolist()
+    for number in range(EXCHANGE_ROUNDS):
+        moved = sum(work.move(word) for word in order)
+        log.info("word classes: round %d moved %d of %d words", number + 1, moved, len(order))
+        if moved <= STILL_SHARE * len(order):
+            break
+    return work.classes
+
+
+# ---- classes -----------------------------------------------------------------------------------------------
 
 
 class ClassSoftmax(Hierarchical):

@@ -13,25 +13,302 @@ Nodes are numbered level by level, so that the rows of a level are neighbors.
 V words, n nodes, E rows, K features, D steps of the longest path; N tokens, R rows of features, T words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Self
+from itertools import groupby
+from operator import itemgetter
+from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
+from nmt.compute.autograd import apply
+from nmt.compute.mixed import in_mode
 from nmt.errors import ConfigError
-from nmt.layers.output.best_words import best_words
-from nmt.layers.output.nodes import CLOSED, Nodes, Seen, path_log_probs
+
+# ---- nodes -------------------------------------------------------------------------------------------------
+# Softmaxes over parts of the rows of a matrix: the nodes of a hierarchy, each of them computed only for the
+# features that pass through it.
+#
+# A pair is a row of features and a node that it passes through. Pairs of the same node are one matrix
+# product; small ones, each too small to be worth a call, are computed together from a copy of their rows.
+#
+# R rows of features, K features, E rows of the matrix, P pairs, T words asked for.
+
+
+LARGE_PRODUCT = 1 << 12  # multiplications that are worth a product of their own
+COPIED = 1 << 20  # floats of copied rows at a time: they stay in the cache
+CLOSED = -1e30  # added to the score of a row that leads nowhere: its probability is 0
+
+
+class Nodes(NamedTuple):
+    """Where the nodes are in the matrix: node i has the rows starts[i] to starts[i + 1]."""
+
+    matrix: Tensor  # (E, K)
+    bias: Tensor  # (E,) with CLOSED for rows that lead nowhere
+    starts: Tensor  # (nodes + 1,)
+
+
+@dataclass
+class SoftmaxBlock:
+    """Pairs whose softmaxes were computed together: b pairs, at most m children."""
+
+    pairs: Tensor  # (b,) which of the pairs
+    features: Tensor  # (b, K)
+    log_probs: Tensor  # (b, m) of the children; a probability of 0 beyond a node's last
+    parts: list[tuple[int, int, int]]  # of large nodes: its pairs are from .. to, and its first row
+    rows: Tensor | None  # (b, m) the rows of small nodes
+
+
+def softmax_blocks(features: Tensor, where: Tensor, nodes: Tensor, at: Nodes) -> Iterator[SoftmaxBlock]:
+    """The softmaxes of pairs: features (R, K), rows of them (P,), nodes (P,). Without gradient."""
+    order = torch.argsort(nodes, stable=True)
+    found, counts = torch.unique_consecutive(nodes.index_select(0, order), return_counts=True)
+    first = at.starts.index_select(0, found)
+    sizes = at.starts.index_select(0, found + 1) - first
+    large = counts * sizes >= -(-LARGE_PRODUCT // features.shape[1])
+    if bool(large.all()):
+        yield from large_blocks(features, where, order, first, sizes, counts, at)
+        return
+    chosen = large.repeat_interleave(counts)
+    yield from large_blocks(features, where, order[chosen], first[large], sizes[large], counts[large], at)
+    yield from small_blocks(features, where, nodes, order[~chosen], at)
+
+
+def large_blocks(
+    features: Tensor, where: Tensor, pairs: Tensor, first: Tensor, sizes: Tensor, counts: Tensor, at: Nodes
+) -> Iterator[SoftmaxBlock]:
+    """As `blocks`, for some of the pairs (b,), those of a node side by side, and for these nodes: first row,
+    number of rows, number of pairs. One product a node; a block is of nodes of the same size."""
+    given = features.index_select(0, where.index_select(0, pairs))
+    begin = 0
+    for size, group in groupby(
+        zip(first.tolist(), sizes.tolist(), counts.tolist(), strict=True), itemgetter(1)
+    ):
+        parts, end = [], 0
+        for row, _, count in group:
+            parts.append((end, end + count, row))
+            end += count
+        mine = given[begin : begin + end]
+        scores = given.new_empty(end, size)
+        for start, stop, row in parts:
+            rows = slice(row, row + size)
+            torch.addmm(at.bias[rows], mine[start:stop], at.matrix[rows].t(), out=scores[start:stop])
+        yield SoftmaxBlock(pairs[begin : begin + end], mine, torch.log_softmax(scores, 1), parts, None)
+        begin += end
+
+
+def small_blocks(
+    features: Tensor, where: Tensor, nodes: Tensor, pairs: Tensor, at: Nodes
+) -> Iterator[SoftmaxBlock]:
+    """As `blocks`, for some of the pairs (b,): from copies of the rows of their nodes."""
+    first = at.starts[nodes[pairs]]
+    sizes = at.starts[nodes[pairs] + 1] - first
+    child = torch.arange(int(sizes.max()), device=nodes.device)
+    many = max(1, COPIED // (len(child) * features.shape[1]))
+    for cut in torch.arange(len(pairs), device=nodes.device).split(many):
+        beyond = child >= sizes[cut, None]
+        rows = (first[cut, None] + child).masked_fill(beyond, 0)
+        given = features.index_select(0, where[pairs[cut]])
+        copied = at.matrix[rows]  # (b, m, K)
+        scores = torch.bmm(copied, given[:, :, None])[:, :, 0] + at.bias[rows]
+        yield SoftmaxBlock(
+            pairs[cut], given, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), [], rows
+        )
+
+
+class SeenNodes(NamedTuple):
+    """What a training saw at nodes: b pairs."""
+
+    pairs: Tensor  # (b,)
+    log_probs: Tensor  # (b, m)
+
+
+class PathContext(Protocol):
+    """What the forward pass leaves for the backward pass."""
+
+    saved_tensors: tuple[Tensor, ...]
+    blocks: list[SoftmaxBlock]
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
+
+
+class _PathLogProbs(torch.autograd.Function):
+    """Σ log p of the children that the paths of some words take, (T,); only the nodes on their paths are
+    computed, and only they get a gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: PathContext,
+        features: Tensor,
+        matrix: Tensor,
+        bias: Tensor | None,
+        whole_bias: Tensor,
+        starts: Tensor,
+        where: Tensor,
+        nodes: Tensor,
+        children: Tensor,
+        words: Tensor,
+        count: int,
+        seen: list[SeenNodes] | None,
+    ) -> Tensor:
+        """whole_bias (E,): of `Nodes`; only `bias` gets a gradient. Pairs: where (P,) of the features, nodes
+        (P,), the child that is taken (P,), and which of `count` words the pair belongs to (P,). `seen`: gets
+        the probabilities of all children."""
+        at = Nodes(matrix, whole_bias, starts)
+        total = features.new_zeros(count)
+        ctx.blocks = []
+        for block in softmax_blocks(features, where, nodes, at):
+            taken = block.log_probs.gather(1, children[block.pairs, None])[:, 0]
+            total.index_add_(0, words[block.pairs], taken)
+            if seen is not None:
+                seen.append(SeenNodes(block.pairs, block.log_probs))
+            ctx.blocks.append(block)
+        ctx.save_for_backward(matrix, bias, where, children, words, features)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    @in_mode
+    def backward(ctx: PathContext, grad: Tensor) -> tuple[Tensor | None, ...]:
+        matrix, bias, where, children, words, features = ctx.saved_tensors
+        d_features, d_matrix = torch.zeros_like(features), torch.zeros_like(matrix)
+        d_bias = None if bias is None else torch.zeros_like(bias)
+        for block in ctx.blocks:
+            weight = grad[words[block.pairs]]
+            d = block.log_probs.exp().mul_(-weight[:, None])
+            d.scatter_add_(1, children[block.pairs, None], weight[:, None])
+            if block.rows is None:
+                back = torch.empty_like(block.features)
+                for start, stop, row in block.parts:
+                    rows, mine = slice(row, row + d.shape[1]), d[start:stop]
+                    torch.mm(mine, matrix[rows], out=back[start:stop])
+                    torch.mm(mine.t(), block.features[start:stop], out=d_matrix[rows])
+                    if d_bias is not None:
+                        torch.sum(mine, 0, out=d_bias[rows])
+            else:
+                copied = matrix[block.rows]
+                back = torch.bmm(d[:, None, :], copied)[:, 0]
+                outer = d[:, :, None] * block.features[:, None, :]
+                d_matrix.index_add_(0, block.rows.flatten(), outer.flatten(0, 1))
+                if d_bias is not None:
+                    d_bias.index_add_(0, block.rows.flatten(), d.flatten())
+            d_features.index_add_(0, where[block.pairs], back)
+        return d_features, d_matrix, d_bias, *[None] * 8
+
+
+def path_log_probs(
+    features: Tensor,
+    at: tuple[Tensor, Tensor | None, Tensor, Tensor],
+    pairs: tuple[Tensor, Tensor, Tensor, Tensor],
+    count: int,
+    seen: list[SeenNodes] | None = None,
+) -> Tensor:
+    """log p of `count` words from the steps of their paths, (count,), with gradient. `at`: matrix (E, K),
+    bias (E,), the bias of `Nodes` (E,), starts. `pairs`: row of the features, node, child, and word of each
+    step, (P,) each."""
+    return apply(_PathLogProbs, features, *at, *pairs, count, seen)
+
+
+# ---- best words --------------------------------------------------------------------------------------------
+# The most likely words of a hierarchy without the probabilities of all: branch and bound. A node is looked
+# into only where the path to it is more likely than the best words found so far, so the result is exact (000,
+# section 3.5). With a width it is a beam search over the tree, which is not.
+#
+# R rows of features, M children of a node at most, b nodes of a row looked into at a time, F open nodes of a
+# row.
+
+
+BOUND_ROUNDS = (
+    30  # after which a row is given up: where all words are about equally likely, no node can be ruled out
+)
+NODES_AT_A_TIME = (
+    2  # nodes of a row; more is fewer rounds, but nodes that one more round would have ruled out
+)
+
+
+class BestSoFar:
+    """The best words of each row so far."""
+
+    def __init__(self, rows: int, count: int, like: Tensor) -> None:
+        self.values = like.new_full((rows, count), -torch.inf)
+        self.words = torch.full((rows, count), -1, device=like.device)
+
+    def add(self, rows: Tensor, values: Tensor, words: Tensor) -> None:
+        """Words (r, m) of some rows (r,) with their log p, -inf for none."""
+        count = self.values.shape[1]
+        both = torch.cat([self.values[rows], values], 1)
+        best, place = both.topk(count, 1)
+        self.values[rows] = best
+        self.words[rows] = torch.cat([self.words[rows], words], 1).gather(1, place)
+
+
+@torch.no_grad()
+def best_words(
+    features: Tensor, at: Nodes, below: Tensor, word: Tensor, count: int, width: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The `count` most likely words of each row of features, the best first: log p (R, count) and words
+    (R, count), -1 where there are not so many. Of each row of the matrix the node `below` it or -1, and its
+    `word` or -1. `width`: a beam search that keeps this many nodes of each level; 0: exact. And the rows that
+    were given up, (r,)."""
+    M = int((at.starts[1:] - at.starts[:-1]).max())
+    found = BestSoFar(len(features), count, features)
+    rows = torch.arange(len(features), device=features.device)
+    value = features.new_zeros(len(features), 1)  # (r, F) log p of the way to open nodes
+    node = torch.zeros_like(value, dtype=torch.long)
+    for _ in range(BOUND_ROUNDS):
+        if not len(rows):
+            break
+        chosen, place = value.topk(min(width or NODES_AT_A_TIME, value.shape[1]), 1)
+        use = chosen > found.values[rows, -1:]
+        total, row = open_children(features, at, rows, chosen, node.gather(1, place), use, M)
+        found.add(rows, total.masked_fill(word[row] < 0, -torch.inf), word[row])
+        inner = total.masked_fill(below[row] < 0, -torch.inf)
+        if not width:
+            inner = torch.cat([value.scatter(1, place, -torch.inf), inner], 1)
+            node = torch.cat([node, below[row]], 1)
+        else:
+            node = below[row]
+        hope = inner > found.values[rows, -1:]
+        left = hope.sum(1)
+        live = left > 0
+        rows = rows[live]
+        if len(rows):
+            inner = inner.masked_fill(~hope, -torch.inf)[live]
+            value, place = inner.topk(int(left.max()), 1)
+            node = node[live].gather(1, place)
+    return found.values, found.words, rows
+
+
+def open_children(
+    features: Tensor, at: Nodes, rows: Tensor, value: Tensor, node: Tensor, use: Tensor, M: int
+) -> tuple[Tensor, Tensor]:
+    """log p of the way to each child of some open nodes, and its row in the matrix: value, node and whether
+    to use it (r, b) -> (r, b M) twice; -inf and 0 where there is none"""
+    where, column = use.nonzero(as_tuple=True)
+    nodes = node[where, column]
+    total = value.new_full((*value.shape, M), -torch.inf)
+    for block in softmax_blocks(features, rows[where], nodes, at):
+        size = block.log_probs.shape[1]
+        way = value[where[block.pairs], column[block.pairs], None] + block.log_probs
+        total[where[block.pairs], column[block.pairs], :size] = way
+    row = at.starts[node][:, :, None] + torch.arange(M, device=node.device)
+    there = total > CLOSED / 2
+    return total.masked_fill(~there, -torch.inf).flatten(1), row.masked_fill(~there, 0).flatten(1)
+
+
+# ---- hierarchy ---------------------------------------------------------------------------------------------
+
 
 Ints = NDArray[np.int64]
 PLAIN = 64  # rows of all words at a time
 # From so many words on, up to so many levels, branch and bound is faster where no node has more than so many
 # times the children of one in an even tree.
-LARGE, SHALLOW, UNEVEN = 100_000, 4, 2
+LARGE_VOCABULARY, SHALLOW, UNEVEN = 100_000, 4, 2
 NO_TYING = "its matrix has rows of nodes, not one for each word"
 NO_SMOOTHING = "spreading probability over all words computes all of them, which it is there to avoid"
 
@@ -137,7 +414,7 @@ class Hierarchical(nn.Module):
     # ---- words by their paths ------------------------------------------------------------------------------
 
     def along(
-        self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[Seen] | None = None
+        self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[SeenNodes] | None = None
     ) -> Tensor:
         """log p of words, any number of them for a row of features, with gradient: (R, K), (T,), (T,) ->
         (T,). `seen`: gets what was computed at the steps, in the order of `steps`."""
@@ -202,7 +479,7 @@ class Hierarchical(nn.Module):
         levels = self.paths.shape[1]
         largest = int((self.starts[1:] - self.starts[:-1]).max())
         even = largest <= UNEVEN * self.vocab_size ** (1 / levels)
-        return self.vocab_size >= LARGE and levels <= SHALLOW and even
+        return self.vocab_size >= LARGE_VOCABULARY and levels <= SHALLOW and even
 
     @torch.no_grad()
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
@@ -234,9 +511,9 @@ class Hierarchical(nn.Module):
         """(R, K) -> zeros (R,)"""
         return features.new_zeros(len(features))
 
-    def restrict(self, token_ids: Tensor) -> "Part":
+    def restrict(self, token_ids: Tensor) -> "RestrictedHierarchy":
         """The distribution over these words (T,) alone; it follows later changes."""
-        return Part(self, token_ids)
+        return RestrictedHierarchy(self, token_ids)
 
     def tie(self, embedding: nn.Embedding) -> NoReturn:
         """ConfigError: there is no row for each word."""
@@ -247,7 +524,7 @@ class Hierarchical(nn.Module):
         return ()
 
 
-class Part(Hierarchical):
+class RestrictedHierarchy(Hierarchical):
     """The distribution over some of the words of a layer alone, with copies of the nodes on their paths. Its
     scores are log p among all words."""
 
@@ -273,7 +550,7 @@ class Part(Hierarchical):
         self.eval()
 
     def along(
-        self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[Seen] | None = None
+        self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[SeenNodes] | None = None
     ) -> Tensor:
         return super().along(features, rows, targets, seen) - self.log_z(features)[rows]
 

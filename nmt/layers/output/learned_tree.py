@@ -3,7 +3,7 @@ their contexts lead already.
 
 Each node keeps for each word that passes through it the mean probability of its children. Every
 `output_rebuild` updates the tree is built anew from the root down: each word goes to the child that raises
-the objective J most (nmt/layers/output/assignment.py).
+the objective J most (nmt/layers/output/learned_tree.py).
 
 V words, M arity, D depth, N tokens.
 """
@@ -16,11 +16,149 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.layers.output.assignment import best_objective, objective, rebuild
-from nmt.layers.output.hierarchy import Hierarchical, Ints, everyone
-from nmt.layers.output.nodes import Seen
-from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.hierarchy import Hierarchical, Ints, SeenNodes, everyone
+from nmt.layers.output.protocol import OutputSettings
 from nmt.layers.output.tree import complete, levels_of, spread, wide_enough
+
+# ---- assignment --------------------------------------------------------------------------------------------
+# Which child of a node each word belongs to: the learning of trees of 000, section 3.3 (algorithm 3.3, with
+# the corrections of its equations).
+#
+# At a node that words i pass through with shares q_i, p_{j|i} is the mean probability of its child j when the
+# word was i, and p_j = Σ_i q_i p_{j|i}. The node is good where
+#
+#     J = (2/M) Σ_i q_i Σ_j |p_j - p_{j|i}|        0 <= J <= J* = (4/M) (1 - 1/M)
+#
+# is great: J* where its children are equally likely (balanced) and each word goes to one of them (pure).
+#
+# V words, W words of a node, M children of a node.
+
+
+Floats = NDArray[np.floating]
+
+
+ALIKE = 1.5  # probabilities of a smaller ratio are alike
+MEMORY = 0.3  # share of the statistics that is kept when the tree is built anew
+
+
+def objective(shares: Floats, given: Floats) -> float:
+    """J of a node: q (W,), which sum to 1, p_{j|i} (W, M)"""
+    mean = shares @ given
+    return float(2 / given.shape[1] * (shares @ np.abs(given - mean).sum(1)))
+
+
+def best_objective(arity: int) -> float:
+    """J*, of a node that is balanced and pure."""
+    return 4 / arity * (1 - 1 / arity)
+
+
+def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
+    """How much J of a word's node gains by sending it to each child, q (1 - q) p_{j|i} sign(p_{j|i} - p_j):
+    (V, M). Node of each word (V,), summed probabilities of the node's children (V, M), their number (V,),
+    one of them made up.
+
+    The sign is 0 where the two probabilities are alike, and for words that the node has not seen: at a node
+    whose words nothing tells apart it would be noise, and words would move at random for ever."""
+    nodes = int(node.max()) + 1
+    total = np.bincount(node, counts, minlength=nodes)
+    order = np.argsort(node, kind="stable")
+    used, first = np.unique(node[order], return_index=True)
+    of_node = np.zeros((nodes, sums.shape[1]), sums.dtype)
+    of_node[used] = np.add.reduceat(sums[order], first, axis=0)
+    mean = of_node / np.maximum(total, 1e-30)[:, None].astype(sums.dtype)
+    share = (counts / total[node]).astype(sums.dtype)
+    given = sums / counts[:, None].astype(sums.dtype)
+    usual = mean[node]
+    gains = given * ((given > ALIKE * usual) * 1.0 - (given * ALIKE < usual)).astype(sums.dtype)
+    gains *= (share * (1 - share) * (counts > 1))[:, None]
+    return np.asarray(gains)
+
+
+def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
+    """The child that each word goes to, (V,), at most `room` words to each: again and again the word and the
+    child of greatest affinity, of a word that has none yet and a child that has room. Of equals the first
+    word, then its `present` child (V,), then the first.
+
+    All nodes are filled side by side. As long as no child is full, words take the child they like best, in
+    the order of their liking; once a word finds its child full, those that want this child look for another.
+    """
+    V, M = gains.shape
+    taken = np.zeros((int(node.max()) + 1, M), np.int64)
+    child = np.full(V, -1)
+    waiting = np.arange(V)
+    wanted, liking = favorites(gains, present)
+    while len(waiting):
+        order = np.lexsort((-liking[waiting], node[waiting]))
+        words = waiting[order]
+        where = node[words] * M + wanted[words]
+        late = ranks(where) >= room - taken.reshape(-1)[where]
+        blocked = after_first(late, node[words])
+        settled = words[~blocked]
+        child[settled] = wanted[settled]
+        np.add.at(taken, (node[settled], child[settled]), 1)
+        waiting = np.sort(words[blocked])
+        full = taken >= room
+        again = waiting[full[node[waiting], wanted[waiting]]]
+        choice = np.where(full[node[again]], -np.inf, gains[again])
+        wanted[again], liking[again] = favorites(choice, present[again])
+    return child
+
+
+def favorites(gains: Floats, present: Ints) -> tuple[Ints, Floats]:
+    """The best child of each word, the present one if no other is better, and its gain: (V, M), (V,) -> (V,)
+    twice"""
+    rows = np.arange(len(gains))
+    best = gains.argmax(1)
+    best = np.where(gains[rows, present] >= gains[rows, best], present, best)
+    return best, gains[rows, best]
+
+
+def ranks(keys: Ints) -> Ints:
+    """How many entries before each one are equal to it: (n,) -> (n,)"""
+    order = np.argsort(keys, kind="stable")
+    found = np.arange(len(keys))
+    new = np.r_[True, keys[order][1:] != keys[order][:-1]] if len(keys) else np.zeros(0, bool)
+    starts = np.maximum.accumulate(np.where(new, found, 0))
+    result = np.empty(len(keys), np.int64)
+    result[order] = found - starts
+    return result
+
+
+def after_first(marks: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
+    """Which entries of each group stand at or behind its first mark; groups are in increasing order: (n,)"""
+    so_far = np.cumsum(marks)
+    new = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, bool)
+    before = np.maximum.accumulate(np.where(new, so_far - marks, 0))
+    return np.asarray(so_far > before)
+
+
+def rebuild_codes(codes: Ints, sums: Floats, counts: Floats) -> Ints:
+    """New leaves for the words of a tree of equal depth D: leaves codes (V,), counted from the left,
+    statistics of the nodes on each path from the root down, sums (V, D, M) and counts (V, D), -> (V,)
+
+    A word stays where it is as long as J gains by it, and where nothing tells children apart; only others
+    look for the best child. Statistics are of the nodes on the old paths. Where a word comes to another node
+    they are set back to those of one visit with equal probabilities, in place; of the others a share is
+    forgotten, so that they follow the model."""
+    depth, arity = sums.shape[1:]
+    now = np.zeros(len(codes), np.int64)
+    for level in range(depth):
+        moved = now != codes // arity ** (depth - level)
+        sums[moved, level], counts[moved, level] = 1 / arity, 1
+        _, node = np.unique(now, return_inverse=True)
+        gains = affinities(node, sums[:, level], counts[:, level])
+        below = arity ** (depth - level - 1)
+        present = codes // below % arity
+        suits = np.flatnonzero(gains[np.arange(len(codes)), present] > 0)
+        gains[suits, present[suits]] = np.inf
+        now = now * arity + assign(node, gains, below, present)
+    sums[:] = 1 / arity + MEMORY * (sums - 1 / arity)
+    counts[:] = 1 + MEMORY * (counts - 1)
+    return now
+
+
+# ---- learned tree ------------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
@@ -70,13 +208,13 @@ class LearnedTree(Hierarchical):
         kept."""
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
-        seen: list[Seen] = []
+        seen: list[SeenNodes] = []
         found = self.along(features, everyone(targets), targets, seen)
         self.count(targets, seen)
         return -found.sum(dtype=torch.float64).to(features.dtype)
 
     @torch.no_grad()
-    def count(self, targets: Tensor, seen: list[Seen]) -> None:
+    def count(self, targets: Tensor, seen: list[SeenNodes]) -> None:
         """Add what was computed on the way to some words (N,) to the statistics."""
         words, heights, _ = self.steps(targets)
         place = targets[words] * self.depth + (self.depth - 1 - heights)
@@ -102,7 +240,7 @@ class LearnedTree(Hierarchical):
         their leaves with them. A node that no word came to before starts afresh."""
         before, used = self.codes, self.nodes_in_use()
         sums, counts = self.sums.cpu().numpy(), self.counts.cpu().numpy()
-        codes = rebuild(before, sums, counts)
+        codes = rebuild_codes(before, sums, counts)
         self.sums.copy_(torch.from_numpy(sums))
         self.counts.copy_(torch.from_numpy(counts))
         leaf = self.leaf

@@ -6,9 +6,8 @@ from dataclasses import fields
 from nmt.errors import ConfigError
 from nmt.layers.output.classes import ClassSoftmax
 from nmt.layers.output.learned_tree import LearnedTree
-from nmt.layers.output.protocol import OutputLayer
+from nmt.layers.output.protocol import OutputLayer, OutputSettings
 from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
-from nmt.layers.output.settings import OutputSettings
 from nmt.layers.output.softmax import Softmax
 from nmt.layers.output.tree import TreeSoftmax
 from nmt.numbers import shown

@@ -22,9 +22,40 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.layers.output.alias import alias_table, draw
-from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.protocol import OutputSettings
 from nmt.layers.output.softmax import Softmax
+
+# ---- alias -------------------------------------------------------------------------------------------------
+# Draws from a fixed distribution in constant time: the alias method (Walker 1977; Vose 1991).
+
+
+def alias_table(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """For each of V outcomes, the share of its column that is its own, and the outcome that has the rest:
+    (V,) -> (V,), (V,)"""
+    size = len(probabilities)
+    share = probabilities * (size / probabilities.sum())
+    other = np.arange(size)
+    small = np.flatnonzero(share < 1).tolist()
+    large = np.flatnonzero(share >= 1).tolist()
+    while small and large:
+        poor, rich = small.pop(), large[-1]
+        other[poor] = rich
+        share[rich] -= 1 - share[poor]
+        if share[rich] < 1:
+            small.append(large.pop())
+    share[small + large] = 1  # but for rounding they are
+    return share, other
+
+
+def alias_draw(share: Tensor, other: Tensor, count: int) -> Tensor:
+    """Outcomes (count,) of a table, from torch's generator."""
+    column = torch.randint(len(share), (count,), device=share.device)
+    own = torch.rand(count, device=share.device, dtype=share.dtype) < share[column]
+    return torch.where(own, column, other[column])
+
+
+# ---- sampled -----------------------------------------------------------------------------------------------
+
 
 UNSEEN = 0.1  # count of a word that the text does not have: the noise must be able to be any word
 
@@ -85,7 +116,7 @@ class NoiseContrastive(Softmax):
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         assert not smoothing, self.refuses["label_smoothing"]
-        drawn = torch.cat([targets, draw(self.share, self.other, self.samples)])
+        drawn = torch.cat([targets, alias_draw(self.share, self.other, self.samples)])
         shift = (self.base - self.noise - math.log(self.samples)).index_select(0, drawn)
         if self.words_bias is not None:
             shift = shift + self.words_bias.index_select(0, drawn)

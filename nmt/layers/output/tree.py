@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Ints
-from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.protocol import OutputSettings
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,12 @@ Potentials join each symbol to the K symbols after it:
 
     log p(t) = Σ_i (θ0(t_i) + Σ_l θ^l(t_i, t_{i+l})) - A(θ),    θ^l(s, t) = U_s · W^l_t
 
-A(θ), the log of the sum over all texts, is intractable; lifted.py bounds it. Given all others, a symbol
+A(θ), the log of the sum over all texts, is intractable; `tighten` bounds it. Given all others, a symbol
 depends on its 2K neighbors only, and its probability is a softmax over the vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,6 +19,9 @@ from torch import Tensor, nn
 
 from nmt.lm.mrf.config import MRFConfig
 from nmt.text.vocab import EOS
+
+# ---- model -------------------------------------------------------------------------------------------------
+
 
 Ids = Sequence[int]
 NONE = -1  # in place of a neighbor: no potential
@@ -95,3 +99,162 @@ def windows(
         return np.where(inside, row[np.clip(places, 0, max(0, len(row) - 1))], NONE) if len(row) else places
 
     return row, at(places - steps), at(places + steps)
+
+
+# ---- lifted ------------------------------------------------------------------------------------------------
+# The lifted tree-reweighted upper bound of A(θ) (000, section 4.3, equations 4.9 to 4.13).
+#
+# The ring of N symbols is covered by K + 1 forests of stars, in which a symbol and the K after it are joined;
+# each edge is in exactly one forest. All stars are alike, so one is enough, whatever N is:
+#
+#     A(θ) <= N / (K + 1) · log Z(δ),    for every δ
+#
+# where Z(δ) is the partition function of a star with potentials θ0 - Σ_l δ^l at its center, θ0 + δ^l at leaf
+# l and (K + 1) θ^l on the edge to it. The bound is convex in δ (K, V), and tightest where leaves and center
+# have the same marginals.
+
+
+FIRST_STEP = 1e3  # α = 10³ / 2^t after t steps that did not lower the bound
+
+
+def star_pass(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """log Z of a star, (), the marginals of its center, (V,), and the messages of its leaves before they are
+    summed, (K, V, V): center, then leaf. One pass of belief propagation, from the leaves to the center."""
+    joint = (len(edges) + 1) * edges + (unary + delta)[:, None, :]
+    center = unary - delta.sum(0) + joint.logsumexp(2).sum(0)
+    return center.logsumexp(0), center.softmax(0), joint
+
+
+def star_log_z(unary: Tensor, edges: Tensor, delta: Tensor) -> Tensor:
+    """log Z of a star: (). The bound of A for N symbols is N / (K + 1) times this."""
+    return star_pass(unary, edges, delta)[0]
+
+
+def star_marginals(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Of a star: p of its center, (V,), and of center and each leaf, (K, V, V)."""
+    _, center, joint = star_pass(unary, edges, delta)
+    return center, center[:, None] * joint.softmax(2)
+
+
+@dataclass
+class Tightened:
+    """The tightest bound found: its δ, (K, V), and log Z after each step, the first that of the start."""
+
+    delta: Tensor
+    values: list[float]
+
+
+@torch.no_grad()
+def tighten(
+    unary: Tensor, edges: Tensor, steps: int, start: Tensor | None = None, tolerance: float = 1e-5
+) -> Tightened:
+    """Algorithm 4.1: gradient descent on δ, from 0 or from `start`, until no marginal of a leaf differs from
+    the center's by more than `tolerance`. A step that does not lower the bound is taken back, and all later
+    steps are half as long."""
+    delta = torch.zeros(len(edges), len(unary), dtype=unary.dtype) if start is None else start
+    value, slope = star_slope(unary, edges, delta)
+    values, rate = [value], FIRST_STEP
+    for _ in range(steps):
+        if slope.abs().max() <= tolerance:
+            break
+        trial = delta - rate * slope
+        found, turn = star_slope(unary, edges, trial)
+        if found < value:
+            delta, value, slope = trial, found, turn
+        else:
+            rate /= 2
+        values.append(value)
+    return Tightened(delta, values)
+
+
+def star_slope(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[float, Tensor]:
+    """log Z of a star, and its gradient for δ: marginals of leaves less those of the center, (K, V), equation
+    4.13."""
+    value, center, joint = star_pass(unary, edges, delta)
+    leaves = torch.stack([center @ edge.softmax(1) for edge in joint])
+    return float(value), leaves - center
+
+
+# ---- training ----------------------------------------------------------------------------------------------
+# Training of a Markov random field: stochastic on its pseudo-likelihood, or on the lifted bound.
+
+
+ReportRound = Callable[[int, float], None]  # steps done, and the objective: natural log per symbol
+
+
+def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report: ReportRound) -> ChainMRF:
+    """A model of the lines, as ids. It starts from the frequencies of words."""
+    model = ChainMRF(config, vocab_size)
+    symbols = ring(lines, config.order)
+    symbols += [EOS] * (-len(symbols) % (config.order + 1))  # so that stars cover the ring
+    counts = torch.bincount(torch.tensor(symbols), minlength=vocab_size)
+    model.unary.data = torch.log((counts + 0.1) / len(symbols))
+    {"pseudo-likelihood": by_pseudo_likelihood, "bound": by_bound}[config.objective](model, symbols, report)
+    return model
+
+
+def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
+    """Adam on -log p of each symbol given its neighbors; reports each epoch."""
+    config = model.config
+    words, before, after = map(torch.from_numpy, windows(symbols, config.order))
+    optimizer = torch.optim.Adam(model.parameters(), config.learning_rate)
+    updates = config.epochs * -(-len(words) // config.batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1 - done / updates)
+    rng = np.random.default_rng(config.seed)
+    for epoch in range(1, config.epochs + 1):
+        total = 0.0
+        for rows in torch.from_numpy(rng.permutation(len(words))).split(config.batch_size):
+            log_probs = model.conditional(before[rows], after[rows])
+            loss = -log_probs.gather(1, words[rows][:, None]).sum()
+            optimizer.zero_grad()
+            (loss / len(rows)).backward()
+            optimizer.step()
+            schedule.step()
+            total -= loss.item()
+        report(epoch, total / len(words))
+
+
+def by_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
+    """Algorithm 4.2: tighten the bound (4.1), then maximize it for a few steps of L-BFGS, in turns; reports
+    each round."""
+    config, observed = model.config, Moments(symbols, model.order)
+    delta: Tensor | None = None
+    for done in range(1, config.rounds + 1):
+        delta = tighten(model.unary.detach(), model.edges().detach(), config.dual_steps, delta).delta
+        optimizer = torch.optim.LBFGS(
+            model.parameters(), max_iter=config.lbfgs_steps, line_search_fn="strong_wolfe"
+        )
+
+        def loss(delta: Tensor = delta, optimizer: torch.optim.LBFGS = optimizer) -> float:
+            optimizer.zero_grad()
+            value = -lower_bound(model, observed, delta)
+            value.backward()
+            return value.item()
+
+        optimizer.step(loss)
+        with torch.no_grad():
+            report(done, lower_bound(model, observed, delta).item())
+
+
+def lower_bound(model: ChainMRF, observed: "Moments", delta: Tensor) -> Tensor:
+    """A lower bound of log p(text) / N (equation 4.2): ()"""
+    bound = star_log_z(model.unary, model.edges(), delta) / (model.order + 1)
+    return observed.mean_potential(model) - bound
+
+
+class Moments:
+    """How often each word, and each pair of words at each distance, occurs in a ring."""
+
+    def __init__(self, symbols: Ids, order: int) -> None:
+        self.words, _, after = windows(symbols, order)
+        self.pairs = []  # of each distance: words, words after them, relative frequencies
+        for row in after.T:
+            found, counts = np.unique(np.stack([self.words, row]), axis=1, return_counts=True)
+            self.pairs.append((*torch.from_numpy(found), torch.from_numpy(counts / len(row))))
+
+    def mean_potential(self, model: ChainMRF) -> Tensor:
+        """Σ_i (θ0(t_i) + Σ_l θ^l(t_i, t_{i+l})) / N: ()"""
+        total = model.unary[torch.from_numpy(self.words)].mean()
+        for (one, other, shares), right in zip(self.pairs, model.right, strict=True):
+            total = total + shares.to(right.dtype) @ (model.left[one] * right[other]).sum(1)
+        return total

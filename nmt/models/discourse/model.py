@@ -15,12 +15,10 @@ from torch import Tensor, nn
 from nmt.data.batches import Packed
 from nmt.errors import ConfigError
 from nmt.layers.characters import CharacterWords
-from nmt.layers.computation import penalty, schedulers
 from nmt.layers.initialize import initialize
+from nmt.layers.variable import computation_penalty, schedulers
 from nmt.models.config import RNNConfig
-from nmt.models.discourse.batches import DiscourseBatch
-from nmt.models.discourse.objective import Objective
-from nmt.models.discourse.registry import OBJECTIVES
+from nmt.models.discourse.objectives import OBJECTIVES, DiscourseBatch, Objective
 from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded
 from nmt.numbers import shown
 from nmt.settings import choice, setting
@@ -113,7 +111,7 @@ class Discourse(nn.Module):
     def cost(self, batch: DiscourseBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
         """What training minimizes, Σ -log p of the answers, (), and no state."""
         cost = F.cross_entropy(self.scores(batch), batch.answers, reduction="sum")
-        return (cost + penalty(self.schedulers) if self.schedulers else cost), None
+        return (cost + computation_penalty(self.schedulers) if self.schedulers else cost), None
 
     @torch.no_grad()
     def accuracies(self, batches: Iterable[DiscourseBatch]) -> dict[str, tuple[float, float]]:

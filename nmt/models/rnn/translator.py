@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, pack_source
-from nmt.layers.batch_scores import tensor
+from nmt.layers.attention import alignment_cost
+from nmt.layers.batch_scores import on_device
 from nmt.layers.characters import CharacterWords
-from nmt.layers.computation import penalty, schedulers
-from nmt.layers.guided import alignment_cost
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer
+from nmt.layers.variable import computation_penalty, schedulers
 from nmt.models.config import RNNConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.models.rnn.decoder import DecoderState, RNNDecoder
@@ -70,7 +70,7 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
             features, weights = self.attended(batch)
             cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
             cost = cost + alignment_cost(weights, batch.guidance)
-        return cost + penalty(self.schedulers) if self.schedulers else cost
+        return cost + computation_penalty(self.schedulers) if self.schedulers else cost
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """For `Attending`: output features (N, K) and attention weights (N, L) of all target tokens."""
@@ -189,7 +189,7 @@ class TranslatorWalk:
     def __init__(self, model: Translator, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
         self.model, self.sources, self.device = model, sources, model.device
         self.output = model.decoder.layer
-        self.tables = model.decoder.tables(tensor(token_ids, model.device))
+        self.tables = model.decoder.tables(on_device(token_ids, model.device))
 
     def start(self) -> DecoderState:
         return self.model.start_by_prefix(self.sources)

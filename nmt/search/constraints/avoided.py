@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from nmt.text.spelling import BOUNDARY, Spelling
 
+# ---- avoided -----------------------------------------------------------------------------------------------
+
+
 REMEMBERED = 1000  # states whose units are kept
 OTHER, BOUND = 0, 1  # symbols: any character that no phrase has, and the boundary
 
@@ -116,3 +119,33 @@ def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[n
     after_bound = np.flatnonzero(bounded)
     table[after_bound, BOUND] = after_bound
     return table, accepts
+
+
+# ---- repeats -----------------------------------------------------------------------------------------------
+# No n-gram of units twice.
+
+
+Units = tuple[int, ...]
+
+
+class NoRepeat:
+    """Forbids units that would end an n-gram which the translation already has. Its marks are the units so
+    far."""
+
+    def __init__(self, order: int) -> None:
+        """`order`: n, at least 1."""
+        self.order = order
+
+    def begin(self) -> Units:
+        """See Constraint."""
+        return ()
+
+    def follow(self, mark: Units, unit: int) -> Units:
+        """See Constraint."""
+        return (*mark, unit)
+
+    def forbidden(self, mark: Units, left: int) -> Sequence[int]:
+        """See Constraint."""
+        size = self.order - 1
+        last = mark[len(mark) - size :]
+        return [mark[begin + size] for begin in range(len(mark) - size) if mark[begin : begin + size] == last]

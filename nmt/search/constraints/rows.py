@@ -9,9 +9,9 @@ from torch import Tensor
 
 from nmt.search.config import BeamConfig
 from nmt.search.constraints.allocation import ALLOCATIONS
+from nmt.search.constraints.avoided import NoRepeat
 from nmt.search.constraints.protocol import AnyConstraint, AnyDemand, Demand
-from nmt.search.constraints.repeats import NoRepeat
-from nmt.search.expansion import Expansion, topk
+from nmt.search.hypotheses import Expansion, topk
 from nmt.text.vocab import EOS
 
 MOST_WANTED = 50  # units that are a step forward are tried in a row, so that no sentence holds up the others

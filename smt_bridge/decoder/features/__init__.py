@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def load_network(name: str, path: str, normalized: bool) -> "Network":
     """The n-gram network of a run directory with its text pipeline. torch is loaded here and not before, so
     that systems without a network start at once. ConfigError for a run that is not a CSLM of words."""
-    from nmt.lm.protocols import NgramNetwork, NormalizedScores
+    from nmt.lm.base import NgramNetwork, NormalizedScores
     from nmt.runs import checkpoint
     from smt_bridge.decoder.features.ngram_networks import Network
 

@@ -1,16 +1,32 @@
 """Additive attention against its equation word by word; the fused unit against attention and cell called in
 turn."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.data.batches import pack
-from nmt.layers.attention import AdditiveAttention, Memory, attend
+from nmt.data.guidance import Guidance
+from nmt.layers import attention
+from nmt.layers.attention import (
+    DENSE_GRID,
+    AdditiveAttention,
+    Memory,
+    WordGrid,
+    alignment_cost,
+    attend,
+    by_size,
+    join_sentences,
+    side_by_side,
+)
 from nmt.layers.cells import GRU
-from nmt.layers.grids import DENSE
 from nmt.layers.initialize import initialize
+
+# ---- test attention ----------------------------------------------------------------------------------------
+
 
 D, H, A, E = 4, 5, 3, 2
 LENGTHS = [3, 1, 4]
@@ -62,7 +78,7 @@ def test_rows_of_sentences_in_any_order(sentence: list[int]) -> None:
         weights, expected_weights, atol=1e-12
     )
     counts = np.unique(sentence, return_counts=True)[1]
-    assert (len(counts) * counts.max() > DENSE * len(sentence)) == (
+    assert (len(counts) * counts.max() > DENSE_GRID * len(sentence)) == (
         len(sentence) == 9 or len(sentence) == 7
     )  # both ways are taken
 
@@ -121,3 +137,90 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
             for made in (fused, in_turn)
         )
         assert all(torch.allclose(one, other, atol=1e-11) for one, other in zip(found, expected, strict=True))
+
+
+# ---- test grids --------------------------------------------------------------------------------------------
+# Rows in a grid and back.
+
+
+SENTENCES = [[3, 4], [5], [6, 7, 8]]
+
+
+def test_words_lie_in_the_order_of_the_batch() -> None:
+    packed = pack(SENTENCES)
+    grid = WordGrid.of(packed, torch.zeros(0))
+    spread = grid.spread(packed.ids[:, None].float())
+    assert spread[:, :, 0].tolist() == [[3, 4, 0], [5, 0, 0], [6, 7, 8]]
+    assert torch.equal(grid.take(spread)[:, 0], packed.ids.float())
+    assert grid.mask is not None
+    assert (grid.mask == 0).tolist() == [[True, True, False], [True, False, False], [True, True, True]]
+    assert torch.equal(packed.grid(packed.ids[:, None]).float(), spread)
+    assert WordGrid.of(pack([[3, 4], [5, 6]]), torch.zeros(0)).mask is None
+
+
+def test_gradients_go_back_to_where_they_came_from() -> None:
+    grid = WordGrid.of(pack(SENTENCES), torch.zeros(0))
+    values = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: grid.take(grid.spread(x) ** 2), [values])
+    assert torch.equal(grid.take(grid.spread(values)), values)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "used", "shape"),
+    [
+        ([0, 0, 1, 1], None, (2, 2)),
+        ([2, 0, 2, 0], [0, 2], (2, 2)),
+        ([0, 0, 0, 1, 2], [0, 0, 0, 1, 2], (5, 1)),  # a grid of three by three would be half empty
+        ([1, 0], None, (2, 1)),
+    ],
+)
+def test_hypotheses_lie_beside_those_of_their_sentence(
+    sentence: list[int], used: list[int] | None, shape: tuple[int, int]
+) -> None:
+    rows = side_by_side(torch.tensor(sentence), 2 if max(sentence) == 1 else 3)
+    assert (None if rows.used is None else rows.used.tolist()) == used and rows.shape == shape
+    assert shape[0] * shape[1] <= max(len(sentence), attention.DENSE_GRID * len(sentence))
+    values = torch.tensor(sentence)[:, None] * 10 + torch.arange(len(sentence))[:, None]
+    spread = rows.spread(values)
+    of_row = torch.arange(shape[0]) if rows.used is None else rows.used
+    there = spread[:, :, 0] > 0
+    assert torch.equal((spread[:, :, 0] // 10)[there], of_row[:, None].expand(shape)[there])
+    assert torch.equal(rows.take(spread), values)
+
+
+def test_sentences_of_about_as_many_hypotheses_share_a_layout() -> None:
+    sentence = torch.tensor([0] * 9 + [3, 2, 2, 3, 3, 5, 4, 4, 4, 4])
+    parts = by_size(sentence, 7)
+    assert sorted(torch.cat([rows for rows, _ in parts]).tolist()) == list(range(len(sentence)))
+    assert [layout.shape for _, layout in parts] == [(1, 1), (2, 3), (1, 4), (1, 9)]
+    for rows, layout in parts:
+        values = sentence[rows][:, None] * 100 + rows[:, None]
+        assert torch.equal(layout.take(layout.spread(values)), values)
+        assert layout.shape[0] * layout.shape[1] <= 2 * len(rows)
+
+
+def test_sentences_without_rows_are_left_out() -> None:
+    sentence, used = join_sentences([torch.tensor([2, 0, 2]), torch.tensor([1])])
+    assert sentence.tolist() == [1, 0, 1, 2] and [part.tolist() for part in used] == [[0, 2], [1]]
+
+
+# ---- test guided -------------------------------------------------------------------------------------------
+# The cost of guided alignment is the cross-entropy between links and attention.
+
+
+def test_cross_entropy_of_tokens_that_have_links() -> None:
+    torch.manual_seed(0)
+    weights = torch.softmax(torch.randn(4, 3, dtype=torch.float64), 1)
+    wanted = Guidance(torch.tensor([0, 0, 3]), torch.tensor([1, 2, 0]), torch.tensor([0.5, 0.5, 1.0]) * 2)
+    expected = -(0.5 * math.log(weights[0, 1]) + 0.5 * math.log(weights[0, 2]) + math.log(weights[3, 0]))
+    assert float(alignment_cost(weights, wanted).detach()) == pytest.approx(2 * expected, rel=1e-12)
+    assert torch.autograd.gradcheck(lambda w: alignment_cost(w, wanted), weights.requires_grad_())
+
+
+def test_no_links_cost_nothing_and_no_weight_is_no_infinity() -> None:
+    weights = torch.tensor([[1.0, 0.0]], requires_grad=True)
+    none = torch.zeros(0, dtype=torch.long)
+    assert float(alignment_cost(weights, Guidance(none, none, torch.zeros(0))).detach()) == 0
+    cost = alignment_cost(weights, Guidance(torch.tensor([0]), torch.tensor([1]), torch.tensor([1.0])))
+    cost.backward()
+    assert weights.grad is not None and weights.grad.isfinite().all() and 69 < float(cost.detach()) < 70

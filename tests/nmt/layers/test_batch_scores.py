@@ -1,19 +1,31 @@
 """Order and size of batches do not matter; words of tries are numbered with <s> first."""
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.data import prefix_tree
-from nmt.layers.batch_scores import batches, level_words, word_scores
+from nmt.layers.batch_scores import (
+    batches_by_length,
+    distinct_windows,
+    level_words,
+    window_scores,
+    word_scores,
+)
+from nmt.layers.output.softmax import Softmax
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.text.vocab import BOS
+
+# ---- test batch scores -------------------------------------------------------------------------------------
+
 
 PAIRS = [([3], [4, 5, 6]), ([4, 5], []), ([], [7]), ([6, 6, 6], [3, 3])]
 
 
 def test_batches_have_every_pair_once_and_the_longest_first() -> None:
-    found = list(batches(PAIRS, 3))
+    found = list(batches_by_length(PAIRS, 3))
     assert found == [[0, 3, 2], [1]]
 
 
@@ -32,3 +44,41 @@ def test_words_of_tries() -> None:
     assert words.tolist() == [BOS, 5, 7, 9]
     read = [BOS, *(int(token) for level in levels[1:] for token in level.token_ids)]
     assert words[index].tolist() == read
+
+
+# ---- test distinct -----------------------------------------------------------------------------------------
+# Each distinct window is computed once, and answers all who ask.
+
+
+def test_distinct_rows() -> None:
+    rng = np.random.default_rng(1)
+    for shape in ((0, 3), (1, 1), (500, 3)):
+        rows = rng.integers(0, 5, shape)
+        unique, index = distinct_windows(rows)
+        assert (unique[index] == rows).all()
+        assert np.unique(rows, axis=0).tolist() == unique.tolist(), "sorted, each once"
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("rows", [2, 512])
+def test_scores_are_those_of_each_window(
+    normalized: bool, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.layers.batch_scores.WINDOW_ROWS", rows)
+    torch.manual_seed(0)
+    windows, output = torch.randn(7, 4).double(), Softmax(4, 6).double().eval()
+    torch.nn.init.normal_(output.words)
+    index = np.array([3, 0, 6, 1, 1, 2, 4, 5, 3])
+    words = np.array([5, 1, 0, 2, 3, 4, 0, 1, 2])
+    asked: list[int] = []
+
+    def features(start: int, stop: int) -> Tensor:
+        asked.extend(range(start, stop))
+        return windows[start:stop]
+
+    found = window_scores(output, features, index, words, normalized)
+    scores = output.scores(windows) if normalized else output.log_probs(windows)
+    assert found.tolist() == pytest.approx(scores.detach().numpy()[index, words].tolist(), abs=1e-12)
+    assert asked == list(range(7)), "each once"
+    none = np.zeros(0, np.int64)
+    assert window_scores(output, features, none, none, normalized).tolist() == []

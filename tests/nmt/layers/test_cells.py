@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.batches import pack
-from nmt.layers.cells import GRU, LSTM, Cell, repeat
+from nmt.layers.cells import GRU, LSTM, Cell, Elman, HiddenState, NormalizedLSTM, repeat
 from nmt.layers.initialize import initialize, orthogonal
+from nmt.layers.variable import VCRNN, ComputationSettings
+
+# ---- test cells --------------------------------------------------------------------------------------------
+
 
 E, H, C = 3, 4, 5
 Array = NDArray[np.float64]
@@ -190,3 +194,154 @@ def test_forget_gate_starts_open() -> None:
     cell = LSTM(E, H)
     initialize(cell, "paper", 0.01)
     assert cell.bias.reshape(4, H)[:, 0].tolist() == [0, 1, 0, 0]
+
+
+# ---- test hidden state -------------------------------------------------------------------------------------
+# Layers whose state is a hidden vector.
+
+
+LAYERS: dict[str, Callable[[int], HiddenState]] = {
+    "gru": lambda context: GRU(3, 4, context),
+    "vcrnn": lambda context: VCRNN(3, 4, ComputationSettings(), context),
+}
+
+
+def made(kind: str, context: int = 0) -> HiddenState:
+    torch.manual_seed(0)
+    layer = LAYERS[kind](context)
+    initialize(layer, "glorot", 0)
+    return layer.double().eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", LAYERS)
+def test_the_state_is_the_last_hidden_vector(kind: str) -> None:
+    """Of the rows that are still alive at the last step: two of three."""
+    layer, sizes = made(kind), [3, 3, 2]
+    inputs = torch.randn(8, 3, dtype=torch.float64)
+    start = layer.start(torch.randn(3, layer.state_size, dtype=torch.float64))
+    hidden, state = layer.unroll_state(inputs, sizes, start)
+    assert torch.equal(hidden, layer.unroll(inputs, sizes, start))
+    assert torch.equal(layer.output(state), hidden[6:]) and state.shape == (2, 4)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_context_is_projected_by_its_matrix(kind: str) -> None:
+    layer = made(kind, 2)
+    assert layer.context is not None
+    assert torch.equal(layer.project_context(torch.eye(2, dtype=torch.float64)), layer.context.t())
+    with pytest.raises(AssertionError, match="without a context"):
+        made(kind).project_context(torch.eye(2, dtype=torch.float64))
+
+
+# ---- test elman --------------------------------------------------------------------------------------------
+# The Elman layer: a loop over its equation, steps as the whole, gradients.
+
+
+def make_elman() -> Elman:
+    torch.manual_seed(0)
+    layer = Elman(3, 4)
+    initialize(layer, "uniform", 1.0)
+    torch.nn.init.normal_(layer.bias)  # type: ignore[arg-type]
+    return layer.double()
+
+
+@torch.no_grad()
+def test_equation_and_steps() -> None:
+    layer, sizes = make_elman(), [3, 3, 1]
+    x, h = torch.randn(7, 3).double(), torch.randn(3, 4).double()
+    found, last = layer.unroll_state(x, sizes, h)
+    parts = zip(x.split(sizes), found.split(sizes), strict=True)
+    for inputs, states in parts:
+        stepped = layer.step(inputs, h[: len(inputs)])
+        h = torch.sigmoid(inputs @ layer.inputs.t() + h[: len(inputs)] @ layer.recurrent.t() + layer.bias)
+        assert torch.allclose(states, h, atol=1e-14) and torch.allclose(stepped, h, atol=1e-14)
+    assert torch.equal(last, found[-1:])
+
+
+def test_elman_gradients() -> None:
+    layer, sizes = make_elman(), [3, 2, 2, 1]
+    x, h = torch.randn(8, 3).double(), torch.randn(3, 4).double()
+    x.requires_grad_(), h.requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda *_: layer.unroll_state(x, sizes, h)[0], [x, h, *layer.parameters()]
+    )
+
+
+# ---- test normalized ---------------------------------------------------------------------------------------
+# The LSTM with layer normalization: its equations written out, steps = the whole, gradients.
+
+
+NORMALIZED_E, NORMALIZED_H = 3, 4
+
+
+def make_normalized() -> NormalizedLSTM:
+    torch.manual_seed(0)
+    cell = NormalizedLSTM(NORMALIZED_E, NORMALIZED_H).double()
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.normal_()
+    return cell
+
+
+def norm(x: Tensor, gain: Tensor, bias: Tensor | float = 0.0) -> Tensor:
+    """Row by row: mean 0 and variance 1, times the gain, plus the bias."""
+    rows = [(row - row.mean()) / torch.sqrt(row.var(unbiased=False) + 1e-5) * gain + bias for row in x]
+    return torch.stack(rows)
+
+
+@torch.no_grad()
+def test_a_step_by_its_equations() -> None:
+    cell = make_normalized()
+    x, h, c = (
+        torch.randn(5, NORMALIZED_E).double(),
+        torch.randn(5, NORMALIZED_H).double(),
+        torch.randn(5, NORMALIZED_H).double(),
+    )
+    a = norm(x @ cell.inputs.T, cell.gain_inputs, cell.bias) + norm(h @ cell.recurrent.T, cell.gain_recurrent)
+    i, f, o, g = a.split(NORMALIZED_H, 1)
+    after = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    shown = torch.sigmoid(o) * torch.tanh(norm(after, cell.gain_cell, cell.cell_bias))
+    found = cell.step(x, torch.cat([h, c], 1))
+    assert torch.allclose(found, torch.cat([shown, after], 1), atol=1e-12)
+    assert torch.equal(cell.output(found), found[:, :NORMALIZED_H]) and cell.state_size == found.shape[1]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("sizes", [[3, 2, 2, 1], [2], [1, 1, 1]])
+def test_the_whole_is_its_steps(sizes: list[int]) -> None:
+    """Rows end one after the other; the last state is that of the rows that are still alive."""
+    cell = make_normalized()
+    inputs, start = (
+        torch.randn(sum(sizes), NORMALIZED_E).double(),
+        torch.randn(sizes[0], 2 * NORMALIZED_H).double(),
+    )
+    states, last = cell.unroll_state(inputs, sizes, start)
+    alone = []
+    for row in range(sizes[0]):
+        state, end = start[row : row + 1], 0
+        for step, rows in enumerate(sizes):
+            if row < rows:
+                state = cell.step(inputs[end + row : end + row + 1], state)
+                assert torch.allclose(states[end + row], cell.output(state)[0], atol=1e-12), step
+            end += rows
+        alone.append(state)
+    assert torch.allclose(last, torch.cat(alone[: sizes[-1]]), atol=1e-12)
+
+
+def test_normalized_gradients() -> None:
+    cell = make_normalized()
+    inputs, start = torch.randn(6, NORMALIZED_E).double(), torch.randn(3, 2 * NORMALIZED_H).double()
+    parameters = list(cell.parameters())
+    assert torch.autograd.gradcheck(
+        lambda *_: cell.unroll_state(inputs, [3, 2, 1], start)[0], parameters, fast_mode=True
+    )
+
+
+def test_a_fresh_layer_forgets_little() -> None:
+    cell = make_normalized()
+    with torch.no_grad():
+        cell.bias.zero_()
+        cell.after_initialize()
+    assert cell.bias.tolist() == [0.0] * NORMALIZED_H + [1.0] * NORMALIZED_H + [0.0] * (2 * NORMALIZED_H)
+    assert all((gain == 1).all() for gain in (cell.gain_inputs, cell.gain_recurrent, cell.gain_cell))

@@ -11,13 +11,18 @@ from nmt.layers.characters import (
     LONGEST,
     PAD,
     THESIS,
+    TRANSFORM_BIAS,
     CharacterWords,
+    Highway,
     OpenWords,
     SpelledWords,
     SpellingSizes,
     spell,
 )
 from nmt.layers.initialize import initialize
+
+# ---- test characters ---------------------------------------------------------------------------------------
+
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "abc", "cab", "bébé", "x" * 40]
 
@@ -160,3 +165,27 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda *_: layer(ids), list(layer.parameters()))
     open_words = make_open().train()
     assert torch.autograd.gradcheck(lambda *_: open_words(ids), list(open_words.parameters()))
+
+
+# ---- test highway ------------------------------------------------------------------------------------------
+# Highway layers: the equation, and what closed and open gates do.
+
+
+def make_highway() -> Highway:
+    torch.manual_seed(0)
+    layer = Highway(3)
+    initialize(layer, "glorot", 0)
+    return layer.double()
+
+
+@torch.no_grad()
+def test_gates() -> None:
+    layer, y = make_highway(), torch.randn(4, 3).double()
+    assert layer.transform_bias.tolist() == [TRANSFORM_BIAS] * 3
+    t = torch.sigmoid(y @ layer.transform.t() + TRANSFORM_BIAS)
+    g = (y @ layer.matrix.t() + layer.bias).clamp(min=0)
+    assert torch.allclose(layer(y), t * g + (1 - t) * y, atol=1e-14)
+    layer.transform_bias.fill_(-1e9)
+    assert torch.equal(layer(y), y)
+    layer.transform_bias.fill_(1e9)
+    assert torch.allclose(layer(y), g, atol=1e-14)

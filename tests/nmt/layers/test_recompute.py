@@ -12,9 +12,9 @@ from nmt.compute.mixed import Mixed
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.lm.recurrent import RecurrentLM
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer
 from tests.nmt.lm.models import TEXTS, model_of
-from tests.nmt.models.transformer.models import make
+from tests.nmt.models.transformer_models import make
 
 KINDS = ("lstm", "gru", "elman", "normalized", "characters")
 

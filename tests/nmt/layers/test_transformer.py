@@ -1,19 +1,37 @@
 """A layer and a stack against their equations; the incremental stack is the same function."""
 
 import math
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
-from nmt.data.batches import make_batch
-from nmt.layers.grids import WordGrid
-from nmt.layers.initialize import initialize
-from nmt.layers.past import Past
-from nmt.layers.positions import sinusoids
-from nmt.layers.transformer import Layer, Stack
-from nmt.layers.transformer_config import TransformerSizes
+from nmt.data.batches import make_batch, pack
+from nmt.errors import ConfigError
+from nmt.layers.attention import WordGrid
+from nmt.layers.initialize import Affine, initialize
+from nmt.layers.transformer import (
+    SINUSOIDS,
+    Layer,
+    LearnedPositions,
+    NoPositions,
+    Past,
+    SelfAttention,
+    SinusoidalPositions,
+    SourceAttention,
+    Stack,
+    TransformerSizes,
+    attend,
+    dropout,
+    join_column,
+    sinusoids,
+)
+
+# ---- test transformer --------------------------------------------------------------------------------------
+
 
 D, F_UNITS, V = 6, 5, 9
 
@@ -78,3 +96,235 @@ def test_words_are_scaled_and_know_their_places() -> None:
     assert all(
         bool((part.weight == 1).all()) for part in wide.modules() if isinstance(part, torch.nn.LayerNorm)
     )
+
+
+# ---- test multihead ----------------------------------------------------------------------------------------
+# Multi-head attention against its equation, word by word and head by head in plain loops.
+
+
+WIDTH, MULTIHEAD_HEADS = 6, 2
+SENTENCES, OTHERS = [[3, 4], [5], [6, 7, 8, 9]], [[3], [4, 5, 6], [7, 8]]
+
+
+def weighted(query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """One query: the outputs of its heads side by side, and the mean of their weights."""
+    d, parts, weights = WIDTH // MULTIHEAD_HEADS, [], []
+    for head in range(MULTIHEAD_HEADS):
+        cut = slice(head * d, (head + 1) * d)
+        energies = [
+            sum(float(a) * float(b) for a, b in zip(query[cut], key[cut], strict=True)) for key in keys
+        ]
+        shares = [math.exp(energy / math.sqrt(d)) for energy in energies]
+        total = sum(shares)
+        parts.append(sum(share / total * value[cut] for share, value in zip(shares, values, strict=True)))
+        weights.append(torch.tensor([share / total for share in shares], dtype=torch.float64))
+    return torch.cat(parts), sum(weights) / MULTIHEAD_HEADS  # type: ignore[arg-type,return-value]
+
+
+def filled(layer: torch.nn.Module) -> None:
+    torch.manual_seed(0)
+    initialize(layer, "glorot", 0)
+    with torch.no_grad():
+        for part in layer.modules():
+            if isinstance(part, Affine):
+                part.bias.normal_()
+    layer.double().eval()
+
+
+@torch.no_grad()
+def test_words_look_at_their_own_sentence() -> None:
+    layer = SelfAttention(WIDTH, MULTIHEAD_HEADS, 0.5)
+    filled(layer)
+    packed = pack(SENTENCES)
+    x = torch.randn(7, WIDTH, dtype=torch.float64)
+    grid = WordGrid.of(packed, x)
+    for causal in (False, True):
+        found = packed.split(layer(x, grid, causal))
+        for own, rows in zip(packed.split(layer.inputs(x)), found, strict=True):
+            queries, keys, values = own.chunk(3, 1)
+            for place, row in enumerate(rows):
+                seen = slice(0, place + 1 if causal else len(own))
+                mean, _ = weighted(queries[place], list(keys[seen]), list(values[seen]))
+                assert torch.allclose(row, layer.outputs(mean), atol=1e-12)
+
+
+@torch.no_grad()
+def test_words_look_at_another_sentence() -> None:
+    layer = SourceAttention(WIDTH, MULTIHEAD_HEADS, 0.5)
+    filled(layer)
+    packed, others = pack(SENTENCES), pack(OTHERS)
+    x, states = torch.randn(7, WIDTH, dtype=torch.float64), torch.randn(6, WIDTH, dtype=torch.float64)
+    grid = WordGrid.of(packed, x)
+    memory = layer.memory(states, WordGrid.of(others, x))
+    found, weights = layer(x, grid, memory), layer.weights(x, grid, memory)
+    pairs = others.split(layer.pairs(states))
+    for queries, rows, shares, pair in zip(
+        packed.split(layer.query(x)), packed.split(found), packed.split(weights), pairs, strict=True
+    ):
+        keys, values = pair.chunk(2, 1)
+        for query, row, share in zip(queries, rows, shares, strict=True):
+            mean, expected = weighted(query, list(keys), list(values))
+            assert torch.allclose(row, layer.outputs(mean), atol=1e-12)
+            assert torch.allclose(share[: len(keys)], expected) and not share[len(keys) :].any()
+
+
+def test_dropped_weights_are_zero_on_average_nothing_changes() -> None:
+    """Dropout of weights: the mean of many draws is the attention without it, also where it is causal."""
+    torch.manual_seed(0)
+    query, keys, values = torch.randn(3, 1, 2, 5, 4)
+    mask = torch.tensor([0.0, 0, 0, 0, -math.inf])[None, None, None]
+    for causal, seen in ((False, mask), (True, None)):
+        exact = attend(query, keys, values, seen, 0.0, causal)
+        drawn = torch.stack([attend(query, keys, values, seen, 0.4, causal) for _ in range(500)])
+        assert torch.allclose(drawn.mean(0), exact, atol=0.25) and float(drawn.std(0).mean()) > 0.1
+
+
+# ---- test past ---------------------------------------------------------------------------------------------
+# Any order of steps, reorderings and joins gives each hypothesis the words it has read, and no others.
+
+
+LAYERS, PAST_HEADS, PAST_WIDTH = 2, 1, 2
+Texts = list[list[float]]
+
+
+def read(past: Past, words: list[float]) -> tuple[Past, Texts]:
+    """One step in which word w has keys w and values -w; what each hypothesis then sees."""
+    like = torch.zeros(0, dtype=torch.float64)
+    reading = past.reading(LAYERS, PAST_HEADS, LAYERS * 2 * PAST_WIDTH, like)
+    added = torch.tensor(words, dtype=torch.float64)[:, None]
+    found, visible = torch.zeros(0), torch.zeros(0)
+    for layer in range(LAYERS):
+        pairs = torch.cat([added.expand(-1, PAST_WIDTH), -added.expand(-1, PAST_WIDTH)], 1) * (layer + 1)
+        keys, values = reading.add(layer, pairs)
+        assert keys.shape == values.shape == (len(words), PAST_HEADS, len(past.columns) + 1, PAST_WIDTH)
+        visible = torch.zeros(keys.shape[2], len(words)) if reading.mask is None else reading.mask
+        found = keys[:, 0, :, 0] / (layer + 1)
+        assert torch.equal(keys, -values)
+    seen = [
+        [float(word) for word, hidden in zip(row, mask, strict=True) if hidden == 0]
+        for row, mask in zip(found, visible.t(), strict=True)
+    ]
+    return reading.after(), seen
+
+
+def test_hypotheses_see_their_own_words() -> None:
+    """Random programs of reading, reordering, dropping and joining."""
+    rng, number = random.Random(0), 0.0
+    for _ in range(30):
+        past, texts = Past.start(2, torch.device("cpu")), [[], []]  # type: tuple[Past, Texts]
+        for _ in range(12):
+            act = rng.choice(["read", "read", "reorder", "join", "split"])
+            if act == "read" and texts:
+                words = [number + place for place in range(len(texts))]
+                number += len(texts)
+                past, seen = read(past, words)
+                texts = [[*text, word] for text, word in zip(texts, words, strict=True)]
+                assert seen == texts
+                assert past.lengths.tolist() == [len(text) for text in texts]
+            elif act == "reorder" and texts:
+                rows = [rng.randrange(len(texts)) for _ in range(rng.randrange(1, 5))]
+                past, texts = past.rows(torch.tensor(rows)), [texts[row] for row in rows]
+                assert len(past.columns) == max(map(len, texts)), "columns of longer ones are dropped"
+            elif act == "join":
+                past, texts = Past.join([past, Past.start(1, torch.device("cpu"))]), [*texts, []]
+            elif act == "split" and len(texts) > 1:
+                half = [past.rows(torch.tensor([row])) for row in range(len(texts))]
+                past = Past.join(half)
+        assert all(len(column) <= past.places.shape[1] or len(column) <= 8 for column in past.columns)
+
+
+def test_a_column_keeps_only_what_is_needed() -> None:
+    first, second = torch.arange(5.0)[:, None], torch.arange(10.0, 13)[:, None]
+    column, places = join_column(
+        [(first, torch.tensor([3, 3])), (None, torch.tensor([-1])), (second, torch.tensor([0, 2]))]
+    )
+    assert column[:, 0].tolist() == [3, 10, 12] and places.tolist() == [0, 0, -1, 1, 2]
+    shared, places = join_column([(first, torch.tensor([0, 1, 2])), (first, torch.tensor([4, 4]))])
+    assert shared is first and places.tolist() == [0, 1, 2, 4, 4]
+
+
+# ---- test positions ----------------------------------------------------------------------------------------
+# Vectors of places.
+
+
+def test_sinusoids_are_what_the_paper_says() -> None:
+    table = sinusoids(5, 6)
+    for place in range(5):
+        for i in range(3):
+            angle = place / 10000 ** (2 * i / 6)
+            assert table[place, 2 * i] == pytest.approx(math.sin(angle), abs=1e-12)
+            assert table[place, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-12)
+
+
+def test_a_shift_is_a_rotation() -> None:
+    """The product of two places' vectors depends on their distance alone."""
+    table = sinusoids(30, 8)
+    assert torch.allclose((table[3] * table[7]).sum(), (table[20] * table[24]).sum())
+
+
+def test_places_behind_the_table() -> None:
+    positions, far = SinusoidalPositions(4, 1), torch.tensor([0, SINUSOIDS + 5])
+    assert torch.equal(positions(far), sinusoids(SINUSOIDS + 6, 4).float()[far])
+    assert not positions.state_dict(), "they are not weights"
+    learned = LearnedPositions(4, 3)
+    torch.nn.init.normal_(learned.weight)
+    assert torch.equal(learned(torch.tensor([2, 9])), learned.weight[[2, 2]])
+    assert not NoPositions(4, 3)(torch.tensor([2, 9])).any()
+    assert positions(torch.zeros(0, dtype=torch.long)).shape == (0, 4)
+
+
+# ---- test dropout ------------------------------------------------------------------------------------------
+# Dropout keeps the expected share and the expected value.
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
+def test_shares_and_means(share: float) -> None:
+    torch.manual_seed(0)
+    x = torch.ones(401, 499, dtype=torch.float64)
+    found = dropout(x, share, True)
+    kept = 1 - share
+    deviation = (kept * (1 - kept) / x.numel()) ** 0.5
+    assert float((found > 0).double().mean()) == pytest.approx(kept, abs=5 * deviation + 2**-16)
+    assert torch.allclose(found[found > 0], torch.tensor(1 / kept, dtype=torch.float64), rtol=1e-4)
+    rows, columns = (found > 0).double().mean(1), (found > 0).double().mean(0)
+    for means, count in ((rows, 499), (columns, 401)):
+        assert float((means - kept).abs().max()) < 6 * (kept * (1 - kept) / count) ** 0.5 + 1e-4
+
+
+def test_the_gradient_is_of_what_was_kept() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(7, 3, requires_grad=True)
+    found = dropout(x, 0.5, True)
+    found.sum().backward()
+    assert x.grad is not None and torch.equal(x.grad, (found != 0) * 2.0)
+
+
+def test_without_training_nothing_is_drawn() -> None:
+    x, before = torch.randn(3), torch.get_rng_state()
+    assert dropout(x, 0.5, False) is x and dropout(x, 0.0, True) is x
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(1)
+    first = dropout(x, 0.5, True)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(x, 0.5, True), first)
+
+
+# ---- test transformer config -------------------------------------------------------------------------------
+# Sizes that do not go together are refused.
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (TransformerSizes(embedding=10, heads=4), r"lm\.heads: 4 heads do not divide lm\.embedding, 10"),
+        (TransformerSizes(embedding=9, heads=3), r"lm\.positions: sinusoidal needs an even lm\.embedding"),
+    ],
+)
+def test_sizes(sizes: TransformerSizes, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        sizes.check_sizes("lm.")
+
+
+def test_sizes_that_fit() -> None:
+    TransformerSizes().check_sizes("model.")
+    TransformerSizes(embedding=9, heads=3, positions="learned").check_sizes("model.")

@@ -5,7 +5,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from nmt.lm.config import LMConfig
+from nmt.lm.base import LMConfig
 from nmt.lm.cslm import CSLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.registry import language_model_class

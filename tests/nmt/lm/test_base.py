@@ -1,6 +1,7 @@
 """The neural language models against naive twins, sums over words, and themselves."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,11 +9,23 @@ import torch
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import word_scores
+from nmt.lm.base import (
+    NgramNetwork,
+    NormalizedScores,
+    OpenVocabulary,
+    RunningTextModel,
+    TokenSampler,
+    scorer_of,
+)
+from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.text.vocab import EOS
 from tests.nmt.gradients import check_gradients
-from tests.nmt.lm.models import KINDS, TEXTS, V, model_of
+from tests.nmt.lm.models import KINDS, TEXTS, V, config_of, model_of
+
+# ---- test base ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -72,3 +85,65 @@ def test_beginnings_of_sentences_are_scored_without_their_end(kind: str) -> None
 def test_an_unknown_output_layer_is_named() -> None:
     with pytest.raises(ConfigError, match=r"lm\.output: 'hardmax' is unknown, expected one of 'softmax'"):
         model_of("cslm", output="hardmax")
+
+
+# ---- test config -------------------------------------------------------------------------------------------
+# Settings of language models that cannot be are refused by name.
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"type": "ngram"},
+            "lm.type: 'ngram' is unknown, expected one of 'cslm', 'log-bilinear', 'recurrent'",
+        ),
+        ({"order": 1}, "lm.order: 1 is out of range, expected 2 to 1000"),
+        ({"layers": []}, "lm.layers: expected one size or more"),
+        (
+            {"type": "recurrent", "tied": True, "embedding": 4},
+            "lm.tied: needs embedding = hidden, found 4 and 512",
+        ),
+        ({"type": "recurrent", "cell": "vcrnn", "recompute": 8}, "lm.recompute: cell vcrnn"),
+        ({"type": "recurrent", "cell": "gru", "layer_norm": True}, "lm.layer_norm: only cell: lstm has it"),
+        ({"normalizer": -1}, "lm.normalizer: -1 is out of range, expected 0 or more"),
+    ],
+)
+def test_impossible_sizes(options: dict[str, object], message: str) -> None:
+    with pytest.raises(Exception, match="lm") as error:
+        config_of(**{"type": "cslm", **options}).check()  # type: ignore[arg-type]
+    assert message in str(error.value)
+
+
+# ---- test protocols ----------------------------------------------------------------------------------------
+# Which models have which capability, and what is said where one is missing.
+
+
+PROTOCOLS = (NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler, OpenVocabulary)
+
+
+def test_capabilities_of_the_types() -> None:
+    symbols, found = ["<s>", "</s>", "<unk>", "a"], {}
+    for name, kind in LANGUAGE_MODELS.items():
+        model = kind.build(kind.Config(embedding=8), symbols, Dictionary([("a",)], [1]))
+        found[name] = [protocol for protocol in PROTOCOLS if isinstance(model, protocol)]
+    assert found == {
+        "cslm": [NgramNetwork, NormalizedScores],
+        "log-bilinear": [NgramNetwork, NormalizedScores],
+        "recurrent": [RunningTextModel],
+        "characters": [RunningTextModel, OpenVocabulary],
+        "transformer": [],
+        "multiscale": [RunningTextModel, TokenSampler],
+    }
+
+
+def test_scores_without_log_z_are_for_models_trained_for_them() -> None:
+    plain, trained = model_of("cslm"), model_of("cslm", normalizer=0.1)
+    assert scorer_of(plain, False, Path("run")) is plain
+    for model in (plain, model_of("lstm", normalizer=0.1)):
+        with pytest.raises(ConfigError, match=r"run is not a CSLM trained with lm\.normalizer"):
+            scorer_of(model, True, Path("run"))
+    exact, fast = (
+        scorer_of(trained, normalized, Path("run")).score_texts(TEXTS) for normalized in (False, True)
+    )
+    assert exact != fast and [len(line) for line in exact] == [len(line) for line in fast]

@@ -7,7 +7,7 @@ from torch import Tensor
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.layers.batch_scores import word_scores
-from nmt.layers.normalized import NormalizedLSTM
+from nmt.layers.cells import NormalizedLSTM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost

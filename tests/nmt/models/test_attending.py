@@ -9,13 +9,13 @@ from torch import Tensor
 
 from nmt.data.batches import Batch, make_batch
 from nmt.data.guidance import guidance, unit_links
-from nmt.layers.guided import alignment_cost
+from nmt.layers.attention import alignment_cost
 from nmt.models.protocols import Attending
 from nmt.models.rnn.translator import Translator
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer
 from nmt.text.vocab import EOS
 from tests.nmt.models.rnn.test_translator import make as make_rnn
-from tests.nmt.models.transformer.models import make as make_transformer
+from tests.nmt.models.transformer_models import make as make_transformer
 
 PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([9, 3, 4, 5], [])]
 LINKS = [{(0, 0), (2, 0)}, {(0, 1)}, {(0, 1), (1, 0)}, set[tuple[int, int]]()]

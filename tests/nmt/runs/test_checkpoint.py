@@ -17,7 +17,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
 from nmt.models.rnn.translator import Translator
-from nmt.models.transformer.config import TransformerConfig
+from nmt.models.transformer import TransformerConfig
 from nmt.runs import checkpoint, weights
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import Saved

@@ -9,8 +9,7 @@ from torch import Tensor
 from nmt.data.batches import Ids
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
-from nmt.models.transformer.config import TransformerConfig
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.text.vocab import EOS
 from tests.nmt.models.options import with_options
 

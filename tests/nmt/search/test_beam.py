@@ -2,18 +2,26 @@
 
 import itertools
 import math
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from nmt.data.batches import Ids
+from nmt.errors import ConfigError
+from nmt.layers.output import LearnsText
+from nmt.models.registry import AnyModel
 from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
-from nmt.search import penalties
-from nmt.search.beam import Candidate, search
-from nmt.search.config import BeamConfig
+from nmt.search.beam import BeamSearch, Candidate, ContinuousSearch, finder_of, search
+from nmt.search.config import NORMALIZE, BeamConfig, length_normalizer
+from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import BOS, EOS, UNK
-from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, Scripted, make
+from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, Scripted, make, make_transformer
+
+# ---- test beam ---------------------------------------------------------------------------------------------
 
 
 def exhaustive(model: Translator, source: Ids, longest: int, normalize: str) -> list[tuple[float, list[int]]]:
@@ -23,14 +31,14 @@ def exhaustive(model: Translator, source: Ids, longest: int, normalize: str) -> 
         for length in range(longest + 1)
         for text in itertools.product(range(3, 3 + WORDS), repeat=length)
     ]
-    rank = penalties.by_name(normalize)
+    rank = length_normalizer(normalize)
     totals = [sum(scores) for scores in word_scores(model, [(source, text) for text in texts])]
     return sorted(
         ((rank(total, len(text) + 1), text) for total, text in zip(totals, texts, strict=True)), reverse=True
     )
 
 
-@pytest.mark.parametrize("normalize", list(penalties.NORMALIZE))
+@pytest.mark.parametrize("normalize", list(NORMALIZE))
 @pytest.mark.parametrize("options", [{}, {"cell": "lstm"}, {"first_word": "initial"}], ids=str)
 def test_a_wide_beam_is_exhaustive(normalize: str, options: dict[str, object]) -> None:
     model = make(WORDS, 0, **options)
@@ -84,7 +92,7 @@ def test_batches_equal_one_by_one(beam: int, rows: int) -> None:
         assert a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
 
 
-@pytest.mark.parametrize("normalize", list(penalties.NORMALIZE))
+@pytest.mark.parametrize("normalize", list(NORMALIZE))
 def test_log_probs_are_the_scorers(normalize: str) -> None:
     model = make(words=20, seed=5)
     for source, candidates in zip(
@@ -94,7 +102,7 @@ def test_log_probs_are_the_scorers(normalize: str) -> None:
         assert [candidate.log_prob for candidate in candidates] == pytest.approx(
             [sum(row) for row in scores], abs=1e-10
         )
-        ranks = [penalties.by_name(normalize)(c.log_prob, len(c.words) + 1) for c in candidates]
+        ranks = [length_normalizer(normalize)(c.log_prob, len(c.words) + 1) for c in candidates]
         assert [candidate.score for candidate in candidates] == ranks == sorted(ranks, reverse=True)
 
 
@@ -197,3 +205,305 @@ def test_looks_are_positions_of_the_source(reverse: bool) -> None:
             best = int(state.weights[0, :4].argmax())
             assert look == (3 - best if reverse else best)
             words = torch.tensor([word])
+
+
+# ---- test beam limits --------------------------------------------------------------------------------------
+# What a search must keep to: bounds of length, forced prefixes, unknown words, settings in range.
+
+
+def test_nothing_finished_ends_where_the_limit_stands() -> None:
+    endless = {tuple([3] * n): {3: 0.9, EOS: 0.1} for n in range(50)}
+    found = search(Scripted(endless), [[3, 3], [3]], BeamConfig(beam_size=1))
+    assert [(c.words, c.complete) for candidates in found for c in candidates] == [
+        ([3] * 6, False),
+        ([3] * 3, False),
+    ]
+    assert found[0][0].log_prob == pytest.approx(6 * math.log(0.9) + math.log(0.1), abs=1e-6)
+
+
+def test_minimum_length() -> None:
+    found = search(make(words=20), SOURCES, BeamConfig(beam_size=4, min_length_factor=1.0))
+    assert all(
+        len(candidate.words) >= len(source)
+        for source, candidates in zip(SOURCES, found, strict=True)
+        for candidate in candidates
+    )
+
+
+def test_lengths() -> None:
+    model = make(words=20)
+    for config, least, most in (
+        (BeamConfig(3, min_length=4), 4, 99),
+        (BeamConfig(3, max_length=2), 0, 2),
+        (BeamConfig(3, min_length=2, max_length=2), 2, 2),
+    ):
+        for candidates in search(model, SOURCES, config):
+            assert all(least <= len(candidate.words) <= most for candidate in candidates)
+    with pytest.raises(ConfigError, match="minimum"):
+        BeamConfig(min_length=5, max_length=4).check()
+
+
+def test_a_forced_prefix() -> None:
+    """Every translation begins with its prefix, an unknown word included, and has the scorer's probability;
+    no prefix, no change."""
+    model = make(words=20)
+    prefixes = [[4, 5], [], [UNK, 3], [7] * 8, []]
+    free = search(model, SOURCES, BeamConfig(4))
+    for row, candidates in enumerate(search(model, SOURCES, BeamConfig(4), prefixes)):
+        assert all(candidate.words[: len(prefixes[row])] == prefixes[row] for candidate in candidates)
+        scores = word_scores(model, [(SOURCES[row], candidate.words) for candidate in candidates])
+        assert [candidate.log_prob for candidate in candidates] == pytest.approx(
+            [sum(values) for values in scores], abs=1e-10
+        )
+        if not prefixes[row]:
+            assert [candidate.words for candidate in candidates] == [
+                candidate.words for candidate in free[row]
+            ]
+    best = free[0][0].words
+    assert search(model, SOURCES[:1], BeamConfig(4), [best[:2]])[0][0].words == best
+
+
+def test_unknown_words_where_they_are_allowed() -> None:
+    model = Scripted({(): {UNK: 0.9, 3: 0.1}})
+    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2))[0]] == [[3]]
+    assert [candidate.words for candidate in search(model, [[3]], BeamConfig(2, allow_unknown=True))[0]] == [
+        [UNK],
+        [3],
+    ]
+
+
+def test_bad_options_are_refused() -> None:
+    for config in (
+        BeamConfig(beam_size=0),
+        BeamConfig(normalize="wu"),
+        BeamConfig(max_length_factor=0),
+        BeamConfig(min_length_factor=4),
+    ):
+        with pytest.raises(ConfigError):
+            config.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("beam_size", 0), ("beam_size", 10**9), ("normalize", "x"), ("max_length", -1)],
+        *[("max_length_factor", math.nan), ("max_length_factor", 0), ("min_length_factor", -1)],
+    ],
+)
+def test_settings_out_of_range_are_refused_before_any_work(name: str, value: Any) -> None:
+    config = replace(BeamConfig(), **{name: value})
+    with pytest.raises(ConfigError, match=name):
+        search(None, [[3]], config)  # type: ignore[arg-type]
+
+
+def test_contradictions_of_lengths_are_refused() -> None:
+    for config in (
+        BeamConfig(max_length=2, min_length=3),
+        BeamConfig(max_length_factor=1, min_length_factor=2),
+    ):
+        with pytest.raises(ConfigError, match="is above the maximum"):
+            config.check()
+
+
+# ---- test continuous ---------------------------------------------------------------------------------------
+# Searching without an end gives what searching once gives.
+
+
+OPTIONS: dict[str, dict[str, object]] = {"plain": {}, "attention": ATTENTIVE}
+MANY = [source for count in range(3) for source in SOURCES[: 1 + count]]
+
+
+def same(found: list[Candidate], expected: list[Candidate]) -> None:
+    assert [one.words for one in found] == [one.words for one in expected]
+    assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-5)
+    assert [one.looked_at for one in found] == [one.looked_at for one in expected]
+
+
+def model_of(kind: str) -> AnyModel:
+    return make_transformer() if kind == "transformer" else make(WORDS, 0, **OPTIONS[kind])
+
+
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("kind", ["plain", "attention", "transformer"])
+def test_sentences_that_come_one_after_the_other(every: int, kind: str) -> None:
+    """One more sentence every few steps, of three beam sizes, in so few rows that places are used again."""
+    model = model_of(kind)
+    work = ContinuousSearch(model, BeamConfig(beam_size=4, rows=14))
+    widths = [(4, 2, 7)[number % 3] for number in range(len(MANY))]
+    coming, numbers = list(range(len(MANY))), dict[int, int]()
+    found: dict[int, list[Candidate]] = {}
+    steps = 0
+    while coming or work.busy:
+        if coming and steps % every == 0:
+            number = coming.pop(0)
+            place = work.add(MANY[number], widths[number])
+            assert place not in numbers
+            numbers[place] = number
+        for place, candidates in work.step():
+            found[numbers.pop(place)] = candidates
+        steps += 1
+    for number, (source, width) in enumerate(zip(MANY, widths, strict=True)):
+        same(found[number], search(model, [source], BeamConfig(beam_size=width))[0])
+    assert len(work.work.sources) < len(MANY) or every == 1
+    assert not len(work.work.history)
+
+
+def test_an_ensemble() -> None:
+    both = Ensemble([make(WORDS, 0), make(WORDS, 1)])
+    readings = [Reading((source, source)) for source in SOURCES]
+    work = ContinuousSearch(both, BeamConfig(beam_size=3))
+    places = [work.add(reading) for reading in readings]
+    found: dict[int, list[Candidate]] = {}
+    while work.busy:
+        found |= dict(work.step())
+    for place, reading in zip(places, readings, strict=True):
+        same(found[place], search(both, [reading], BeamConfig(beam_size=3))[0])
+
+
+def test_a_cancelled_sentence_leaves_the_others_alone() -> None:
+    model, config = make(WORDS, 0), BeamConfig(beam_size=3, rows=9)
+    work = ContinuousSearch(model, config)
+    places = [work.add(source) for source in (*SOURCES, *SOURCES)]
+    found = dict(work.step())
+    gone = [place for place in (places[0], places[-1]) if place not in found]
+    for place in gone:
+        work.cancel(place)
+    while work.busy:
+        found |= dict(work.step())
+    assert set(found) == set(places) - set(gone)
+    for place, source in zip(places, (*SOURCES, *SOURCES), strict=True):
+        if place not in gone:
+            same(found[place], search(model, [source], config)[0])
+
+
+def test_the_last_one_cancelled_ends_the_work() -> None:
+    work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=3))
+    place = work.add(SOURCES[-1])
+    work.step()
+    work.cancel(place)
+    assert not work.busy and work.add(SOURCES[0]) == place
+
+
+def test_it_wants_more_while_there_is_room() -> None:
+    work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=4, rows=10))
+    assert work.wants()
+    for _ in range(3):
+        work.add(SOURCES[0])
+    assert not work.wants()
+
+
+def test_a_wide_sentence_fits_alone_or_beside_few() -> None:
+    work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=4, rows=10))
+    assert work.fits(100) and work.wants(10) and not work.wants(11)
+    work.add(SOURCES[0])
+    assert work.fits(6) and not work.fits(7)
+    work.step()
+    assert work.fits(10 - work.live) and not work.fits(11 - work.live)
+
+
+def test_the_history_is_cleared_while_sentences_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.search.beam.FORGET_NODES", 0)
+    model, config = make(WORDS, 0), BeamConfig(beam_size=4)
+    work = ContinuousSearch(model, config)
+    place = work.add(SOURCES[-1])
+    found: dict[int, list[Candidate]] = {}
+    while work.busy:
+        found |= dict(work.step())
+        assert len(work.work.history) <= 4 * 60
+    same(found[place], search(model, [SOURCES[-1]], config)[0])
+
+
+def test_it_needs_no_gradient() -> None:
+    work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=2))
+    work.add(SOURCES[0])
+    work.step()
+    assert work.rows is None or not work.rows.totals.requires_grad
+    assert torch.is_grad_enabled()
+
+
+# ---- test finder -------------------------------------------------------------------------------------------
+# A search that asks an output layer for its best words against one that asks for all.
+
+
+LAYERS: dict[str, dict[str, object]] = {
+    "classes": {"output": "classes"},
+    "tree": {"output": "tree", "output_tree": "random", "output_arity": 5},
+    "huffman": {"output": "tree"},
+    "learned": {"output": "learned-tree"},
+}
+CONFIGS = {
+    "beam": BeamConfig(beam_size=4),
+    "greedy": BeamConfig(beam_size=1),
+    "wider than the vocabulary": BeamConfig(beam_size=60),
+    "long": BeamConfig(beam_size=3, min_length_factor=1.5, max_length_factor=2),
+    "unknown": BeamConfig(beam_size=3, allow_unknown=True, max_length_factor=2),
+    "never ends": BeamConfig(beam_size=2, max_length_factor=0.5),
+}
+TREE_WORDS = 40
+
+
+def model_with_layer(kind: str, layer: str) -> AnyModel:
+    settings = LAYERS[layer]
+    if kind == "transformer":
+        return make_transformer(TREE_WORDS, tied="none", **settings)
+    return make(TREE_WORDS, 0, **ATTENTIVE, **settings)
+
+
+def same_candidates(found: list[list[Candidate]], expected: list[list[Candidate]]) -> None:
+    for some, others in zip(found, expected, strict=True):
+        assert [one.words for one in some] == [one.words for one in others]
+        assert [one.log_prob for one in some] == pytest.approx([one.log_prob for one in others], abs=1e-5)
+        assert [one.looked_at for one in some] == [one.looked_at for one in others]
+        assert [one.complete for one in some] == [one.complete for one in others]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("kind", ["rnn", "transformer"])
+def test_the_same_translations(kind: str, layer: str, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_with_layer(kind, layer)
+    assert finder_of(model) is None
+    of_all = search(model, SOURCES, CONFIGS[config])
+    monkeypatch.setattr("nmt.layers.output.hierarchy.LARGE_VOCABULARY", 0)
+    monkeypatch.setattr("nmt.layers.output.hierarchy.SHALLOW", 99)
+    monkeypatch.setattr("nmt.layers.output.hierarchy.UNEVEN", 99)
+    assert finder_of(model) is not None
+    monkeypatch.setattr(type(model), "step", None)  # log p of all words is not asked for
+    same_candidates(search(model, SOURCES, CONFIGS[config]), of_all)
+    if config == "never ends":
+        assert not all(one.complete for candidates in of_all for one in candidates)
+
+
+def test_what_needs_all_words_asks_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefixes, ensembles, layers for which that is faster."""
+    model = model_with_layer("rnn", "tree")
+    of_all = search(model, SOURCES, CONFIGS["beam"], [[5, 6]] * len(SOURCES))
+    monkeypatch.setattr("nmt.layers.output.hierarchy.LARGE_VOCABULARY", 0)
+    same_candidates(search(model, SOURCES, CONFIGS["beam"], [[5, 6]] * len(SOURCES)), of_all)
+    assert finder_of(Ensemble([model, model])) is None
+    assert finder_of(make(TREE_WORDS, 0)) is None
+    assert finder_of(model_with_layer("rnn", "tree")) is not None
+    assert finder_of(model_with_layer("rnn", "huffman")) is None  # binary trees are deep
+    classes = model_with_layer("rnn", "classes")
+    assert isinstance(classes, Translator) and isinstance(classes.output_layer, LearnsText)
+    assert finder_of(classes) is not None
+    classes.output_layer.learn(
+        np.array([5] * 1000 + list(range(3 + TREE_WORDS)))
+    )  # most words are in one class
+    assert finder_of(classes) is None
+
+
+def test_a_prefix_comes_into_a_search_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search without an end changes over in its middle."""
+    monkeypatch.setattr("nmt.layers.output.hierarchy.LARGE_VOCABULARY", 0)
+    model = model_with_layer("rnn", "learned")
+    alone = [search(model, [source], CONFIGS["beam"])[0] for source in SOURCES[:2]]
+    work = ContinuousSearch(model, CONFIGS["beam"])
+    assert isinstance(work.work, BeamSearch) and work.work.finder is not None
+    places = [work.add(SOURCES[0])]
+    found = dict(work.step())
+    work.work.forced = True  # as by a sentence with a prefix
+    places.append(work.add(SOURCES[1]))
+    while work.busy:
+        found.update(work.step())
+    same_candidates([found[place] for place in places], alone)

@@ -3,7 +3,10 @@
 import pytest
 
 from nmt.errors import ConfigError
+from nmt.search import config
 from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
+
+# ---- test config -------------------------------------------------------------------------------------------
 
 
 def test_bounds_of_length() -> None:
@@ -33,3 +36,26 @@ def test_scales_of_lists() -> None:
         MBRConfig("bleu", [2.0, 3.0]).of_lists(3)
     with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, but there is 1 list of totals$"):
         MBRConfig("bleu", [2.0, 3.0]).of_lists(1)
+
+
+# ---- test penalties ----------------------------------------------------------------------------------------
+# How lengths are compared.
+
+
+def test_length_makes_repetitions_equal() -> None:
+    """Twice the words at twice the cost rank alike by length, and lower without it."""
+    assert config.by_length(-6.0, 4) == config.by_length(-3.0, 2)
+    assert config.unnormalized(-6.0, 4) < config.unnormalized(-3.0, 2)
+
+
+def test_gnmt_lies_between_none_and_length() -> None:
+    """How much a doubled hypothesis gains on a short one: none, some, all."""
+    gains = [rank(-6.0, 4) / rank(-3.0, 2) for rank in config.NORMALIZE.values()]
+    length, none, gnmt = gains
+    assert length < gnmt < none
+    assert config.by_gnmt(-2.0, 1) == -2.0
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'lenght' is unknown, expected one of length, none, gnmt"):
+        config.length_normalizer("lenght")

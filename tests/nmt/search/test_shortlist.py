@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.models.rnn.translator import Translator
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.search.shortlist import RestrictableModel, Shortlisted

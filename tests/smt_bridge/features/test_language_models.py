@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from nmt.errors import ConfigError
+from nmt.lm.base import scorer_of
 from nmt.lm.mrf.config import MRFConfig
 from nmt.lm.mrf.model import ChainMRF
-from nmt.lm.protocols import scorer_of
 from nmt.ngram import count_model
 from nmt.runs import checkpoint, language_model, mrf
 from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint

@@ -5,10 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.layers.output import sampled
-from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
-from nmt.layers.output.settings import OutputSettings
+from nmt.layers.output.protocol import OutputSettings
+from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive, alias_draw, alias_table
 from tests.nmt.layers.output.layers import K, V, check_distribution, features, layer_of, zipf
+
+# ---- test sampled ------------------------------------------------------------------------------------------
+
 
 KINDS = {"nce": NoiseContrastive, "negative-sampling": NegativeSampling}
 CONTEXTS, WORDS, SAMPLES = 3, 4, 400
@@ -36,7 +38,7 @@ def tiny(kind: str) -> NoiseContrastive:
 
 def gradient(layer: NoiseContrastive, monkeypatch: pytest.MonkeyPatch) -> Tensor:
     """Of the loss of the whole corpus, its noise words exactly as frequent as Ψ says: (WORDS, CONTEXTS)"""
-    monkeypatch.setattr(sampled, "draw", lambda share, other, count: unigrams())
+    monkeypatch.setattr("nmt.layers.output.sampled.alias_draw", lambda share, other, count: unigrams())
     pairs = torch.arange(CONTEXTS * WORDS).repeat_interleave(corpus().long().flatten())
     loss = layer.train().cross_entropy(torch.eye(CONTEXTS).double()[pairs // WORDS], pairs % WORDS)
     return torch.autograd.grad(loss, layer.words)[0]
@@ -127,3 +129,30 @@ def test_the_power_flattens_the_noise() -> None:
     assert isinstance(one, NoiseContrastive) and isinstance(half, NoiseContrastive)
     assert torch.allclose(half.noise, torch.log_softmax(one.noise / 2, 0), atol=1e-6)
     assert len(one.noise) == V
+
+
+# ---- test alias --------------------------------------------------------------------------------------------
+# Draws have the frequencies of the distribution.
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1, 1, 1], [5, 1, 0, 2], [1e-9, 1.0], 1 / np.arange(1, 40.0)])
+def test_the_columns_add_up_to_the_probabilities(weights: list[float]) -> None:
+    probabilities = np.array(weights) / np.sum(weights)
+    share, other = alias_table(probabilities)
+    total = share.copy()
+    np.add.at(total, other, 1 - share)
+    assert total / len(total) == pytest.approx(probabilities, abs=1e-12)
+    assert (share >= 0).all() and (share <= 1).all()
+
+
+def test_frequencies() -> None:
+    """Chi-squared of 100,000 draws, 9 degrees of freedom: 27.9 is exceeded once in a thousand times."""
+    probabilities = 1 / np.arange(1, 11)
+    probabilities /= probabilities.sum()
+    share, other = (torch.from_numpy(part) for part in alias_table(probabilities))
+    torch.manual_seed(1)
+    counts = torch.bincount(alias_draw(share, other, 100_000), minlength=10).numpy()
+    expected = 100_000 * probabilities
+    assert ((counts - expected) ** 2 / expected).sum() < 27.9
+    torch.manual_seed(1)
+    assert np.array_equal(torch.bincount(alias_draw(share, other, 100_000), minlength=10).numpy(), counts)

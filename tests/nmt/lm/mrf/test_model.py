@@ -1,14 +1,19 @@
 """p of a word given its neighbors = that of the joint model by enumeration; rings and windows."""
 
 import itertools
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from nmt.lm.mrf import model
 from nmt.lm.mrf.config import MRFConfig
-from nmt.lm.mrf.model import NONE, ChainMRF, ring, windows
+from nmt.lm.mrf.model import NONE, ChainMRF, Moments, lower_bound, ring, star_marginals, train_field, windows
 from nmt.text.vocab import EOS
+
+# ---- test model --------------------------------------------------------------------------------------------
 
 
 def small(order: int = 2, vocab_size: int = 5) -> ChainMRF:
@@ -89,3 +94,159 @@ def test_low_rank_potentials() -> None:
         expected = float(model.left[one] @ model.right[distance, two])
         assert float(model.edges()[distance, one, two]) == pytest.approx(expected)
     assert torch.linalg.matrix_rank(model.edges()[0]) == 3
+
+
+# ---- test lifted -------------------------------------------------------------------------------------------
+# The lifted bound against log Z of the ring by enumeration: never below it, tighter with each step.
+
+
+V = 4
+
+
+def potentials(order: int, seed: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """θ0 and θ^l, in float64."""
+    made = torch.Generator().manual_seed(seed)
+    unary = torch.randn(V, generator=made, dtype=torch.float64)
+    return unary, scale * torch.randn(order, V, V, generator=made, dtype=torch.float64)
+
+
+def exact(unary: Tensor, edges: Tensor, size: int) -> Tensor:
+    """A(θ) of a ring: the sum over all texts."""
+    texts = torch.tensor(list(itertools.product(range(V), repeat=size)))
+    total = unary[texts].sum(1)
+    for distance, edge in enumerate(edges, 1):
+        total = total + edge[texts, texts.roll(-distance, 1)].sum(1)
+    return total.logsumexp(0)
+
+
+EIGHT = pytest.mark.ci  # 65,536 texts
+
+
+@pytest.mark.parametrize(
+    ("order", "size"),
+    [
+        (1, 2),
+        (1, 4),
+        pytest.param(1, 8, marks=EIGHT),
+        (2, 3),
+        (2, 6),
+        (3, 4),
+        pytest.param(3, 8, marks=EIGHT),
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_bound_is_never_below_the_exact_value(order: int, size: int, seed: int) -> None:
+    unary, edges = potentials(order, seed)
+    least = float(exact(unary, edges, size))
+    stars = size / (order + 1)
+    found = model.tighten(unary, edges, 100)
+    assert all(stars * value >= least - 1e-9 for value in found.values)
+    noise = torch.randn(order, V, dtype=torch.float64)
+    assert stars * float(model.star_log_z(unary, edges, noise)) >= least  # for every δ
+    assert stars * float(model.star_log_z(unary, edges, found.delta)) == pytest.approx(
+        stars * found.values[-1]
+    )
+    assert found.values[-1] <= found.values[0]
+
+
+def test_without_edges_the_bound_is_exact() -> None:
+    unary, edges = potentials(2, 3, scale=0)
+    bound = 6 / 3 * model.star_log_z(unary, edges, torch.zeros(2, V, dtype=torch.float64))
+    assert float(bound) == pytest.approx(float(exact(unary, edges, 6)))
+
+
+def test_tightening_never_raises_the_bound_and_ends_with_equal_marginals() -> None:
+    unary, edges = potentials(2, 5)
+    found = model.tighten(unary, edges, 400)
+    assert all(after <= before for before, after in itertools.pairwise(found.values))
+    assert found.values[-1] < found.values[0] - 0.01
+    center, joint = model.star_marginals(unary, edges, found.delta)
+    assert joint.sum((1, 2)).tolist() == pytest.approx([1, 1])
+    for pair in joint:
+        assert pair.sum(1).tolist() == pytest.approx(center.tolist())  # (4.10), true of every δ
+        assert pair.sum(0).tolist() == pytest.approx(center.tolist(), abs=1e-4)  # at the tightest one
+    loose = model.star_marginals(unary, edges, torch.zeros(2, V, dtype=torch.float64))[1]
+    assert (loose.sum(1) - center).abs().max() > 1e-2
+    again = model.tighten(unary, edges, 5, found.delta)
+    assert again.values[-1] <= found.values[-1]
+
+
+def test_one_pass_over_the_star_is_the_sum_over_its_states() -> None:
+    """Log Z and marginals of a star with two leaves, by enumeration; gradients by finite differences."""
+    unary, edges = potentials(2, 6)
+    delta = 0.3 * torch.randn(2, V, dtype=torch.float64)
+    grid = torch.zeros(V, V, V, dtype=torch.float64)
+    for center, one, two in itertools.product(range(V), repeat=3):
+        grid[center, one, two] = (
+            unary[center] - delta[:, center].sum() + unary[one] + delta[0, one] + unary[two] + delta[1, two]
+            + 3 * edges[0, center, one] + 3 * edges[1, center, two]
+        )  # fmt: skip
+    assert float(model.star_log_z(unary, edges, delta)) == pytest.approx(float(grid.logsumexp((0, 1, 2))))
+    share = (grid - grid.logsumexp((0, 1, 2))).exp()
+    center_share, joint = model.star_marginals(unary, edges, delta)
+    assert torch.allclose(center_share, share.sum((1, 2)))
+    assert torch.allclose(joint, torch.stack([share.sum(2), share.sum(1)]))
+    value, slope = model.star_slope(unary, edges, delta)
+    assert value == pytest.approx(float(model.star_log_z(unary, edges, delta)))
+    delta.requires_grad_()
+    assert torch.allclose(torch.autograd.grad(model.star_log_z(unary, edges, delta), delta)[0], slope)
+    assert torch.autograd.gradcheck(model.star_log_z, (unary.requires_grad_(), edges.requires_grad_(), delta))
+
+
+@pytest.mark.ci
+def test_longer_rings_come_closer_to_the_bound() -> None:
+    """Figure 4.5: per symbol the bound does not depend on N; the exact value approaches a limit below."""
+    unary, edges = potentials(1, 7, scale=0.5)
+    bound = model.tighten(unary, edges, 200).values[-1] / 2
+    gaps = [bound - float(exact(unary, edges, size)) / size for size in (4, 6, 8)]
+    assert all(gap > 0 for gap in gaps) and abs(gaps[2] - gaps[1]) < abs(gaps[1] - gaps[0]) + 1e-9
+
+
+# ---- test training -----------------------------------------------------------------------------------------
+# Both objectives learn what text there is; the bound's gradient is the difference of moments.
+
+
+LINES = [[3, 4, 5], [3, 4, 5], [5, 4], [3, 4, 5], [4]]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("objective", ["pseudo-likelihood", "bound"])
+def test_text_like_the_training_text_scores_higher(objective: str) -> None:
+    config = MRFConfig(
+        dimension=4, objective=objective, epochs=40, batch_size=64, learning_rate=0.1, rounds=8, dual_steps=60
+    )
+    told: list[float] = []
+    model = train_field(config, LINES, 6, lambda done, value: told.append(value))
+    assert told[-1] > told[0] + 0.02
+    good, swapped, cut = model.score_sentences([[3, 4, 5], [4, 3, 5], [5, 3, 4]])
+    assert good > swapped + 1 and good > cut + 1
+    again = train_field(config, LINES, 6, lambda done, value: None)
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), again.parameters(), strict=True))
+
+
+@pytest.mark.ci
+def test_the_lower_bound_never_falls() -> None:
+    config = MRFConfig(dimension=4, objective="bound", rounds=6, dual_steps=30, lbfgs_steps=5)
+    told: list[float] = []
+    train_field(config, LINES, 6, lambda done, value: told.append(value))
+    assert all(after >= before - 1e-5 for before, after in pairwise(told))
+
+
+def test_the_gradient_for_potentials_is_observed_less_expected() -> None:
+    model = ChainMRF(MRFConfig(dimension=3), 6).double()
+    symbols = ring(LINES, 2) + [1] * 2
+    delta = 0.1 * torch.randn(2, 6, dtype=torch.float64)
+    observed = Moments(symbols, 2)
+    lower_bound(model, observed, delta).backward()
+    center, joint = star_marginals(model.unary.detach(), model.edges().detach(), delta)
+    leaves = joint.sum(1)
+    expected = (center + leaves.sum(0)) / 3  # θ0 is in the center and in each leaf
+    counts = torch.bincount(torch.tensor(symbols), minlength=6) / len(symbols)
+    assert torch.allclose(model.unary.grad, counts - expected)  # type: ignore[arg-type]
+    pairs = torch.zeros(2, 6, 6, dtype=torch.float64)
+    for distance in (1, 2):
+        for place, word in enumerate(symbols):
+            pairs[distance - 1, word, symbols[(place + distance) % len(symbols)]] += 1 / len(symbols)
+    slopes = pairs - joint
+    right = torch.einsum("kst,sd->ktd", slopes, model.left.detach())
+    assert torch.allclose(model.right.grad, right)  # type: ignore[arg-type]

@@ -7,18 +7,21 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.output import Softmax
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.multiscale.lattice import Tokens
-from nmt.lm.multiscale.model import MultiscaleConfig, MultiscaleLM
+from nmt.lm.multiscale.model import MultiscaleConfig, MultiscaleLM, Tokens, marginal
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost
 from tests.nmt.gradients import check_gradients
+
+# ---- test model --------------------------------------------------------------------------------------------
+
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "b", "c"]  # a 3, b 4, c 5
 LONGER = [("a", "b"), ("b", "c"), ("a", "b", "c"), ("c", "c"), ("b", "b", "a", "a")]
@@ -185,3 +188,53 @@ def test_samples_are_tokens_and_make_text() -> None:
         probs = model.output.log_probs(model.begin(1).hidden[-1])[0].exp().tolist()
     for token, p in zip(model.tokens.texts, probs, strict=True):
         assert abs(first.count(token) / 800 - p) < 4 * math.sqrt(p * (1 - p) / 800) + 1e-3
+
+
+# ---- test lattice ------------------------------------------------------------------------------------------
+# Arcs are the tokens that end at each symbol; the forward recursion against sums written out.
+
+
+def test_arcs_are_the_tokens_that_end_at_each_symbol() -> None:
+    tokens, rng = tokens_of(), np.random.default_rng(1)
+    symbols = rng.integers(-1, 6, (4, 40))
+    arcs = tokens.arcs(symbols, 33)
+    found = set(
+        zip(arcs.rows.tolist(), arcs.ends.tolist(), arcs.lengths.tolist(), arcs.tokens.tolist(), strict=True)
+    )
+    expected = {
+        (row, end + 1, len(spelling), token)
+        for row in range(4)
+        for end in range(33)
+        for token, spelling in enumerate(tokens.spelling)
+        if symbols[row, end + 8 - len(spelling) : end + 8].tolist() == spelling
+    }
+    assert found == expected and len(arcs.rows) == len(found)
+    assert (np.diff(arcs.ends * 100 + arcs.rows) >= 0).all()
+
+
+def test_the_marginal_and_its_gradient() -> None:
+    torch.manual_seed(2)
+    scores = torch.randn(5, 2, 3, dtype=torch.float64)
+    scores[torch.rand(5, 2, 3) < 0.3] = -torch.inf
+    scores[:, :, 0] = torch.randn(5, 2, dtype=torch.float64)
+    before = torch.tensor([[-1e30, -1e30], [-1e30, -2.0], [0.0, 0.0]], dtype=torch.float64)
+
+    def plain(values: Tensor) -> Tensor:
+        alpha = list(before)
+        for t in range(5):
+            alpha.append(
+                torch.logsumexp(
+                    torch.stack([values[t, :, length] + alpha[-1 - length] for length in range(3)]), 0
+                )
+            )
+        return torch.stack(alpha[3:])
+
+    assert torch.allclose(marginal(scores, before), plain(scores))
+    weights = torch.randn(5, 2, dtype=torch.float64)
+    finite = scores.isfinite()
+    grads = []
+    for function in (lambda values: marginal(values, before), plain):
+        values = scores.clone().requires_grad_()
+        (grad,) = torch.autograd.grad((function(values) * weights).sum(), values)
+        grads.append(grad[finite])
+    assert torch.allclose(grads[0], grads[1], atol=1e-10)

@@ -7,8 +7,8 @@ import torch
 
 from nmt.data.batches import pack_source
 from nmt.errors import ConfigError
-from nmt.models.discourse.batches import DiscourseStream
 from nmt.models.discourse.model import Discourse, DiscourseConfig
+from nmt.models.discourse.objectives import DiscourseStream
 from nmt.text.vocab import Vocab
 from nmt.training.optimizers import make_optimizer
 from tests.nmt.gradients import check_gradients

@@ -3,8 +3,7 @@
 import random
 
 from nmt.data.running import sentences
-from nmt.models.discourse.conjunction import KINDS
-from nmt.models.discourse.objective import Paragraphs
+from nmt.models.discourse.objectives import KINDS, Paragraphs
 from nmt.text.vocab import Vocab
 
 FIRST = {kind: phrases.split(", ")[0].capitalize() for kind, phrases in KINDS.items()}

@@ -1,13 +1,17 @@
 """A phrase is found in the text, however it is cut into units."""
 
 import itertools
+import random
 
 import pytest
 
-from nmt.search.constraints.avoided import Avoided
+from nmt.search.constraints.avoided import Avoided, NoRepeat
 from nmt.text.spelling import bounded
 from nmt.text.vocab import EOS, UNK
 from tests.nmt.search.constraints.spellings import of_bpe, of_pieces
+
+# ---- test avoided ------------------------------------------------------------------------------------------
+
 
 BPE_UNITS = ["a@@", "b@@", "a", "b", "ab@@", "ab", "aba"]
 PIECES = ["▁", "a", "b", "▁a", "▁ab", "ab", "."]
@@ -63,3 +67,20 @@ def test_longer_punctuation_and_other_characters() -> None:
     assert not len(avoided.forbidden(avoided.begin(), 9))  # the word may go on
     mark = avoided.follow(avoided.begin(), 3)
     assert avoided.forbidden(mark, 9).tolist() == [EOS, UNK, 3, 4, 5]  # but no other one may begin
+
+
+# ---- test repeats ------------------------------------------------------------------------------------------
+# What would repeat an n-gram is forbidden, and nothing else.
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_against_all_n_grams(order: int) -> None:
+    rng, constraint = random.Random(order), NoRepeat(order)
+    for _ in range(200):
+        text = [rng.randint(3, 5) for _ in range(rng.randint(0, 9))]
+        mark = constraint.begin()
+        for unit in text:
+            mark = constraint.follow(mark, unit)
+        seen = {tuple(text[at : at + order]) for at in range(len(text) - order + 1)}
+        expected = {unit for unit in range(8) if tuple([*text, unit][-order:]) in seen and len(text) >= order}
+        assert set(constraint.forbidden(mark, 9)) == expected

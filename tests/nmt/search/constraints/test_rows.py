@@ -9,13 +9,11 @@ import torch
 
 from nmt.models.registry import AnyModel
 from nmt.scoring import word_scores
-from nmt.search import penalties
-from nmt.search.beam import Candidate, search
-from nmt.search.config import BeamConfig
+from nmt.search.beam import Candidate, ContinuousSearch, search
+from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints.avoided import Avoided
 from nmt.search.constraints.protocol import AnyConstraint
 from nmt.search.constraints.required import Required
-from nmt.search.continuous import ContinuousSearch
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.spelling import bounded
@@ -76,7 +74,7 @@ def test_a_wide_beam_is_exhaustive(asked: Asked, order: int, allocation: str) ->
     texts = [list(text) for size in range(5) for text in itertools.product((3, 4, 5), repeat=size)]
     allowed = [text for text in texts if met(asked, text) and not (order and repeats(text, order))]
     totals = [sum(scores) for scores in word_scores(model, [(source, text) for text in allowed])]
-    rank = penalties.by_name("length")
+    rank = length_normalizer("length")
     expected = sorted(
         ((rank(total, len(text) + 1), text) for total, text in zip(totals, allowed, strict=True)),
         reverse=True,

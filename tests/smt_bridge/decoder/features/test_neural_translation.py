@@ -17,7 +17,7 @@ from nmt.formats import nbest
 from nmt.layers.batch_scores import word_scores
 from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.registry import make
-from nmt.models.transformer.config import TransformerConfig
+from nmt.models.transformer import TransformerConfig
 from nmt.runs.checkpoint import SavedRun
 from nmt.text.escapes import unescape
 from nmt.text.pipeline import SideConfig, TextPipeline

@@ -1,4 +1,4 @@
-"""The best continuations of hypotheses."""
+"""Live hypotheses: their best continuations, and what they have written so far."""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +7,10 @@ import torch
 from torch import Tensor
 
 from nmt.text.vocab import EOS
+
+# ---- expansion ---------------------------------------------------------------------------------------------
+# The best continuations of hypotheses.
+
 
 FOLD = 16  # rows of scores are folded this many times to find their best
 
@@ -45,10 +49,12 @@ class Expansion:
 def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
     """The widths[i] best continuations of each sentence i: (R, V), (R,), (R,), (S,)"""
     each = min(int(widths[sentence].max()), log_probs.shape[1])  # no sentence can need more from one row
-    return choose(*topk(log_probs, each), totals, sentence, widths)
+    return choose_expansion(*topk(log_probs, each), totals, sentence, widths)
 
 
-def choose(values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
+def choose_expansion(
+    values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor
+) -> Expansion:
     """As `expand`, given the best words of each row, the best first, and their log p: (R, k) twice, (R,),
     (R,), (S,)"""
     R, each = values.shape
@@ -65,3 +71,51 @@ def choose(values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widt
     parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[kept]
     word = words[parent, (flat % each)[kept]]
     return Expansion(parent=parent, word=word, total=total[kept], ends=word == EOS)
+
+
+# ---- history -----------------------------------------------------------------------------------------------
+# What the live hypotheses of a search have written so far.
+
+
+class History:
+    """The words of all hypotheses as a tree: each row has its last node, each node its word, its parent and
+    the source position it attended to most."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+        self.parents: list[int] = []
+        self.looks: list[int] = []
+
+    def append(self, words: Tensor, parents: Tensor, looks: Tensor | None) -> Tensor:
+        """Nodes for new words (K,) below their parents (K,), -1 for none -> their numbers (K,)"""
+        first = len(self.words)
+        self.words += words.tolist()
+        self.parents += parents.tolist()
+        self.looks += [-1] * len(words) if looks is None else looks.tolist()
+        return torch.arange(first, len(self.words), device=words.device)
+
+    def read(self, node: int) -> tuple[list[int], list[int]]:
+        """Words and source positions from the first to this node."""
+        words, looks = [], []
+        while node >= 0:
+            words.append(self.words[node])
+            looks.append(self.looks[node])
+            node = self.parents[node]
+        return words[::-1], looks[::-1]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def forget(self, nodes: Tensor) -> Tensor:
+        """Keep only what leads to these nodes (K,) -> their new numbers (K,)"""
+        kept: set[int] = set()
+        for node in nodes.tolist():
+            while node >= 0 and node not in kept:
+                kept.add(node)
+                node = self.parents[node]
+        order = sorted(kept)  # parents come before their children
+        new = {old: number for number, old in enumerate(order)} | {-1: -1}
+        self.words = [self.words[old] for old in order]
+        self.looks = [self.looks[old] for old in order]
+        self.parents = [new[self.parents[old]] for old in order]
+        return torch.tensor([new[node] for node in nodes.tolist()], dtype=torch.long, device=nodes.device)

@@ -2,8 +2,7 @@
 
 import torch
 
-from nmt.models.transformer.config import TransformerConfig
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer, TransformerConfig
 
 SOURCE, TARGET = 11, 12
 PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([], [])]

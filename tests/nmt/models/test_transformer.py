@@ -16,15 +16,18 @@ from nmt.models.config import RNNConfig
 from nmt.models.protocols import PrefixTrees, Restrictable, SourceVectors, WordParameters, WordVectors
 from nmt.models.registry import AnyModel
 from nmt.models.rnn.translator import Translator
-from nmt.models.transformer.config import TransformerConfig
-from nmt.models.transformer.translator import Transformer
+from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import EOS
 from nmt.training.optimizers import make_optimizer
-from tests.nmt.models.transformer.models import PAIRS, SOURCE, TARGET, make
+from tests.nmt.models.transformer_models import PAIRS, SOURCE, TARGET, make
+
+# ---- test translator ---------------------------------------------------------------------------------------
+# The Transformer: word by word = the whole sentence, alone = in a batch, and what attention guarantees.
+
 
 VARIANTS: list[dict[str, object]] = [
     {},
@@ -306,3 +309,32 @@ def test_cuda_gives_the_same_scores_and_beams() -> None:
     assert [[one.words for one in line] for line in found[0]] == [
         [one.words for one in line] for line in found[1]
     ]
+
+
+# ---- test config -------------------------------------------------------------------------------------------
+# The section `model` of a Transformer.
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (TransformerConfig(heads=3), r"model\.heads: 3 heads do not divide model\.embedding, 512"),
+        (TransformerConfig(norm="both"), r"model\.norm: 'both' is unknown, expected one of 'post', 'pre'"),
+        (TransformerConfig(positions="rotary"), r"expected one of 'sinusoidal', 'learned', 'none'"),
+        (TransformerConfig(attention_layer=7), r"attention_layer: 7 is above model\.decoder_layers, 6"),
+        (TransformerConfig(output="sofmax"), r"model\.output: 'sofmax' is unknown"),
+        (TransformerConfig(attention_dropout=1.0), "range"),
+    ],
+)
+def test_bad_values_are_refused(config: TransformerConfig, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.check()
+
+
+@pytest.mark.parametrize(
+    ("given", "layers", "shown"), [(0, 6, 4), (0, 2, 0), (0, 1, 0), (3, 6, 2), (6, 6, 5)]
+)
+def test_the_layer_whose_attention_is_shown(given: int, layers: int, shown: int) -> None:
+    config = TransformerConfig(attention_layer=given, decoder_layers=layers)
+    config.check()
+    assert config.shown_layer == shown

@@ -1,7 +1,4 @@
-"""The Transformer (Vaswani et al. 2017): a loss for training, scores of given pairs, and steps for search.
-
-S sentences of L words, N target tokens of a batch, R rows (hypotheses), D width, V target words.
-"""
+"""The configuration of `model.type: transformer`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,18 +9,83 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, Packed, pack_source
-from nmt.layers.attention import Memory
-from nmt.layers.batch_scores import tensor
-from nmt.layers.grids import WordGrid, join_sentences, side_by_side
-from nmt.layers.guided import alignment_cost
+from nmt.errors import ConfigError
+from nmt.layers.attention import Memory, WordGrid, alignment_cost, join_sentences, side_by_side
+from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OutputLayer, make_output
-from nmt.layers.past import Past
-from nmt.layers.transformer import Shown, Stack
-from nmt.models.config import check_one_vocabulary
+from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
+from nmt.layers.transformer import Past, Shown, Stack, TransformerSizes
+from nmt.models.config import ModelConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
-from nmt.models.transformer.config import TransformerConfig
+from nmt.settings import MOST_UNITS, choice, number
 from nmt.text.vocab import BOS
+
+# ---- config ------------------------------------------------------------------------------------------------
+# The configuration of `model.type: transformer`.
+
+
+@dataclass
+class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
+    """The Transformer. Defaults are the base model of Vaswani et al. 2017; its embeddings are tied on both
+    sides, which needs one vocabulary for both."""
+
+    type: str = "transformer"
+    encoder_layers: int = number(6, least=1, most=1000, help="layers of the encoder")
+    decoder_layers: int = number(6, least=1, most=1000, help="layers of the decoder")
+    attention_layer: int = number(
+        0,
+        least=0,
+        most=1000,
+        help="decoder layer, from 1, whose attention to the source is shown in maps and replaces unknown "
+        "words, mean of its heads; 0: the last but one, which aligns best (Garg et al. 2019)",
+    )
+    attention_heads: int = number(
+        0,
+        least=0,
+        most=MOST_UNITS,
+        help="heads of that layer, from its first, whose mean is shown and learns guided alignment; 0: all. "
+        "With 1 the others stay free (Garg et al. 2019)",
+    )
+    tied: str = choice(
+        "target",
+        "none",
+        "all",
+        help="target: the output matrix is the target embeddings; all: the source embeddings too",
+    )
+
+    def check(self) -> None:
+        """ConfigError for a value out of its range, and for values that do not go together."""
+        super().check()
+        self.check_sizes("model.")
+        check_output(self, "model", self.tied != "none")
+        if self.attention_layer > self.decoder_layers:
+            raise ConfigError(
+                f"model.attention_layer: {self.attention_layer} is above model.decoder_layers, "
+                f"{self.decoder_layers}"
+            )
+        if self.attention_heads > self.heads:
+            raise ConfigError(
+                f"model.attention_heads: {self.attention_heads} is above model.heads, {self.heads}"
+            )
+
+    @property
+    def attends(self) -> bool:
+        return True
+
+    @property
+    def vector_sides(self) -> tuple[str, ...]:
+        return "source", "target"
+
+    @property
+    def shown_layer(self) -> int:
+        """The layer of `attention_layer`, from 0."""
+        return (self.attention_layer or max(1, self.decoder_layers - 1)) - 1
+
+
+# ---- translator --------------------------------------------------------------------------------------------
+# The Transformer (Vaswani et al. 2017): a loss for training, scores of given pairs, and steps for search.
+#
+# S sentences of L words, N target tokens of a batch, R rows (hypotheses), D width, V target words.
 
 
 @dataclass
@@ -220,7 +282,7 @@ class TransformerWalk:
 
     def __init__(self, model: Transformer, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
         self.model, self.sources, self.device, self.output = model, sources, model.device, model.output
-        self.token_ids = tensor(token_ids, model.device)
+        self.token_ids = on_device(token_ids, model.device)
 
     def start(self) -> TransformerState:
         return self.model.start(self.sources)

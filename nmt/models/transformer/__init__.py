@@ -1,1 +1,0 @@
-"""The encoder-decoder made of attention: `model.type: transformer`."""
