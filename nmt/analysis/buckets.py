@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table, fields_of
-from nmt.text.units import line_length
+from nmt.text.scripts import line_length
 
 LEAST = 20  # sentences that a point of a curve needs: BLEU of fewer says little
 

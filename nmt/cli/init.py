@@ -17,10 +17,10 @@ from nmt.cli.arguments import Input, Output, real
 from nmt.errors import ConfigError, DataError
 from nmt.progress import duration
 from nmt.runs.directory import CONFIG
-from nmt.text import languages
-from nmt.text.inspection import survey
+from nmt.text import scripts
+from nmt.text.inspection import findings
 from nmt.text.inspection.held_out import held_out, split
-from nmt.text.inspection.pairs import PairReport, inspect
+from nmt.text.inspection.texts import PairReport, inspect_pairs
 
 if TYPE_CHECKING:
     from nmt.training.cost import Cost
@@ -89,11 +89,11 @@ def command(argv: Sequence[str] | None) -> None:
     check(args)
     train = inspected(args, args.source, args.target, "training text")
     dev = inspected(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
-    report = list(survey.sections(train, dev))
+    report = list(findings.survey_sections(train, dev))
     for section in report:
         for line in section.lines():
             print(line)
-    if mistakes := survey.mistakes(report):
+    if mistakes := findings.count_mistakes(report):
         raise DataError(
             f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; mend "
             "the files first. Nothing was written"
@@ -129,7 +129,7 @@ def check(args: argparse.Namespace) -> None:
         preset_file(args.preset)
     for side in SIDES:
         if language := getattr(args, f"{side}_language"):
-            languages.check(language, f"--{side}-language")
+            scripts.check_language_code(language, f"--{side}-language")
 
 
 # ---- looking -----------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def check(args: argparse.Namespace) -> None:
 def inspected(args: argparse.Namespace, source: str, target: str, title: str) -> PairReport:
     """What is in two files."""
     with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
-        return inspect(source, target, progress.add)
+        return inspect_pairs(source, target, progress.add)
 
 
 # ---- writing -----------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def place(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
 
     given = (args.source, args.target)
     known = tuple(
-        getattr(args, f"{side}_language") or languages.of_file(path) or one.guess().language
+        getattr(args, f"{side}_language") or scripts.language_of_file(path) or one.guess().language
         for side, path, one in zip(SIDES, given, train.sides, strict=True)
     )
     named = (known[0], known[1])

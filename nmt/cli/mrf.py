@@ -12,7 +12,7 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import DataError
 from nmt.lm.mrf.config import MRFConfig
-from nmt.text.escapes import unescape
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 
 log = logging.getLogger(__name__)

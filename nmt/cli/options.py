@@ -20,7 +20,7 @@ from nmt.compute.threads import TOO_MANY, bounded
 from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
 from nmt.progress import Progress, Total
 from nmt.runs.directory import back_ends_file
-from nmt.text.long_lines import MAX_LINE_WORDS
+from nmt.text.sentences import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container

@@ -10,7 +10,7 @@ from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError, UserError
 from nmt.runs import directory as run_directory
-from nmt.serve import access, names
+from nmt.serve import access, engine
 from nmt.serve.access import Token
 from nmt.serve.config import EngineConfig, ServeConfig
 
@@ -52,7 +52,7 @@ def serve(
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
     from nmt.serve import served, server
 
-    engines = served.load(args.engines, settings_of(EngineConfig, args), config)
+    engines = served.load_engines(args.engines, settings_of(EngineConfig, args), config)
     log.info("%s", set_up)
     server.run(engines, config, listening, token)
 
@@ -103,7 +103,7 @@ def add_compute(group: argparse._ArgumentGroup) -> None:
 def named_path(text: str) -> tuple[str, str]:
     """An argument type: NAME=PATH"""
     try:
-        return names.parse_name(text)
+        return engine.parse_engine_name(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -11,11 +11,10 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import positive
 from nmt.errors import ConfigError
 from nmt.jobs.lines import convert
-from nmt.text import languages
-from nmt.text.escapes import escape, unescape
-from nmt.text.inspection.tokenized import watched
+from nmt.text import scripts
+from nmt.text.inspection.checks import warn_of_tokenized
 from nmt.text.pipeline import SideConfig
-from nmt.text.tokenize import Tokenizer
+from nmt.text.tokenize import Tokenizer, escape, unescape
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +75,7 @@ def command(argv: Sequence[str] | None) -> None:
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
         text = files.read_lines(args.input)
         lines = convert(
-            conversion.begin, text if args.detokenize else watched(text, args.input), args.workers
+            conversion.begin, text if args.detokenize else warn_of_tokenized(text, args.input), args.workers
         )
         out.write_lines(progress.over(lines))
 
@@ -111,13 +110,13 @@ class Conversion:
 
 def language_of(args: argparse.Namespace) -> str:
     """The language that the options give. ConfigError for an unknown one, or none."""
-    language: str = languages.of_file(args.input) if args.language is None else args.language
+    language: str = scripts.language_of_file(args.input) if args.language is None else args.language
     if args.language is None and not language:
         raise ConfigError(
             f"--language: missing, and {files.name_of(args.input)} does not end in the code of a language, "
             "as news.de does; give it, e.g. --language de"
         )
-    languages.check(language, "--language")
+    scripts.check_language_code(language, "--language")
     if args.language is None:
         log.info("language: %s", language)
     return language

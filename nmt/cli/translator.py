@@ -16,16 +16,16 @@ from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.jobs.texts import Lines
 from nmt.search.config import BeamConfig, ConstraintConfig, MBRConfig, SamplingConfig
-from nmt.text import glossary, long_lines, tags
-from nmt.text.escapes import escape, unescape
+from nmt.text import glossary, pipeline, sentences
 from nmt.text.lexicon import Lexicon
+from nmt.text.tokenize import escape, unescape
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.runs.constraints import LineConstraints
     from nmt.runs.run import BeamTranslation, Run
     from nmt.search.beam import Candidate
-    from nmt.text.long_lines import Limit
+    from nmt.text.sentences import LineLimit
 
 
 # ---- constraints -------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Translator:
                 "train with model.attention"
             )
         if args.tag:
-            tags.check(args.tag, run.members, args.input)
+            pipeline.check_tag(args.tag, run.members, args.input)
         self.beam, self.sampling = search_settings(args)
         self.unknown: Lexicon | None = None
         if args.replace_unknown:
@@ -246,7 +246,7 @@ class Translator:
     def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
         """The lines of the alignments for a line of the input."""
         for found in translations if self.args.n_best else translations[:1]:
-            points = tags.of_line(found.alignment) if self.args.tag else found.alignment
+            points = pipeline.without_tag(found.alignment) if self.args.tag else found.alignment
             yield " ".join(f"{source}-{target}" for source, target in points)
 
     def translate(self, block: Block) -> "Iterator[list[BeamTranslation]]":
@@ -259,7 +259,7 @@ class Translator:
             found = [self.run.translation(line, one, self.tokenized, self.unknown) for one in candidates]
             yield [self.least_risk(found)] if self.args.mbr else found
 
-    def best(self, lines: Sequence[str], limit: "Limit") -> "list[BeamTranslation]":
+    def best(self, lines: Sequence[str], limit: "LineLimit") -> "list[BeamTranslation]":
         """The translation of each line, or sentence, which may be made of parts."""
         maker = self.constraints.maker
         return self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit, maker)
@@ -271,7 +271,7 @@ class Translator:
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(found, self.args.mbr, scale)
 
-    def candidates(self, block: Block, limit: "Limit") -> "list[list[Candidate]]":
+    def candidates(self, block: Block, limit: "LineLimit") -> "list[list[Candidate]]":
         """The hypotheses, or draws, of each line, in the same order."""
         lines, tokenized = block.lines, self.tokenized
         if self.args.sample:
@@ -281,7 +281,7 @@ class Translator:
         found = self.run.search(lines, self.beam, tokenized, block.prefixes, self.model, limit, wanted)
         return found if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in found]
 
-    def limit(self, block: Block, numbers: Sequence[int] = ()) -> "Limit":
+    def limit(self, block: Block, numbers: Sequence[int] = ()) -> "LineLimit":
         """How long the lines of a block may be. `numbers`: of sentences, see Limit."""
         name = files.name_of(self.args.input)
         limit = self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
@@ -306,7 +306,7 @@ class Translator:
                 )
                 self.warned.add("sentences")
 
-    def warn_of_length(self, lines: Sequence[str], limit: "Limit") -> None:
+    def warn_of_length(self, lines: Sequence[str], limit: "LineLimit") -> None:
         """Log what is too long, see `warn`."""
         seen = self.run.max_length
         for index, line in enumerate(lines):
@@ -315,7 +315,7 @@ class Translator:
             words = self.run.source_lengths.of(line, self.tokenized, replace(limit, words=10 * seen))
             if words > limit.words and self.plain:
                 if "parts" not in self.warned:
-                    log.warning("%s", long_lines.warning(limit.where(index), words, limit.words))
+                    log.warning("%s", sentences.long_line_warning(limit.where(index), words, limit.words))
                 self.warned.add("parts")
             elif words > 10 * seen:
                 log.warning(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import positive
-from nmt.text.escapes import unescape
 from nmt.text.pipeline import SideConfig
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.numbers import shown
 from nmt.settings import number, setting
-from nmt.text.escapes import escape
+from nmt.text.tokenize import escape
 from nmt.text.vocab import SPECIALS
 
 TAG = re.compile(r"<[^\s<>]+>")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nmt import files, numbers
 from nmt.errors import DataError
-from nmt.text.escapes import unescape
+from nmt.text.tokenize import unescape
 
 log = logging.getLogger(__name__)
 

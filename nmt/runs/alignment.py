@@ -21,7 +21,7 @@ from nmt.models.registry import ALIGNED_MODELS
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedPair
 from nmt.runs.run import SCORED, Run
-from nmt.text.long_lines import Limit
+from nmt.text.sentences import LineLimit
 from nmt.text.vocab import Vocab
 
 # ---- alignment ---------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def check_attention(run: Run) -> None:
 
 
 def align(
-    run: Run, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: Limit | None = None
+    run: Run, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: LineLimit | None = None
 ) -> list[Links]:
     """The alignment of each (source, target): each word of the target, or each of its units, is linked to
     the source word with the most attention at the step that predicts it. Of an ensemble the first run

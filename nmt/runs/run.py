@@ -36,10 +36,10 @@ from nmt.search.sampling import sample
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
 from nmt.settings import changed
-from nmt.text import long_lines, sentences
+from nmt.text import sentences
 from nmt.text.lexicon import Lexicon, shortlist
-from nmt.text.long_lines import MAX_LINE_WORDS, Limit
 from nmt.text.pipeline import TextPipeline
+from nmt.text.sentences import MAX_LINE_WORDS, LineLimit
 from nmt.text.vocab import SPECIALS, UNK
 
 # ---- translation -------------------------------------------------------------------------------------------
@@ -156,32 +156,32 @@ class LineLengths:
         """`max_length`: the longest sentence seen in training, in units."""
         self.pipelines, self.max_length = pipelines, max_length
 
-    def limit(self, words: int | None = None, name: str = "", first: int = 0) -> Limit:
+    def limit(self, words: int | None = None, name: str = "", first: int = 0) -> LineLimit:
         """How long lines may be; None: 250 words, or what the training allowed if that is more."""
-        return Limit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
+        return LineLimit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
 
-    def of(self, line: str, tokenized: bool, limit: Limit) -> int:
+    def of(self, line: str, tokenized: bool, limit: LineLimit) -> int:
         """Units of a line; 0 for one that cannot be too long."""
         if len(line) <= limit.words:
             return 0
-        words = files.split_words(line) if tokenized else long_lines.pieces(line)
+        words = files.split_words(line) if tokenized else sentences.raw_pieces(line)
         return sum(map(self.sizes(tokenized, limit), words))
 
-    def refuse(self, lines: Iterable[str], tokenized: bool, limit: Limit, what: str) -> None:
+    def refuse(self, lines: Iterable[str], tokenized: bool, limit: LineLimit, what: str) -> None:
         """DataError for the first line that is too long; `what` it is too long for."""
         limit.refuse((self.of(line, tokenized, limit) for line in lines), what)
 
-    def parts(self, line: str, tokenized: bool, limit: Limit) -> list[str]:
+    def parts(self, line: str, tokenized: bool, limit: LineLimit) -> list[str]:
         """The line, or the parts of one that is too long, each with its tag."""
         if self.of(line, tokenized, limit) <= limit.words:
             return [line]
         tag, line = self.pipelines[0].tagged(line)
-        words = files.split_words(line) if tokenized else long_lines.pieces(line)
-        found = long_lines.parts(words, limit.words, self.sizes(tokenized, limit))
+        words = files.split_words(line) if tokenized else sentences.raw_pieces(line)
+        found = sentences.line_parts(words, limit.words, self.sizes(tokenized, limit))
         texts = [(" " if tokenized else "").join(part).strip(" \t") for part in found]
         return [f"{tag} {text}" for text in texts] if tag else texts
 
-    def sizes(self, tokenized: bool, limit: Limit) -> Callable[[str], int]:
+    def sizes(self, tokenized: bool, limit: LineLimit) -> Callable[[str], int]:
         """Units of a word; of one with thousands of characters their number will do."""
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
 
@@ -297,7 +297,7 @@ class Run:
         tokenized: bool = False,
         prefixes: Sequence[str] | None = None,
         model: Steps | None = None,
-        limit: Limit | None = None,
+        limit: LineLimit | None = None,
         constraints: Sequence[LineConstraints] | None = None,
     ) -> list[list[Candidate]]:
         """The finished hypotheses of each line, best first. A line without words has one: empty, of
@@ -334,7 +334,7 @@ class Run:
         config: SamplingConfig,
         tokenized: bool = False,
         first: int = 0,
-        limit: Limit | None = None,
+        limit: LineLimit | None = None,
     ) -> list[list[Candidate]]:
         """Draws from the model's distribution for each line, the same for the same seed; `first`: number of
         the first line in the whole input."""
@@ -390,7 +390,7 @@ class Run:
         tokenized: bool = False,
         model: Steps | None = None,
         unknown: Lexicon | None = None,
-        limit: Limit | None = None,
+        limit: LineLimit | None = None,
         constraints: ConstraintMaker | None = None,
     ) -> list[BeamTranslation]:
         """The best translation of each line. Lines that are too long are translated in parts, and have no
@@ -403,7 +403,7 @@ class Run:
         if constraints:
             where = [limit.where(index) for index, parts in enumerate(cut) for _ in parts]
             given = [constraints.of(part, name) for part, name in zip(every, where, strict=True)]
-        whole = Limit(sys.maxsize)
+        whole = LineLimit(sys.maxsize)
         found = iter(self.search(every, config, tokenized, model=model, limit=whole, constraints=given))
         return [
             join_translations(
@@ -441,7 +441,7 @@ class Run:
         maker = self.maker(constraints, tokenized) if constraints else None
         if split_sentences and (tokenized or (maker and maker.by_line)):
             raise ConfigError("split_sentences goes with raw text, and not with constraints of single lines")
-        split = self.split(lines) if split_sentences else sentences.whole(lines)
+        split = self.split(lines) if split_sentences else sentences.whole_lines(lines)
         limit = replace(self.source_lengths.limit(max_line_words), numbers=split.numbers)
         if maker and maker.by_line:
             demands = maker.of_lines(lines)
@@ -469,7 +469,7 @@ class Run:
         return self.target.line(translation.words, tokenized)
 
     def word_scores(
-        self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: Limit | None = None
+        self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: LineLimit | None = None
     ) -> list[list[float]]:
         """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair
         that is too long."""

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest
+from nmt.serve.queue import LineQueue, QueueClosed, QueueFull, Sender, WaitingLine
 from nmt.serve.served import ServedEngine
-from nmt.serve.waiting import Closed, LineQueue, QueueFull, Sender, WaitingLine
 
 Answer = TypeVar("Answer")
 
@@ -102,7 +102,7 @@ class EngineAccess:
             raise HTTPException(504, f"took longer than {self.config.timeout:g} seconds") from error
         except QueueFull as error:
             raise HTTPException(429, "too many lines are waiting; try again", RETRY) from error
-        except Closed as error:
+        except QueueClosed as error:
             raise HTTPException(503, "the server is about to stop", RETRY) from error
 
 

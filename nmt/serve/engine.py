@@ -1,10 +1,11 @@
 """What the server asks of an engine, and what an engine may offer beyond that.
 
 An engine translates lines, each on its own. A kind of engine is a class with `reads` and `load`; it is found
-in `ENGINES` of nmt/serve/registry.py, or through the entry points `nmt.engines` of an installed package.
+in `ENGINES` of nmt/serve/served.py, or through the entry points `nmt.engines` of an installed package.
 Words are counted from 0; a span has its first word and its last one. Logarithms are natural.
 """
 
+import re
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,10 @@ from typing import Protocol, runtime_checkable
 
 from nmt.errors import UserError
 from nmt.serve.config import EngineConfig
+from nmt.text.scripts import LANGUAGE_CODES
+
+# ---- engines -----------------------------------------------------------------------------------------------
+
 
 # What an engine may be able to do; a request that asks for anything else gets the answer without it.
 N_BEST = "n_best"  # several hypotheses
@@ -207,3 +212,27 @@ class EngineKind(Protocol):
     def load(self, path: str, config: EngineConfig) -> Engine:
         """UserError in one line for what cannot be loaded."""
         ...
+
+
+# ---- names of engines --------------------------------------------------------------------------------------
+# The names of engines.
+
+
+ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?![a-z])")
+
+
+def languages_in_name(name: str) -> tuple[str, str]:
+    """The languages that a name such as en-fr or de-en.small says; empty without any."""
+    found = LANGUAGE_PAIR.match(name)
+    return (found[1], found[2]) if found and {found[1], found[2]} <= LANGUAGE_CODES else ("", "")
+
+
+def parse_engine_name(text: str) -> tuple[str, str]:
+    """NAME=PATH -> name, path. ValueError for anything else."""
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise ValueError(f"{text!r}: expected NAME=PATH")
+    if not ENGINE_NAME.fullmatch(name):
+        raise ValueError(f"{name!r}: expected a name of letters, digits, '.', '_' and '-'")
+    return name, path

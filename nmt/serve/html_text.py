@@ -1,5 +1,5 @@
 """The text of an HTML document. A parser says which of its characters are text; these are translated, all
-else stays byte for byte. Inline tags stay in their sentence (nmt/serve/inline_tags.py).
+else stays byte for byte. Inline tags stay in their sentence (nmt/serve/html_text.py).
 
 Time grows with the length of the document, whatever it holds.
 """
@@ -12,28 +12,284 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from nmt.serve.engine import Translated
 from nmt.serve.fields import BadRequest
-from nmt.serve.inline_tags import Inline, TaggedText
+from nmt.text.tokenize import unescape
 
-BLANKS = "\t\n\f\r "
+# ---- sentences with inline tags ----------------------------------------------------------------------------
+# Sentences with inline tags: `A <b>dog</b> runs.` is translated as one, and each tag stands in the
+# translation as often as in the sentence.
+#
+# A pair of tags encloses the words that are aligned to those it enclosed: of all stretches the one with the
+# most of them and the fewest words of others. Without an alignment it stands as far into the translation as
+# it did into the sentence. Pairs stay in each other, or beside each other, as they were.
+
+
+Span = tuple[int, int]
+
+BLANK_RUN = re.compile("[\t\n\f\r ]+")
+NEAR = 20  # characters in which the next word of a text is looked for
+ALONE = 0.1  # what a word that is aligned to nothing counts against a stretch
+
+
+@dataclass(frozen=True)
+class InlineItem:
+    """A part of a sentence: text, or a tag, a comment and the like."""
+
+    raw: str
+    text: str = ""  # what a reader sees
+    opens: bool = False  # a start tag that has an end tag
+    closes: bool = False  # that end tag
+
+
+@dataclass
+class TagPair:
+    """A pair of tags, or something without an end, around a stretch of the text."""
+
+    start: str
+    first: int  # character of the text
+    tight: bool = False  # no blank before it
+    apart: bool = False  # blanks before and after something without an end
+    end: str = ""
+    last: int = 0  # the character after its stretch
+    children: list["TagPair"] = field(default_factory=list)
+
+
+@dataclass
+class TaggedText:
+    """A sentence, or several, with inline tags that have their partners in it."""
+
+    items: Sequence[InlineItem]
+    text: str  # what is translated
+    root: TagPair
+
+    @staticmethod
+    def of(items: Sequence[InlineItem]) -> "TaggedText | None":
+        """None where there is no word to translate. Tags are balanced."""
+        text, root = "", TagPair("", 0)
+        opened, points = [root], list[TagPair]()  # points: since the last word
+        for item in items:
+            if item.text:
+                part = BLANK_RUN.sub(" ", item.text)
+                if part.startswith(" "):
+                    for element in points:
+                        element.apart = not element.tight
+                    points = []
+                text += part.removeprefix(" ") if not text or text.endswith(" ") else part
+                points = [] if part.strip(" ") else points
+            elif item.closes:
+                element = opened.pop()
+                element.end, element.last = item.raw, len(text)
+            else:
+                tight = bool(text) and not text.endswith(" ")
+                element = TagPair(item.raw, len(text), tight, last=len(text))
+                opened[-1].children.append(element)
+                (opened if item.opens else points).append(element)
+        root.last = len(text)
+        return TaggedText(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
+
+    def translated(self, translation: Translated) -> str:
+        """The sentence with its translation, which is text, whatever it holds; as it was without one."""
+        best = translation.hypotheses[0]
+        raw = "".join(item.raw for item in self.items)
+        if not best.text.strip():
+            return raw
+        target = best.text.strip(" ")
+        placement = TagPlacement(
+            locate_words(translation.words, self.text),
+            locate_words(best.words, target),
+            best.alignment,
+            self.root.last,
+        )
+        body = "".join(written_tags(self.root, placement.place(self.root), target))
+        return leading_blanks(raw) + body + leading_blanks(raw[::-1])[::-1]
+
+
+def leading_blanks(raw: str) -> str:
+    """The blanks that a text begins with."""
+    match = BLANK_RUN.match(raw)
+    return match[0] if match else ""
+
+
+def locate_words(words: Sequence[str], text: str) -> list[Span]:
+    """Where the words of a text stand in it, in order; a word that is written otherwise there has no width.
+    Without words they are those between blanks."""
+    if not words:
+        return [match.span() for match in re.finditer(r"\S+", text)]
+    lower = text.lower() if len(text.lower()) == len(text) else text
+    spans, at = list[Span](), 0
+    for word in words:
+        form = unescape(word).strip("▁ ")
+        for key in (form, form.lower()):
+            start = lower.find(key, at, at + len(key) + NEAR)
+            if key and start >= 0:
+                spans.append((start, start + len(key)))
+                at = start + len(key)
+                break
+        else:
+            spans.append((at, at))
+    return spans
+
+
+# ---- where tags go -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class PlacedTags:
+    """Where an element stands in a translation: characters."""
+
+    element: TagPair
+    first: int
+    last: int
+    children: list["PlacedTags"] = field(default_factory=list)
+    blank: str = ""  # before it
+
+
+class TagPlacement:
+    """Chooses the target words of elements."""
+
+    def __init__(
+        self, sources: Sequence[Span], targets: Sequence[Span], alignment: Sequence[Span], length: int
+    ) -> None:
+        """`sources`, `targets`: where the words stand; `length`: of the source text."""
+        self.sources, self.targets, self.length = sources, targets, length
+        self.links: list[set[int]] = [set() for _ in targets]
+        for source, target in alignment:
+            if source < len(sources) and target < len(targets):
+                self.links[target].add(source)
+
+    def place(self, root: TagPair) -> list[PlacedTags]:
+        """The children of the whole sentence."""
+        return self.children(root, 0, len(self.targets))
+
+    def children(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
+        """The children of an element that has the target words from `low` on, before `high`."""
+        taken, rows = [(low, low), (high, high)], list[tuple[int, int, int, TagPair]]()
+        for number, child in enumerate(parent.children):
+            first, last = self.words_of(child, parent, taken)
+            if first < last:
+                taken = sorted([*taken, (first, last)])
+            rows.append((first, last, number, child))
+        return [
+            self.placed(child, first, last) for first, last, _, child in sorted(rows, key=lambda row: row[:3])
+        ]
+
+    def placed(self, element: TagPair, first: int, last: int) -> PlacedTags:
+        blank = ""
+        if first < last:
+            start, end = self.targets[first][0], self.targets[last - 1][1]
+        elif first and (element.tight or element.apart or first == len(self.targets)):
+            start = end = self.targets[first - 1][1]
+            blank = " " if element.apart else ""
+        else:
+            start = end = self.targets[first][0] if first < len(self.targets) else 0
+        return PlacedTags(element, start, end, self.children(element, first, last), blank)
+
+    def words_of(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
+        """The target words of an element, beside those that are taken."""
+        inside = self.inside(element)
+        gaps = [(left[1], right[0]) for left, right in pairwise(taken)]
+        if inside:
+            score, first, last = max(self.best_stretch(gap, inside) for gap in gaps)
+            if score > 0:
+                return first, last
+        low, high = taken[0][0], taken[-1][1]
+        first, last = (
+            low + self.share(position, parent, high - low) for position in (element.first, element.last)
+        )
+        if not inside:
+            first = last = self.beside(element, first)
+        first, last = nearest_gap(first, max(last, first + bool(inside)), gaps)
+        return first, last
+
+    def inside(self, element: TagPair) -> set[int]:
+        """The source words within an element."""
+        return {
+            number
+            for number, (start, end) in enumerate(self.sources)
+            if start < end and start < element.last and end > element.first
+        }
+
+    def best_stretch(self, gap: Span, inside: set[int]) -> tuple[float, int, int]:
+        """The stretch within a gap with the most words that are aligned to those inside, and the fewest of
+        others: its score, its first word, and the one after its last."""
+        best, total, start = (0.0, gap[0], gap[0]), 0.0, gap[0]
+        for word in range(*gap):
+            links = self.links[word]
+            total += 1.0 if links & inside else -1.0 if links else -ALONE
+            if total > best[0]:
+                best = (total, start, word + 1)
+            if total <= 0:
+                total, start = 0.0, word + 1
+        return best
+
+    def share(self, position: int, parent: TagPair, words: int) -> int:
+        """The target word as far into the words of the parent as a character is into its text."""
+        length = max(1, parent.last - parent.first)
+        return round(words * min(1.0, max(0.0, (position - parent.first) / length)))
+
+    def beside(self, element: TagPair, otherwise: int) -> int:
+        """Before which target word an element without words stands: after the one that is aligned to the
+        source word before it."""
+        before = [
+            number for number, (start, end) in enumerate(self.sources) if start < min(end, element.first)
+        ]
+        aligned = [word for word, links in enumerate(self.links) if before and before[-1] in links]
+        return max(aligned) + 1 if aligned else otherwise
+
+
+def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
+    """The span within a gap that is nearest to another; shorter, or empty, where there is no room for it."""
+    size = last - first
+    low, high = min(
+        gaps, key=lambda gap: (min(size, 1) > gap[1] - gap[0], max(gap[0] - first, first - gap[1], 0))
+    )
+    first = min(max(first, low), high)
+    if first + size > high:
+        first = max(low, high - size)
+    return first, min(high, first + size)
+
+
+def written_tags(parent: TagPair, children: Sequence[PlacedTags], target: str) -> Iterator[str]:
+    """The text of the whole sentence with its tags."""
+    yield from stretch(children, target, 0, len(target))
+
+
+def stretch(children: Sequence[PlacedTags], target: str, at: int, end: int) -> Iterator[str]:
+    """The text from `at` to `end` with the tags in it."""
+    for child in children:
+        first = max(at, child.first)
+        last = max(first, child.last)
+        yield html.escape(target[at:first], quote=False)
+        yield child.blank + child.element.start
+        yield from stretch(child.children, target, first, last)
+        yield child.element.end
+        at = last
+    yield html.escape(target[at:end], quote=False)
+
+
+# ---- documents ---------------------------------------------------------------------------------------------
+
+
+BLANK_CHARACTERS = "\t\n\f\r "
 # What may stand inside of a sentence, and what stands in it as a whole.
-INLINE = frozenset(
+INLINE_ELEMENTS = frozenset(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span strike "
     "strong sub sup time tt u".split()
 )
-OPAQUE = frozenset("code kbd samp var".split())
-VOID = frozenset("img wbr".split())
+OPAQUE_ELEMENTS = frozenset("code kbd samp var".split())
+VOID_ELEMENTS = frozenset("img wbr".split())
 # Elements that are not translated, and those whose text is no markup: up to their end tag, or to the end.
-VERBATIM = OPAQUE | frozenset(
+VERBATIM_ELEMENTS = OPAQUE_ELEMENTS | frozenset(
     "script style pre textarea svg math iframe noembed noframes noscript xmp plaintext template".split()
 )
-RAW = frozenset("script style textarea title iframe noembed noframes xmp plaintext".split())
+RAW_ELEMENTS = frozenset("script style textarea title iframe noembed noframes xmp plaintext".split())
 # Elements that the next one may end: they do not nest without another that does.
-UNCLOSED = VOID | frozenset(
+UNCLOSED_ELEMENTS = VOID_ELEMENTS | frozenset(
     "area base body br caption col colgroup dd dt embed head hr html input li link meta optgroup option p "
     "param rp rt source tbody td tfoot th thead tr track".split()
 )
@@ -41,11 +297,13 @@ MOST_INLINE = 500  # tokens of a sentence
 DEEPEST = 1000  # elements in each other; parsers take time for each of them at each tag
 
 # Tags, comments and the like as the tokenizer of the HTML standard (section 13.2.5) delimits them.
-VALUE = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^"'>\t\n\f\r ][^>\t\n\f\r ]*+|(?=>))"""
-ATTRIBUTE = rf"(?:=[^\t\n\f\r />=]*+|[^\t\n\f\r />=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+{VALUE})?+"
+VALUE_PATTERN = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^"'>\t\n\f\r ][^>\t\n\f\r ]*+|(?=>))"""
+ATTRIBUTE_PATTERN = (
+    rf"(?:=[^\t\n\f\r />=]*+|[^\t\n\f\r />=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+{VALUE_PATTERN})?+"
+)
 MARKUP = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))"
-    rf"|<(?P<close>/?)(?P<name>[A-Za-z][^\t\n\f\r />]*+)(?:[\t\n\f\r /]++|{ATTRIBUTE})*+(?:>|\Z)"
+    rf"|<(?P<close>/?)(?P<name>[A-Za-z][^\t\n\f\r />]*+)(?:[\t\n\f\r /]++|{ATTRIBUTE_PATTERN})*+(?:>|\Z)"
     r"|<[!?/][^>]*+(?:>|\Z)",
     re.DOTALL,
 )
@@ -105,9 +363,9 @@ def parse(document: str) -> Document:
     tokens = list(with_whole(list(checked(tokenize(document)))))
     made = Document(tokens)
     text = translatable(tokens)
-    for run in runs(tokens, text):
+    for run in text_runs(tokens, text):
         for part in map(partial(trimmed, tokens), balanced(tokens, run)):
-            if (segment := TaggedText.of([inline(tokens[number]) for number in part])) is not None:
+            if (segment := TaggedText.of([inline_item(tokens[number]) for number in part])) is not None:
                 made.segments[part.start] = segment
     return made
 
@@ -128,7 +386,7 @@ def tokenize(document: str) -> Iterator[HtmlToken]:
         name = (match["name"] or "").lower()
         yield HtmlToken(match[0], name, bool(match["close"]))
         at = match.end()
-        if name in RAW and not match["close"]:
+        if name in RAW_ELEMENTS and not match["close"]:
             end = end_of_raw(document, name, at)
             if end > at:
                 yield HtmlToken(document[at:end], is_text=name == "title")
@@ -154,7 +412,7 @@ def with_whole(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
     number = 0
     while number < len(tokens):
         part = tokens[number : number + 3]
-        opaque = part[0].name in OPAQUE and part[-1].name == part[0].name
+        opaque = part[0].name in OPAQUE_ELEMENTS and part[-1].name == part[0].name
         whole = opaque and [token.close for token in part] == [False, False, True] and part[1].is_text
         yield HtmlToken("".join(token.raw for token in part), whole=True) if whole else part[0]
         number += 3 if whole else 1
@@ -164,7 +422,7 @@ def checked(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
     """Pass the tokens on. BadRequest for elements that are nested too deeply."""
     opened, depth = Counter[str](), 0
     for token in tokens:
-        if token.name and token.name not in UNCLOSED:
+        if token.name and token.name not in UNCLOSED_ELEMENTS:
             step = -min(1, opened[token.name]) if token.close else 1
             opened[token.name] += step
             depth += step
@@ -183,7 +441,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
     # no document has its own digest in it
     stem = f"zq{hashlib.blake2b(document.encode(), digest_size=8).hexdigest()}n"
     probe = "".join(
-        marked(token.raw, f"{stem}{number}q") if token.is_text else token.raw
+        with_mark(token.raw, f"{stem}{number}q") if token.is_text else token.raw
         for number, token in enumerate(tokens)
     )
     mark = re.compile(f"{stem}(\\d+)q")
@@ -199,9 +457,9 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
     return set.intersection(*texts)
 
 
-def marked(raw: str, mark: str) -> str:
+def with_mark(raw: str, mark: str) -> str:
     """A text with a word instead of its own, if it has any, between the same blanks."""
-    body = raw.strip(BLANKS)
+    body = raw.strip(BLANK_CHARACTERS)
     if not has_words(body):
         return raw
     start = raw.index(body)
@@ -222,7 +480,9 @@ def nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
     for node in top.parent.traverse(include_text=True) if top and top.parent else ():
         above = states.get(node.parent.mem_id, False) if node.parent else False
         if node.is_element_node:
-            states[node.mem_id] = above or node.tag in VERBATIM or node.attributes.get("translate") == "no"
+            states[node.mem_id] = (
+                above or node.tag in VERBATIM_ELEMENTS or node.attributes.get("translate") == "no"
+            )
         yield node, above
 
 
@@ -245,10 +505,10 @@ def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], 
     )
 
 
-# ---- sentences ---------------------------------------------------------------------------------------------
+# ---- parts to translate ------------------------------------------------------------------------------------
 
 
-def runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
+def text_runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
     """Neighbors that may be in one sentence: text, inline tags, comments, and inline elements that are not
     translated."""
     start = 0
@@ -263,7 +523,7 @@ def is_inline(token: HtmlToken, translatable: bool) -> bool:
     """Whether a token may stand inside of a sentence. A text without words may be anywhere."""
     if token.is_text:
         return translatable or not has_words(token.raw)
-    return token.whole or token.name in INLINE | VOID or token.raw.startswith("<!--")
+    return token.whole or token.name in INLINE_ELEMENTS | VOID_ELEMENTS or token.raw.startswith("<!--")
 
 
 def has_words(raw: str) -> bool:
@@ -273,7 +533,7 @@ def has_words(raw: str) -> bool:
 def balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
     """A run in parts within which every tag has its partner; cut at every tag where these are too many."""
     opened, pairs, borders = list[int](), list[tuple[int, int]](), list[int]()
-    tags = [number for number in run if tokens[number].name in INLINE]
+    tags = [number for number in run if tokens[number].name in INLINE_ELEMENTS]
     for number in tags:
         if not tokens[number].close:
             opened.append(number)
@@ -303,12 +563,12 @@ def trimmed(tokens: Sequence[HtmlToken], part: range) -> range:
 
 def is_outer(token: HtmlToken) -> bool:
     """Blanks, and what is neither text nor a tag with a partner."""
-    return not token.raw.strip(BLANKS) if token.is_text else token.name not in INLINE
+    return not token.raw.strip(BLANK_CHARACTERS) if token.is_text else token.name not in INLINE_ELEMENTS
 
 
-def inline(token: HtmlToken) -> Inline:
+def inline_item(token: HtmlToken) -> InlineItem:
     """A token as a part of a sentence."""
     if token.is_text:
-        return Inline(token.raw, html.unescape(token.raw).replace("\0", ""))
-    paired = token.name in INLINE
-    return Inline(token.raw, opens=paired and not token.close, closes=paired and token.close)
+        return InlineItem(token.raw, html.unescape(token.raw).replace("\0", ""))
+    paired = token.name in INLINE_ELEMENTS
+    return InlineItem(token.raw, opens=paired and not token.close, closes=paired and token.close)

@@ -13,14 +13,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from nmt import __version__
-from nmt.serve import fields, openapi, sentences
+from nmt.serve import fields, openapi, request_text
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, Hypothesis, Options, Translated
 from nmt.serve.fields import BadRequest, Fields
-from nmt.serve.plain_text import PlainText
+from nmt.serve.request_text import PlainText
 from nmt.serve.served import ServedEngine, ServedEngines
-from nmt.text.sentences import whole
+from nmt.text.sentences import whole_lines
 
 TRANSLATE = (
     "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
@@ -64,12 +64,12 @@ class JsonApi:
             )
         self.access.check(lines)
         size = sum(map(len, lines))
-        cut = partial(sentences.cut, lines, served.languages, served.info.tags)
-        text = await self.access.beside(request, size, cut) if split else whole(lines)
+        cut = partial(request_text.cut_sentences, lines, served.languages, served.info.tags)
+        text = await self.access.beside(request, size, cut) if split else whole_lines(lines)
         results = await self.translated(request, served, text.sentences, options, plain)
 
         def answer() -> Response:
-            joined = sentences.joined(text, results, options.n_best)
+            joined = request_text.join_sentences(text, results, options.n_best)
             return JSONResponse(
                 {
                     "engine": served.name,

@@ -9,18 +9,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from nmt.serve import fields, html_text, sentences
+from nmt.serve import fields, html_text, request_text
 from nmt.serve.access import Token
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
-from nmt.serve.detection import LanguageDetector
 from nmt.serve.engine import Options, Translated
 from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.html_text import Document
-from nmt.serve.language_names import name_of
-from nmt.serve.life import Life
+from nmt.serve.languages import LanguageDetector, english_name
+from nmt.serve.monitoring import Life
 from nmt.serve.served import ServedEngine, ServedEngines
-from nmt.text.sentences import whole
+from nmt.text.sentences import whole_lines
 
 AUTO = "auto"
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -98,7 +97,7 @@ class LibreTranslate:
             [
                 {
                     "code": code,
-                    "name": name_of(code),
+                    "name": english_name(code),
                     "targets": list(dict.fromkeys(target for source, target in pairs if source == code)),
                 }
                 for code in self.engines.languages
@@ -117,7 +116,7 @@ class LibreTranslate:
                 "keyRequired": self.token is not None,
                 "language": {
                     "source": {"code": AUTO, "name": "Auto Detect"},
-                    "target": {"code": target, "name": name_of(target)},
+                    "target": {"code": target, "name": english_name(target)},
                 },
                 "suggestions": False,
                 "supportedFilesFormat": [],
@@ -207,10 +206,12 @@ class LibreTranslate:
         """The translations of lines; sentences of a raw line are translated by themselves."""
         self.access.check(lines)
         size = sum(map(len, lines))
-        cut = partial(sentences.cut, lines, served.languages, served.info.tags)
-        text = whole(lines) if served.info.tokenized_only else await self.access.beside(request, size, cut)
+        cut = partial(request_text.cut_sentences, lines, served.languages, served.info.tags)
+        text = (
+            whole_lines(lines) if served.info.tokenized_only else await self.access.beside(request, size, cut)
+        )
         parts = await self.access.translate_checked(request, served, text.sentences, options)
-        join = partial(sentences.joined, text, parts, options.n_best)
+        join = partial(request_text.join_sentences, text, parts, options.n_best)
         return await self.access.beside(request, size * options.n_best, join)
 
     def engine(self, source: str, target: str) -> ServedEngine:
@@ -218,8 +219,8 @@ class LibreTranslate:
         found = self.engines.of_languages(source, target)
         if found is None:
             raise BadRequest(
-                f"{name_of(target)} ({target}) is not available as a target language from {name_of(source)} "
-                f"({source})"
+                f"{english_name(target)} ({target}) is not available as a target language "
+                f"from {english_name(source)} ({source})"
             )
         return found
 

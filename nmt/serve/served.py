@@ -8,19 +8,68 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
 
 from nmt.errors import ConfigError, UserError
-from nmt.serve import names, registry
 from nmt.serve.config import EngineConfig, ServeConfig
-from nmt.serve.engine import Engine, EngineInfo, Options, Preparing, Scoring, Translated
-from nmt.serve.waiting import Answer, Closed, LineQueue, Scores, Sender, WaitingLine, Work
-from nmt.serve.workers import Workers
+from nmt.serve.engine import (
+    Engine,
+    EngineInfo,
+    EngineKind,
+    Options,
+    Preparing,
+    Scoring,
+    Translated,
+    languages_in_name,
+)
+from nmt.serve.queue import Answer, LineQueue, QueueClosed, Scores, Sender, WaitingLine, Work, Workers
+from nmt.serve.runs import Runs
+
+# ---- kinds of engines --------------------------------------------------------------------------------------
+# The kinds of engines: those of this package, and those that installed packages name in their entry points
+# `nmt.engines`.
+
+
+ENTRY_POINT_GROUP = "nmt.engines"
+ENGINES: dict[str, EngineKind] = {"run": Runs()}
+
+
+def engine_kinds() -> Mapping[str, EngineKind]:
+    """All kinds by name. ConfigError for an entry point that cannot be imported."""
+    found = dict(ENGINES)
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            found.setdefault(entry.name, entry.load()())
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"entry point {entry.name} of {ENTRY_POINT_GROUP}: {error}; install its package again"
+            ) from error
+    return found
+
+
+def load_engine(path: str, config: EngineConfig) -> Engine:
+    """The engine of a path. UserError, in one line, for what is no engine or cannot be loaded."""
+    known = engine_kinds()
+    for kind in known.values():
+        if kind.reads(path):
+            return kind.load(path, config)
+    first = path.split(",")[0]
+    what = "is no engine" if Path(first).exists() else "not there"
+    raise ConfigError(
+        f"{path}: {what}; expected a run directory, several with commas between them, a moses.ini, its "
+        f"folder, or the folder of a hybrid system (kinds: {', '.join(known)})"
+    )
+
+
+# ---- engines by name ---------------------------------------------------------------------------------------
+
 
 log = logging.getLogger(__name__)
 
-SCORED = 250  # characters that are scored together: a search goes on between two parts
-MOST_SCORED = 4  # pairs that are scored together
-FIRST = "a b c ."  # the line that an engine translates before any other
+SCORED_CHARACTERS = 250  # characters that are scored together: a search goes on between two parts
+MOST_SCORED_PAIRS = 4  # pairs that are scored together
+FIRST_LINE = "a b c ."  # the line that an engine translates before any other
 
 Load = Callable[[str, EngineConfig], Engine]
 
@@ -49,7 +98,7 @@ class ServedEngine:
     def languages(self) -> tuple[str, str]:
         """Source and target: what the engine says, else what its name does; empty where neither does."""
         info = self.info
-        source, target = names.languages(self.name)
+        source, target = languages_in_name(self.name)
         return info.source or source, info.target or target
 
     @property
@@ -92,7 +141,7 @@ class ServedEngine:
             raise ConfigError(f"{self.name}: an engine of the kind {self.info.kind} gives no scores")
         lines = [
             WaitingLine[Scores](sender, compute=partial(engine.score, part, tokenized))
-            for part in parts(pairs)
+            for part in scored_parts(pairs)
         ]
         return [row for rows in await self.answers(lines) for row in rows]
 
@@ -111,7 +160,7 @@ class ServedEngine:
             try:
                 queue.put(lines)
                 return queue
-            except Closed:  # it has just been replaced
+            except QueueClosed:  # it has just been replaced
                 if self.closed:
                     raise
 
@@ -162,34 +211,34 @@ class ServedEngines(Mapping[str, ServedEngine]):
         return next((one for one in self.engines.values() if one.languages == (source, target)), None)
 
 
-def warm(engine: Engine) -> Engine:
+def warm_up(engine: Engine) -> Engine:
     """An engine that has translated a line: what is compiled or made at first need is there."""
     with suppress(UserError):
-        engine.translate(FIRST, Options(n_best=2), threading.Event())
+        engine.translate(FIRST_LINE, Options(n_best=2), threading.Event())
     return engine
 
 
-def load(
-    named: Sequence[tuple[str, str]], engines: EngineConfig, config: ServeConfig, load: Load = registry.load
+def load_engines(
+    named: Sequence[tuple[str, str]], engines: EngineConfig, config: ServeConfig, load: Load = load_engine
 ) -> ServedEngines:
     """The engines of (name, path). UserError, in one line, for one that cannot be loaded."""
     found = []
     for name, path in named:
-        found.append(ServedEngine(name, lambda path=path: warm(load(path, engines)), config))  # type: ignore[misc]
+        found.append(ServedEngine(name, lambda path=path: warm_up(load(path, engines)), config))  # type: ignore[misc]
         source, target = found[-1].languages
         pair = f" from {source} to {target}" if source and target else ""
         log.info("%s%s: %s", name, pair, found[-1].info.description)
     return ServedEngines(found)
 
 
-def parts(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+def scored_parts(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
     """Pairs that are scored together: a few, and fewer of long ones, because translations wait meanwhile."""
     groups, room = list[list[tuple[str, str]]](), 0
     for pair in pairs:
-        size = sum(map(len, pair)) + SCORED // MOST_SCORED
+        size = sum(map(len, pair)) + SCORED_CHARACTERS // MOST_SCORED_PAIRS
         if size > room:
             groups.append([])
-            room = SCORED
+            room = SCORED_CHARACTERS
         groups[-1].append(pair)
         room -= size
     return groups

@@ -1,31 +1,151 @@
-"""The server as a process: uvicorn with our reaction to signals."""
+"""The server: its ASGI application, and the process, which is uvicorn with our reaction to signals."""
 
 import asyncio
 import logging
 import signal
 import socket
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import cast
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from nmt.errors import ConfigError
-from nmt.serve import access, connection, reloading
+from nmt.errors import ConfigError, UserError
+from nmt.serve import access, fields, json_api, limits
 from nmt.serve.access import Token
-from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
-from nmt.serve.connection import Connection
-from nmt.serve.life import Life
-from nmt.serve.record import RequestLog
-from nmt.serve.served import ServedEngines
+from nmt.serve.fields import BadRequest
+from nmt.serve.json_api import JsonApi
+from nmt.serve.libretranslate import LibreTranslate
+from nmt.serve.limits import Connection, Gate
+from nmt.serve.monitoring import Life, Metrics, Record, RequestLog
+from nmt.serve.moses_rpc import MosesServer
+from nmt.serve.served import ServedEngine, ServedEngines
+
+# ---- loading anew ------------------------------------------------------------------------------------------
+# Loading engines anew while the server runs: POST /api/reload, and SIGHUP. What is in hand is finished by
+# the old engine; both are in memory for that time.
+
 
 log = logging.getLogger(__name__)
 
+
+class Reloading:
+    """The handler: {"engine": NAME} for one engine, {} for all."""
+
+    def __init__(self, engines: ServedEngines, token: Token | None) -> None:
+        self.engines, self.token = engines, token
+
+    def routes(self) -> list[BaseRoute]:
+        return [Route("/api/reload", self.reload, methods=["POST"])]
+
+    async def reload(self, request: Request) -> Response:
+        if self.token is None:
+            raise HTTPException(403, "a server without --token loads engines anew by SIGHUP only")
+        given = fields.of_json(await request.body() or b"{}")
+        given.only(["engine"])
+        name = given.text("engine", "")
+        if name and name not in self.engines:
+            raise BadRequest(f"engine: unknown name, expected one of {', '.join(self.engines)}")
+        wanted = [self.engines[name]] if name else list(self.engines.values())
+        failed = await reload_engines(wanted)
+        if failed:
+            raise HTTPException(500, "; ".join(failed))
+        return JSONResponse({"reloaded": [one.name for one in wanted]})
+
+
+async def reload_engines(engines: Sequence[ServedEngine]) -> list[str]:
+    """Load engines anew, one after the other. Returns what failed; the old engine goes on there."""
+    failed = []
+    for one in engines:
+        try:
+            await asyncio.to_thread(one.reload)
+        except (UserError, OSError, RuntimeError, MemoryError) as error:
+            log.error("%s: not loaded anew, the old one goes on: %s", one.name, error)
+            failed.append(f"{one.name}: {error}")
+    return failed
+
+
+# ---- the application ---------------------------------------------------------------------------------------
+# The server as an ASGI application.
+
+
+PAGE = Path(__file__).parent / "page"
+SHARED_PAGE = Path(__file__).parents[1] / "analysis" / "page" / "shared"  # with the report of nmt-analyze
+
+
+def application(
+    engines: ServedEngines,
+    config: ServeConfig,
+    token: Token | None = None,
+    life: Life | None = None,
+    done: Callable[[Record], None] = lambda record: None,
+) -> Starlette:
+    """All interfaces, and the page. `done` is called with the record of each request."""
+    life = life or Life()
+    metrics = Metrics(engines, life)
+    routes = [
+        *JsonApi(engines, config).routes(),
+        *Reloading(engines, token).routes(),
+        *LibreTranslate(engines, config, token, life).routes(),
+        *MosesServer(engines, config).routes(),
+        *metrics.routes(),
+        *page_routes(),
+    ]
+    gate = Middleware(Gate, config=config, token=token, life=life, done=(metrics.count, done))
+    middleware = [gate]
+    if config.allow_origin:
+        allowed = Middleware(
+            CORSMiddleware,
+            allow_origins=config.allow_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization"],
+        )
+        middleware.insert(0, allowed)
+    return Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={HTTPException: http_error, UserError: user_error},
+    )
+
+
+def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute]:
+    """The files of the page, as they are in its folders now: no path of a request reaches the file system."""
+
+    def route(place: Path) -> BaseRoute:
+        async def send(request: Request) -> Response:
+            return FileResponse(place, headers={"Cache-Control": "no-cache"})
+
+        return Route("/" if place.name == "index.html" else f"/{place.name}", send)
+
+    return [route(place) for folder in folders for place in sorted(folder.iterdir()) if place.is_file()]
+
+
+async def http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return json_api.error(error.status_code, error.detail, dict(error.headers or {}))
+
+
+async def user_error(request: Request, error: Exception) -> Response:
+    return json_api.error(400, str(error))
+
+
+# ---- the process -------------------------------------------------------------------------------------------
+
+
 BACKLOG = 1024  # connections that wait to be accepted
-SWITCH = 0.00005  # seconds after which a thread lets others run; Python's default is 100 times that
+SWITCH_INTERVAL = 0.00005  # seconds after which a thread lets others run; Python's default is 100 times that
 SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
 
 
@@ -41,18 +161,18 @@ def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
         # asyncio sends small answers at once (TCP_NODELAY) only where the socket names its protocol.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
-        raise refusal(config, error) from error
+        raise address_error(config, error) from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise refusal(config, error) from error
+        raise address_error(config, error) from error
     return listening
 
 
-def refusal(config: ServeConfig, error: OSError | UnicodeError) -> ConfigError:
+def address_error(config: ServeConfig, error: OSError | UnicodeError) -> ConfigError:
     reason = getattr(error, "strerror", None) or str(error)
     return ConfigError(f"--host {config.host} --port {config.port}: {reason}")
 
@@ -89,13 +209,13 @@ class Server(uvicorn.Server):
         """Called ten times a second."""
         if self.wanted and (self.loading is None or self.loading.done()) and not self.life.stopping:
             self.wanted = False
-            self.loading = asyncio.create_task(reloading.anew(list(self.engines.values())))
+            self.loading = asyncio.create_task(reload_engines(list(self.engines.values())))
         if self.life.is_over(self.grace):
             self.should_exit = True
         return await super().on_tick(counter)
 
 
-def settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
+def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
     """How uvicorn serves an application."""
     return uvicorn.Config(
         app,
@@ -107,10 +227,10 @@ def settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
         ws="none",
         proxy_headers=bool(config.proxy),
         forwarded_allow_ips=config.proxy,
-        timeout_keep_alive=connection.KEPT,
+        timeout_keep_alive=limits.KEPT_ALIVE,
         timeout_graceful_shutdown=int(SLACK),
         backlog=BACKLOG,
-        limit_concurrency=connection.MOST,
+        limit_concurrency=limits.MOST_CONNECTIONS,
     )
 
 
@@ -118,11 +238,13 @@ def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, t
     """Serve until a signal comes."""
     life = Life()
     app = application(engines, config, token, life, RequestLog().write)
-    server = Server(settings(app, config), engines, life, config.read_timeout + config.timeout + SLACK)
+    server = Server(
+        uvicorn_settings(app, config), engines, life, config.read_timeout + config.timeout + SLACK
+    )
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.want_reload)
     # A thread that works on text in Python would hold up each of the many small operations of a search.
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     log.info("listening on %s", url_of(listening))
     server.run(sockets=[listening])
     for one in engines.values():

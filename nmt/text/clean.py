@@ -8,7 +8,7 @@ from hashlib import blake2b
 from nmt import files, settings
 from nmt.errors import ConfigError
 from nmt.settings import choice, number, setting
-from nmt.text.units import character_length, line_length
+from nmt.text.scripts import character_length, line_length
 
 LENGTHS: dict[str, Callable[[str], int]] = {
     "auto": line_length,

@@ -2,22 +2,25 @@
 directory."""
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from nmt import files
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.settings import choice, name_in, number, setting
-from nmt.text import languages, segment, subwords, truecase, units
-from nmt.text.escapes import escape, unescape
-from nmt.text.segment import SEGMENTERS
+from nmt.text import scripts, subwords, truecase
+from nmt.text.scripts import SEGMENTERS
 from nmt.text.subwords import AUTO, NONE, Subwords
 from nmt.text.subwords.bpe import BPE
-from nmt.text.subwords.unigram import Unigram
-from nmt.text.tokenize import Tokenizer
+from nmt.text.subwords.sentencepiece import Unigram
+from nmt.text.tokenize import Tokenizer, escape, unescape
 
-BLANK = "_"  # between words whose units are characters
+# ---- pipeline ----------------------------------------------------------------------------------------------
+
+
+CHARACTER_BLANK = "_"  # between words whose units are characters
 
 
 @dataclass
@@ -86,13 +89,13 @@ def is_raw(config: SideConfig) -> bool:
 
 def check_segment(config: SideConfig) -> None:
     """ConfigError for a segmentation that this side cannot have, in a message that begins with its key."""
-    segment.make(config.segment, config.language, config.tokenize and not is_raw(config))
+    scripts.make_segmenter(config.segment, config.language, config.tokenize and not is_raw(config))
 
 
 def check_language(config: SideConfig, key: str = "language") -> None:
     """ConfigError for an unknown language, where its rules are used. `key`: what the message calls it."""
     if needs_language(config):
-        languages.check(config.language, key)
+        scripts.check_language_code(config.language, key)
 
 
 def kind_of(config: SideConfig, merges: int = 0) -> str:
@@ -102,7 +105,7 @@ def kind_of(config: SideConfig, merges: int = 0) -> str:
     if config.subword == AUTO:
         if found or config.characters:
             return found or NONE
-        whole = config.segment in segment.NO_WISH and units.is_spaceless(config.language)
+        whole = config.segment in scripts.WITHOUT_SEGMENTER and scripts.is_spaceless(config.language)
         return Unigram.kind if whole else BPE.kind if merges else NONE
     if config.characters and config.subword != NONE:
         raise ConfigError(
@@ -177,7 +180,7 @@ class TextPipeline:
             case=config.case,
             segment=config.segment,
         )
-        spaceless = raw and units.is_spaceless(config.language)
+        spaceless = raw and scripts.is_spaceless(config.language)
         return TextPipeline(tokenizer, given, config.escaped, config.characters, spaceless)
 
     @property
@@ -213,7 +216,7 @@ class TextPipeline:
         if self.tags and words and words[0] in self.tags:
             return [words[0], *self.cut(words[1:])]
         if self.characters:
-            return list(BLANK.join(words))
+            return list(CHARACTER_BLANK.join(words))
         return self.subwords.apply(words) if self.subwords else words
 
     def cut_phrase(self, words: list[str], known: Container[str]) -> list[str]:
@@ -230,7 +233,7 @@ class TextPipeline:
             return words
         units: Counter[str] = Counter()
         if self.characters:
-            units[BLANK] = sum(words.values())
+            units[CHARACTER_BLANK] = sum(words.values())
         for word, count in words.items():
             for unit in self.cut([word]):
                 units[unit] += count
@@ -247,7 +250,7 @@ class TextPipeline:
     def join(self, units: list[str]) -> list[str]:
         """Subword units or characters -> words."""
         if self.characters:
-            return [word for word in "".join(units).split(BLANK) if word]
+            return [word for word in "".join(units).split(CHARACTER_BLANK) if word]
         return self.subwords.undo(units) if self.subwords else units
 
     def word_numbers(self, units: list[str]) -> list[int]:
@@ -291,3 +294,33 @@ class TextPipeline:
         if pipeline.tokenizer.case == "truecase":
             pipeline.tokenizer.truecaser = truecase.load(directory / f"{side}.truecase", may_be_empty=True)
         return pipeline
+
+
+# ---- tags --------------------------------------------------------------------------------------------------
+# A tag that is put before each line of a text.
+
+
+class TaggedRun(Protocol):
+    """A trained run."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> TextPipeline: ...
+
+
+def check_tag(tag: str, runs: Iterable[TaggedRun], path: str) -> None:
+    """ConfigError for a tag that a run does not know, DataError for a line that begins with one already."""
+    for run in runs:
+        if tag not in run.source.tags:
+            known = ", ".join(run.source.tags) or "none"
+            raise ConfigError(f"--tag {tag}: {run.name} was not trained with it; its tags: {known}")
+        for row, line in enumerate(files.preview(path), 1):
+            if found := run.source.tagged(line)[0]:
+                raise DataError(f"{path}:{row}: begins with {found}; take the tags away, or leave --tag out")
+
+
+def without_tag(alignment: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The points of an alignment of a line with its tag, counted without the tag."""
+    return ((source - 1, target) for source, target in alignment if source)

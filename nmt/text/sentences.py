@@ -5,6 +5,7 @@ In doubt there is no cut: two sentences that stay together are translated a litt
 badly. The lists of abbreviations are Moses' own, which sacremoses carries.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,11 @@ from typing import TypeVar
 
 import regex
 
-from nmt.text.units import is_spaceless
+from nmt.errors import DataError
+from nmt.text.scripts import is_spaceless
+
+# ---- sentences of lines ------------------------------------------------------------------------------------
+
 
 Item = TypeVar("Item")
 Span = tuple[int, int]  # the first character of some text, and the one after its last
@@ -39,12 +44,12 @@ ABBREVIATIONS = {
 }
 CZECH = {"cz": "cs"}  # Moses' code
 
-END = ".!?…؟۔।॥։።"
-TAG = r"<[A-Za-z/!][^<>]*+>"
+END_MARKS = ".!?…؟۔।॥։።"
+TAG_PATTERN = r"<[A-Za-z/!][^<>]*+>"
 CLOSING = r"""(?:[ \u00a0\u202f]?[»›]|["'”’“‘«‹)\]}]|</[^<>]*+>)*+"""
 OPENING = r"""(?:[«‹][ \u00a0\u202f]?|["'“”„‚‘’»›(\[¿¡{]|<[A-Za-z][^<>]*+>)*+"""
 BOUNDARY = regex.compile(
-    rf"(?<![{END}])(?P<end>[{END}]++)(?P<closing>{CLOSING})(?P<gap>\s++)"
+    rf"(?<![{END_MARKS}])(?P<end>[{END_MARKS}]++)(?P<closing>{CLOSING})(?P<gap>\s++)"
     rf"(?={OPENING}(?P<next>[\p{{Lu}}\p{{Lt}}\p{{Lo}}]|\p{{Nd}}.{{0,30}}?\p{{L}}{{2}}))"
 )
 # Chinese and Japanese need no blank after the mark.
@@ -55,7 +60,7 @@ WIDE_BOUNDARY = regex.compile(
 WIDE_OPENING = "「『（【《〈“‘"
 QUOTATIVE = ("と", "って", "、", "，")  # 本当？と聞いた: the sentence goes on
 PAIRS = {")": "(", "]": "[", "}": "{", "）": "（", "」": "「", "』": "『", "】": "【", "》": "《", "〉": "〈"}
-ENCLOSING = regex.compile(rf"{TAG}|[{regex.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
+ENCLOSING = regex.compile(rf"{TAG_PATTERN}|[{regex.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
 
 LONGEST_WORD = 40  # characters before a full stop that are looked at
 BEFORE = regex.compile(r"[^\s\"'“”„‚‘’«»‹›()\[\]{}<>/–—]*$")
@@ -116,7 +121,7 @@ class SplitText:
         return [line.join(group, self.blank) for line, group in groups]
 
 
-def whole(lines: Iterable[str]) -> SplitText:
+def whole_lines(lines: Iterable[str]) -> SplitText:
     """Lines that are a sentence each."""
     return SplitText([SplitLine([line], []) for line in lines])
 
@@ -132,7 +137,7 @@ def split_text(
     cut = list[SplitLine]()
     for line in lines:
         tag, text = tagged(line)
-        parts = split(text, source)
+        parts = split_line(text, source)
         if not parts.gaps:
             parts = SplitLine([line], [])
         elif tag:
@@ -141,7 +146,7 @@ def split_text(
     return SplitText(cut, blank_of(target))
 
 
-def split(line: str, language: str = "") -> SplitLine:
+def split_line(line: str, language: str = "") -> SplitLine:
     """The sentences of a raw line; the first one starts with the line, and the last one ends with it. A
     language without a list of abbreviations has the English one, as in Moses; without a language the rules of
     all count. Time is linear in the length of the line."""
@@ -161,9 +166,11 @@ def blank_of(language: str) -> str:
 
 def boundaries(line: str, language: str) -> list[Span]:
     """The gaps between the sentences of a line, in order."""
-    candidates = [(match.span("gap"), rule(match, language)) for match in BOUNDARY.finditer(line)]
+    candidates = [(match.span("gap"), ends_sentence(match, language)) for match in BOUNDARY.finditer(line)]
     if not line.isascii():
-        candidates += [(match.span("gap"), wide_rule(match)) for match in WIDE_BOUNDARY.finditer(line)]
+        candidates += [
+            (match.span("gap"), ends_wide_sentence(match)) for match in WIDE_BOUNDARY.finditer(line)
+        ]
     if not any(certain for _, certain in candidates):
         return []
     words = (match.end() for match in LETTERS.finditer(line))
@@ -208,12 +215,14 @@ def enclosed(line: str) -> Iterator[Span]:
 # ---- rules -------------------------------------------------------------------------------------------------
 
 
-def rule(match: "regex.Match[str]", language: str) -> bool:
+def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
     """Whether a sentence surely ends at a mark that a blank and a capital, or a number, follow."""
     end = match["end"]
     if end != ".":
         if end.strip(".") in ("", "…"):  # an ellipsis
-            return language not in NOUN_CAPITALS and not regex.match(r"I\b", match["next"] + after(match))
+            return language not in NOUN_CAPITALS and not regex.match(
+                r"I\b", match["next"] + text_after(match)
+            )
         # "Stop!" Peter said.
         return not (language in ("", "en") and regex.search(r"[\"'”’]", match["closing"]) and "." not in end)
     word = BEFORE.search(match.string, max(0, match.start() - LONGEST_WORD), match.start())[0]
@@ -225,13 +234,13 @@ def rule(match: "regex.Match[str]", language: str) -> bool:
     return not abbreviated(word, language, number=False)
 
 
-def after(match: "regex.Match[str]") -> str:
+def text_after(match: "regex.Match[str]") -> str:
     """The character after the one that a boundary looks at."""
     end = match.end("next")
     return str(match.string[end : end + 1])
 
 
-def wide_rule(match: "regex.Match[str]") -> bool:
+def ends_wide_sentence(match: "regex.Match[str]") -> bool:
     """Whether a sentence surely ends at a full-width mark. 「はい。」と言った goes on, and so may others."""
     text, end = match.string, match.end()
     if match["gap"]:
@@ -245,7 +254,7 @@ def abbreviated(word: str, language: str, number: bool) -> bool:
     """Whether a full stop after this word may be that of an abbreviation. `number`: a number follows."""
     if len(word) == 1 or ACRONYM.fullmatch(word) or ROMAN.fullmatch(word) or STREET.search(word):
         return True
-    always, before_numbers = prefixes(language)
+    always, before_numbers = abbreviation_lists(language)
     if not {word, word.lower()}.isdisjoint(always) or (number and word in before_numbers):
         return True
     letters = {unicodedata.normalize("NFD", letter)[0] for letter in word.lower() if letter.isalpha()}
@@ -255,7 +264,7 @@ def abbreviated(word: str, language: str, number: bool) -> bool:
 
 
 @cache
-def prefixes(language: str) -> tuple[frozenset[str], frozenset[str]]:
+def abbreviation_lists(language: str) -> tuple[frozenset[str], frozenset[str]]:
     """The abbreviations of a language, and those that are some only before a number."""
     from sacremoses.corpus import NonbreakingPrefixes
 
@@ -266,3 +275,105 @@ def prefixes(language: str) -> tuple[frozenset[str], frozenset[str]]:
         word.replace(". ", " ").split()[-1] for word in words - numeric if " " in word and "#" not in word
     }
     return frozenset({word for word in words if " " not in word} | last | set(own)), frozenset(numeric)
+
+
+# ---- parts of long lines -----------------------------------------------------------------------------------
+# Lines that are too long to translate as one sentence: a search over 10,000 words would take days and find
+# nothing good.
+#
+# Plain translation cuts them into parts, at the ends of sentences where it can, and joins the translations.
+# What belongs to a whole sentence (n-best lists, alignments, scores) cannot be joined: for those, such a line
+# is refused.
+
+
+MAX_LINE_WORDS = 250  # by default
+COMFORTABLE_SHARE = 5  # a part ends with the first sentence beyond this fraction of the limit
+
+CLOSING_QUOTES = "\"'»”’)\\]"
+SENTENCE_END = re.compile(rf"[.!?…。！？][{CLOSING_QUOTES}]*$")
+CLAUSE_END = re.compile(rf"[,;:–—，；：、][{CLOSING_QUOTES}]*$")
+# Raw text by blanks; Chinese and Japanese have none, so their punctuation ends a piece too.
+RAW_PIECE = re.compile(r"[ \t]*(?:[^ \t。！？，；：、]+[。！？，；：、]*|[。！？，；：、]+)")
+
+
+def raw_pieces(line: str) -> list[str]:
+    """A raw line as the pieces between which it may be cut; joined they are the line, without blanks at its
+    end."""
+    return RAW_PIECE.findall(line)
+
+
+def line_parts(
+    words: Sequence[str], limit: int, size: Callable[[str], int] = lambda word: 1
+) -> list[list[str]]:
+    """Words in parts whose sizes add up to at most `limit` each. A larger word is itself cut, into pieces of
+    `limit` characters."""
+    words = [piece for word in words for piece in ([word] if size(word) <= limit else slices(word, limit))]
+    sizes = [size(word) for word in words]
+    found, begin = list[list[str]](), 0
+    while begin < len(words):
+        end = part_end(words, sizes, begin, limit)
+        found.append(list(words[begin:end]))
+        begin = end
+    return found
+
+
+def slices(word: str, size: int) -> list[str]:
+    """A word in pieces of at most `size` characters."""
+    return [word[at : at + size] for at in range(0, len(word), size)]
+
+
+def part_end(words: Sequence[str], sizes: Sequence[int], begin: int, limit: int) -> int:
+    """Where the part that starts at `begin` ends: after the first sentence that makes it long enough, else
+    after the last sentence or clause that fits, else where the limit is reached."""
+    total, sentence, clause = 0, 0, 0
+    for place, (word, size) in enumerate(
+        zip(islice(words, begin, None), islice(sizes, begin, None), strict=True), begin
+    ):
+        total += size
+        if total > limit and place > begin:
+            return sentence or clause or place
+        if SENTENCE_END.search(word):
+            sentence = place + 1
+            if total * COMFORTABLE_SHARE >= limit:
+                return sentence
+        elif CLAUSE_END.search(word):
+            clause = place + 1
+    return len(words)
+
+
+@dataclass(frozen=True)
+class LineLimit:
+    """The most words of a line, and the name of a line in messages: NAME:NUMBER, or `line NUMBER` without a
+    name."""
+
+    words: int = MAX_LINE_WORDS
+    name: str = ""
+    first: int = 0  # index of the first of the lines in the text
+    numbers: Sequence[int] = ()  # of sentences: the index of the line that each is of
+
+    def where(self, index: int) -> str:
+        """The name of the line with that index, or of that of the sentence with that index."""
+        number = self.first + (self.numbers[index] if self.numbers else index) + 1
+        return f"{self.name}:{number}" if self.name else f"line {number}"
+
+    def refuse(self, sizes: Iterable[int], what: str) -> None:
+        """DataError for the first line that is too long for `what`: a score, an n-best list ..."""
+        for index, size in enumerate(sizes):
+            if size > self.words:
+                raise long_line_error(self.where(index), size, self.words, what)
+
+
+def long_line_warning(where: str, words: int, limit: int) -> str:
+    """The message on the first line of a text that is cut."""
+    return (
+        f"{where}: {words:,} words, more than --max-line-words {limit:,}: translated in parts, cut at "
+        "punctuation where there is some, as are all such lines"
+    )
+
+
+def long_line_error(where: str, words: int, limit: int, what: str) -> DataError:
+    """The error for a line that is too long for `what`: an n-best list, a score ..."""
+    return DataError(
+        f"{where}: {words:,} words, more than --max-line-words {limit:,}: too long for {what}; split the "
+        "line, or raise that limit"
+    )

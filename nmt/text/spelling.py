@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.text.units import BYTE_LETTER, IDEOGRAPH, LETTER
+from nmt.text.scripts import BYTE_LETTER, IDEOGRAPH, SPACELESS_LETTER
 from nmt.text.vocab import BOS, EOS, UNK
 
 BOUNDARY = "\0"  # which no text has
@@ -96,7 +96,7 @@ def bounded(text: str, raw: bool) -> str:
 def is_word(character: str) -> bool:
     """Is a character of raw text a word of its own?"""
     letter = unicodedata.category(character)[0] in "LNM" or BYTE_LETTER.match(character)
-    return not letter or bool(IDEOGRAPH.match(character) or LETTER.match(character))
+    return not letter or bool(IDEOGRAPH.match(character) or SPACELESS_LETTER.match(character))
 
 
 def words(text: str) -> list[str]:

@@ -1,15 +1,16 @@
-"""Moses' normalization, tokenization and casing, and the way back (sacremoses): str -> words -> str.
-
-No escapes are written: a model reads `'`, not `&apos;`. Words never contain a space, a tab or a line end.
-"""
+"""Moses' normalization, tokenization and casing, and the way back (sacremoses): str -> words -> str; and
+its escapes."""
 
 from functools import partial
 
 from nmt import files
 from nmt.errors import ConfigError
-from nmt.text import segment as segmentation
-from nmt.text.spaceless import SpacelessTokenizer
+from nmt.text import scripts
+from nmt.text.scripts import SpacelessTokenizer
 from nmt.text.truecase import Truecaser
+
+# ---- tokenizers --------------------------------------------------------------------------------------------
+
 
 CASES = ("keep", "truecase", "lower")
 
@@ -67,7 +68,7 @@ class Tokenizer:
     ) -> None:
         if case not in CASES:
             raise ConfigError(f"case: {case!r} is unknown, expected one of {', '.join(CASES)}")
-        segmenter = segmentation.make(segment, language, tokenize)
+        segmenter = scripts.make_segmenter(segment, language, tokenize)
         moses = MosesRules(language, normalize, tokenize, latin=segmenter is not None)
         self.settings: TokenizerSettings = (language, normalize, tokenize, case, segment)
         self.case = case
@@ -100,3 +101,46 @@ class Tokenizer:
                 "case: truecase needs a truecase model; train it with nmt-truecase or nmt-train"
             )
         return self.truecaser
+
+
+# ---- escapes -----------------------------------------------------------------------------------------------
+# Moses' escapes: its tokenizer writes `&#124;` for a vertical bar, `&apos;` for an apostrophe ...
+
+
+# The order matters: `&amp;` is undone last.
+ESCAPES = [
+    ("&#124;", "|"),
+    ("&#91;", "["),
+    ("&#93;", "]"),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&apos;", "'"),
+    ("&quot;", '"'),
+    ("&amp;", "&"),
+]
+
+
+def unescape(word: str) -> str:
+    """The word without Moses' escapes."""
+    if "&" not in word:
+        return word
+    for escaped, plain in ESCAPES:
+        word = word.replace(escaped, plain)
+    return word
+
+
+def escape(word: str) -> str:
+    """The word as Moses' tokenizer escapes it; a word that is escaped already stays."""
+    if unescape(word) != word:
+        return word
+    for escaped, plain in reversed(ESCAPES):
+        word = word.replace(plain, escaped)
+    return word
+
+
+def escape_raw(word: str) -> str:
+    """A word of raw text with every special character escaped: `unescape` always gives it back, also where it
+    looks like an escape itself, `&amp;` -> `&amp;amp;`."""
+    for escaped, plain in reversed(ESCAPES):
+        word = word.replace(plain, escaped)
+    return word

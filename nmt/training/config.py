@@ -14,9 +14,9 @@ from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
 from nmt.search.config import BEAM_SIZE
 from nmt.settings import choice, name_in, number, setting
-from nmt.text import languages
+from nmt.text import scripts
 from nmt.text.pipeline import check_language, check_segment, needs_language
-from nmt.text.units import is_spaceless
+from nmt.text.scripts import is_spaceless
 from nmt.training.optimizers import LINEAR, SCHEDULES
 
 # ---- config ------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def set_languages(config: RunConfig) -> None:
     for name in text_sides(config):
         side = getattr(config.data, name)
         if not side.language and not has_several_languages(config.data, name):
-            found = (languages.of_file(path) for path in side_paths(config.data, name))
+            found = (scripts.language_of_file(path) for path in side_paths(config.data, name))
             side.language = next(filter(None, found), "")
         # `none` is what runs of version 0.5 have, which keep their truecase models
         if side.case == "truecase" and side.segment == "auto" and is_spaceless(side.language):
@@ -322,7 +322,7 @@ def set_languages(config: RunConfig) -> None:
 
 def has_several_languages(data: DataConfig, name: str) -> bool:
     """Are the corpora of a side of several languages? ConfigError where the rules of one are needed."""
-    found = sorted({languages.of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
+    found = sorted({scripts.language_of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
     if len(found) > 1 and needs_language(getattr(data, name)):
         raise ConfigError(
             f"data.{name}.language: missing, and the corpora are of several languages, {', '.join(found)}; "

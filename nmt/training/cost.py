@@ -22,9 +22,9 @@ from nmt.models.registry import AnyModel, make
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.text.inspection.language import WORD
-from nmt.text.inspection.side import SideReport
+from nmt.text.inspection.texts import SideReport
 from nmt.text.pipeline import SideConfig, TextPipeline
-from nmt.text.subwords.pieces import MOST as PIECES
+from nmt.text.subwords.sentencepiece import MOST_PIECES as PIECES
 from nmt.text.vocab import Vocab
 from nmt.training import memory, prepare
 from nmt.training.config import RunConfig

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from nmt import files
 from nmt.text.inspection.findings import CASED
-from nmt.text.inspection.pairs import PairReport
-from nmt.text.inspection.side import SideReport
-from nmt.text.units import is_spaceless
+from nmt.text.inspection.texts import PairReport, SideReport
+from nmt.text.scripts import is_spaceless
 from nmt.training.config_file import PRESETS
 from nmt.training.optimizers import LINEAR
 

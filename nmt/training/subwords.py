@@ -9,7 +9,7 @@ from typing import Self
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.progress import Progress
-from nmt.text import units
+from nmt.text import scripts
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of, reads_raw
 from nmt.text.subwords import NONE, SUBWORDS, Learning, Resampling, Sampler, TrainingText
 from nmt.text.subwords.bpe import BPE
@@ -108,7 +108,9 @@ def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bo
         return False
     if data.shared_vocabulary or not source.text.sentences:
         return True
-    return units.script(source.text.characters()) == units.script(target.text.characters())
+    return scripts.script_of_text(source.text.characters()) == scripts.script_of_text(
+        target.text.characters()
+    )
 
 
 def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:

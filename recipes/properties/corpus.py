@@ -19,8 +19,7 @@ from pathlib import Path
 
 from nmt import files
 from nmt.errors import UserError
-from nmt.text.escapes import unescape
-from nmt.text.tokenize import Tokenizer
+from nmt.text.tokenize import Tokenizer, unescape
 
 SHORTEST, LONGEST, MOST = 5, 60, 4
 PASSES = 2  # over train

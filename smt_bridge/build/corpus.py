@@ -16,10 +16,10 @@ from pathlib import Path
 from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.jobs.lines import convert
-from nmt.text import languages, truecase
+from nmt.text import scripts, truecase
 from nmt.text.clean import LENGTHS, CleanConfig, CleanReport, clean
 from nmt.text.pipeline import SideConfig
-from nmt.text.units import is_spaceless
+from nmt.text.scripts import is_spaceless
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.plan import Sizes
 from smt_bridge.hybrid.folder import SIDES, truecase_file
@@ -52,13 +52,13 @@ def side(config: BuildConfig, name: str) -> SideConfig:
         getattr(config, f"{name}_language"),
         (getattr(config, name), getattr(config, f"dev_{name}")),
     )
-    language = given or next(filter(None, map(languages.of_file, paths)), "")
+    language = given or next(filter(None, map(scripts.language_of_file, paths)), "")
     if not language:
         raise ConfigError(
             f"--{name}-language: missing, and {Path(paths[0]).name} does not end in the code of a language, "
             f"as train.en does; give it, e.g. --{name}-language de"
         )
-    languages.check(language, f"--{name}-language")
+    scripts.check_language_code(language, f"--{name}-language")
     return SideConfig(language=language, case="keep" if is_spaceless(language) else "truecase")
 
 

@@ -102,8 +102,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 def survey(args: argparse.Namespace, config: BuildConfig) -> None:
     """Print what is to be said about the texts, as nmt-init does."""
-    from nmt.text.inspection.pairs import PairReport, inspect
-    from nmt.text.inspection.survey import sections
+    from nmt.text.inspection.findings import survey_sections
+    from nmt.text.inspection.texts import PairReport, inspect_pairs
     from smt_bridge.build import corpus
 
     reports: list[PairReport] = []
@@ -112,10 +112,10 @@ def survey(args: argparse.Namespace, config: BuildConfig) -> None:
         ("development set", config.dev_source, config.dev_target),
     ):
         with options.line_progress(args, texts[0], unit="pairs", title=title) as progress:
-            reports.append(inspect(texts[0], texts[1], progress.add))
+            reports.append(inspect_pairs(texts[0], texts[1], progress.add))
     source, target = (side.language for side in corpus.sides(config))
     train, dev = reports
-    for section in sections(train, dev, (source, target), raw=True):
+    for section in survey_sections(train, dev, (source, target), raw=True):
         for line in section.lines():
             print(line)
     print()

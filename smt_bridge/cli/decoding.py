@@ -13,8 +13,7 @@ from nmt.cli import jobs, options
 from nmt.cli.arguments import add_setting, check_separate, settings_of
 from nmt.jobs.texts import Lines as OutputLines
 from nmt.text import glossary, sentences
-from nmt.text.long_lines import MAX_LINE_WORDS
-from nmt.text.sentences import SplitLine
+from nmt.text.sentences import MAX_LINE_WORDS, SplitLine
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.hybrid import folder
@@ -215,7 +214,7 @@ def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable
     """Lines in sentences with --split-sentences, else each as one."""
     for line in lines:
         if hybrid and args.split_sentences:
-            yield sentences.split(line, hybrid.config.source.language)
+            yield sentences.split_line(line, hybrid.config.source.language)
         else:
             yield SplitLine([line], [])
 

@@ -15,7 +15,7 @@ from nmt.errors import ConfigError
 from nmt.jobs import folder
 from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
-from nmt.text.long_lines import MAX_LINE_WORDS
+from nmt.text.sentences import MAX_LINE_WORDS
 from smt_bridge.cli import shared_options
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
 from smt_bridge.nbest.union import NbestLists

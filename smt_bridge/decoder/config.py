@@ -7,7 +7,7 @@ from typing import Any
 from nmt import settings
 from nmt.errors import ConfigError
 from nmt.settings import HELP, choice, number, setting
-from nmt.text.long_lines import MAX_LINE_WORDS
+from nmt.text.sentences import MAX_LINE_WORDS
 
 WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 

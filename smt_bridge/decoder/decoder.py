@@ -14,8 +14,8 @@ import numpy as np
 from nmt.errors import DataError
 from nmt.lines import check_lines
 from nmt.numbers import shown
-from nmt.text import long_lines
-from nmt.text.sentences import whole
+from nmt.text import sentences
+from nmt.text.sentences import whole_lines
 from smt_bridge.decoder import feature_values, plain, translation
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import Int32s, SearchParameters
@@ -114,7 +114,7 @@ class Decoder:
         them. `split_sentences`: each sentence of a raw line by itself; ConfigError for tokenized text.
         DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
         check_lines(lines)
-        split = self.lines.sentences(lines) if split_sentences else whole(lines)
+        split = self.lines.sentences(lines) if split_sentences else whole_lines(lines)
         numbers = [index + 1 for index in split.numbers]
         results = self.translate_all(split.sentences, workers, numbers=numbers)
         return split.join(map(self.lines.text, results))
@@ -161,7 +161,7 @@ class Decoder:
         for number, line in zip(numbers or count(1), lines, strict=False):
             marked = self.marked(line, f"{name}:{number}", self.config.nbest)
             if not warned and len(marked.words) > most:
-                log.warning("%s", long_lines.warning(f"{name}:{number}", len(marked.words), most))
+                log.warning("%s", sentences.long_line_warning(f"{name}:{number}", len(marked.words), most))
                 warned = True
             yield marked
 
@@ -179,7 +179,7 @@ class Decoder:
         if len(found.words) > self.config.max_line_words and (nbest or bound):
             tags = "tags, which may not be parted from the words around them"
             what = "an n-best list" if nbest else tags
-            raise long_lines.refusal(where, len(found.words), self.config.max_line_words, what)
+            raise sentences.long_line_error(where, len(found.words), self.config.max_line_words, what)
         return found
 
     def translate_line(self, line: str | Marked, stop: threading.Event | None = None) -> PhraseTranslation:

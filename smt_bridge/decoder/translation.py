@@ -11,7 +11,7 @@ import numpy as np
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
-from nmt.text import long_lines
+from nmt.text import sentences
 from nmt.text.sentences import SplitText
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.arrays import Floats, Int32s
@@ -174,7 +174,7 @@ def cut_line(line: Marked, limit: int) -> list[Marked]:
         units.append(" ".join(line.words[at:end]))
         at = end
     found, at = list[Marked](), 0
-    for part in long_lines.parts(units, limit, lambda unit: unit.count(" ") + 1):
+    for part in sentences.line_parts(units, limit, lambda unit: unit.count(" ") + 1):
         words = [word for unit in part for word in unit.split(" ")]
         inside = [one for one in line.forced if at <= one.begin and one.last < at + len(words)]
         found.append(

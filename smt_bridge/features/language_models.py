@@ -13,7 +13,7 @@ from nmt.ngram.backoff import UnknownShares
 from nmt.runs import checkpoint, language_model, mrf
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.language_model import mixture_scorer
-from nmt.text.escapes import unescape
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec

@@ -8,7 +8,7 @@ import numpy as np
 from nmt.errors import CheckpointError, DataError
 from nmt.runs import directory as run_directory
 from nmt.text import subwords
-from nmt.text.escapes import unescape
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Values, WordPairs, digest
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec

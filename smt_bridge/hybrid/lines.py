@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from nmt.errors import DataError
 from nmt.text import glossary
-from nmt.text.escapes import unescape
 from nmt.text.glossary import NOTHING, Glossary, Match
 from nmt.text.sentences import SplitText, split_text
+from nmt.text.tokenize import unescape
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.translation import PhraseTranslation, TokenizedLines
 from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, Forced, Marked, Markup, Tag

@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_uppercase
 
-from nmt.text import truecase, units
-from nmt.text.escapes import escape_raw, unescape
+from nmt.text import scripts, truecase
 from nmt.text.pipeline import SideConfig
-from nmt.text.tokenize import Tokenizer
+from nmt.text.tokenize import Tokenizer, escape_raw, unescape
 from nmt.text.truecase import Truecaser
 
 # ---- protect -----------------------------------------------------------------------------------------------
@@ -145,7 +144,7 @@ class Side:
         """`truecaser`: learned from what `split` gives; without one truecased text keeps its case.
         ConfigError for a segmentation that the language does not have."""
         self.case, self.truecaser = config.case, truecaser
-        self.language, self.blank = config.language, "" if units.is_spaceless(config.language) else " "
+        self.language, self.blank = config.language, "" if scripts.is_spaceless(config.language) else " "
         self.rules = Tokenizer(
             config.language, config.normalize, config.tokenize, segment=config.segment
         ).rules

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.errors import ConfigError
-from nmt.text.escapes import unescape
 from nmt.text.pipeline import TextPipeline
+from nmt.text.tokenize import unescape
 
 
 def check_reads_words(path: str | Path, **raw: bool) -> None:

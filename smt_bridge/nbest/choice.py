@@ -20,7 +20,7 @@ from nmt.formats.nbest import Hypothesis
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics
 from nmt.search.config import MBRConfig
 from nmt.search.mbr import Evidence, Ints, choose, evidence
-from nmt.text.escapes import unescape
+from nmt.text.tokenize import unescape
 from smt_bridge.moses.weights import Weights, tuned
 
 # ---- choice ------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
-from nmt.text import long_lines
-from nmt.text.escapes import escape, unescape
+from nmt.text import sentences
+from nmt.text.tokenize import escape, unescape
 
 log = logging.getLogger(__name__)
 
@@ -136,10 +136,12 @@ def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
 def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequence[str]) -> None:
     """DataError where the source or a hypothesis is too long for a score of the whole sentence."""
     if len(sentence.source) > limit:
-        raise long_lines.refusal(f"{sources}:{sentence.number + 1}", len(sentence.source), limit, WHOLE)
+        raise sentences.long_line_error(
+            f"{sources}:{sentence.number + 1}", len(sentence.source), limit, WHOLE
+        )
     for hypothesis, lists in zip(sentence.hypotheses, sentence.lists, strict=True):
         if len(hypothesis.text) > limit:
-            raise long_lines.refusal(
+            raise sentences.long_line_error(
                 f"{files.name_of(paths[min(lists)])}: sentence {sentence.number}",
                 len(hypothesis.text),
                 limit,

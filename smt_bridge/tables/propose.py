@@ -33,7 +33,7 @@ from nmt.jobs.executors import Executor
 from nmt.jobs.lost import all_of
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
-from nmt.text.escapes import escape, unescape
+from nmt.text.tokenize import escape, unescape
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Feature, WordPairs
 from smt_bridge.tables.filter import Occurring, same_rows

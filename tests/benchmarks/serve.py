@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nmt.serve import registry
+from nmt.serve import served
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import Options
 
@@ -159,7 +159,7 @@ class Load:
         text = Path(args.text).read_text(encoding="utf-8").split("\n")
         self.lines = list(dict.fromkeys(line for line in text if line))[: args.lines]
         config = EngineConfig(beam_size=args.beam_size, workers=1)
-        engine, never = registry.load(args.engine, config), threading.Event()
+        engine, never = served.load_engine(args.engine, config), threading.Event()
         self.expected: dict[str, tuple[str, float]] = {}
         for line in self.lines:
             best = engine.translate(line, Options(), never).hypotheses[0]

@@ -16,7 +16,7 @@ from nmt.runs import run
 from nmt.text import subwords, truecase
 from nmt.text.lexicon import Lexicon
 from nmt.text.subwords import Learning, TrainingText
-from nmt.text.subwords.unigram import Unigram
+from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.vocab import Vocab
 from nmt.training import config_file, state
 from tests.conftest import ROOT

@@ -2,9 +2,9 @@
 
 import pytest
 
-from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
-from nmt.serve.record import Record
+from nmt.serve.monitoring import Record
+from nmt.serve.server import application
 from tests.fuzz import hostile
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 

@@ -19,10 +19,10 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from nmt.serve import openapi
-from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.json_api import SCORED, TRANSLATE
 from nmt.serve.moses_rpc import REFUSED
+from nmt.serve.server import application
 from tests.fuzz.cases import options
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.formats import nbest
-from nmt.serve import registry
+from nmt.serve import served
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import Options
 from smt_bridge.decoder.config import DecoderConfig
@@ -40,7 +40,7 @@ def test_each_kind_knows_its_own(hybrid_system: Path, tmp_path: Path) -> None:
 
 
 def test_they_are_found_by_their_entry_points(hybrid_system: Path) -> None:
-    kinds = {path: registry.load(str(path), EngineConfig()).info.kind for path in (MODEL, hybrid_system)}
+    kinds = {path: served.load_engine(str(path), EngineConfig()).info.kind for path in (MODEL, hybrid_system)}
     assert list(kinds.values()) == ["phrase-based", "hybrid"]
 
 

@@ -23,7 +23,7 @@ from nmt.cli.options import Parser, add_model
 from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors as word2vec
 from nmt.search.config import BeamConfig
-from nmt.text.escapes import unescape
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import SPECIALS, UNK, Vocab
 
 if TYPE_CHECKING:

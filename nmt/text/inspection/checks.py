@@ -1,18 +1,81 @@
 """What may be wrong with a line, or needs a setting: one function and one line of CHECKS each."""
 
+import logging
 import re
 import shlex
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import regex
 
+from nmt import files
+from nmt.numbers import shown
 from nmt.text import sentences
-from nmt.text.escapes import ESCAPES
-from nmt.text.inspection.tokenized import CUT
-from nmt.text.long_lines import MAX_LINE_WORDS
-from nmt.text.units import line_length
+from nmt.text.scripts import line_length
+from nmt.text.sentences import MAX_LINE_WORDS
+from nmt.text.tokenize import ESCAPES, unescape
+
+# ---- signs of tokenization ---------------------------------------------------------------------------------
+# Signs that a text has been tokenized: full stops that stand alone, contractions that are cut.
+
+
+log = logging.getLogger(__name__)
+
+MARK_APART = re.compile(r"\S [.,](?: |$)")  # not ? and !, which French writes after a blank
+MARK_AT_END = re.compile(r"[.,](?: |$)")
+APOSTROPHE = "['’]"
+LETTER_PATTERN = r"[^\W\d_]"
+# it 's, can 't (Moses), ca n't (Penn Treebank), l' homme; not the boys ' toys, and not rock 'n' roll
+CUT_CONTRACTION = re.compile(
+    rf"{LETTER_PATTERN} {APOSTROPHE}(?:t|s|re|ve|ll|d|m)(?![\w'’])|{LETTER_PATTERN} n{APOSTROPHE}t(?!\w)"
+    rf"|(?:^|(?<=\s))(?:[cdjlmnst]|qu){APOSTROPHE} {LETTER_PATTERN}+",
+    re.IGNORECASE,
+)
+TOKENIZED_SHARE = 0.8  # of the lines with a full stop or comma at the end of a word: nearly everywhere
+LEAST_LINES = 10  # with a full stop or comma before they say anything about the whole text
+
+
+@dataclass
+class Punctuation:
+    """How the full stops and commas of a text stand."""
+
+    ends: int = 0  # lines with one at the end of a word
+    apart: int = 0  # lines with one that is a word of its own
+
+    def add(self, line: str) -> None:
+        """Count the marks at the end of a line."""
+        self.ends += bool(MARK_AT_END.search(line))
+        self.apart += bool(MARK_APART.search(line))
+
+    def is_tokenized(self) -> bool:
+        """Are full stops and commas words of their own nearly everywhere?"""
+        return self.apart > TOKENIZED_SHARE * self.ends
+
+
+def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
+    """The lines, for a command that tokenizes them. A warning names the first that is tokenized already, or
+    says at the end that the whole text looks so."""
+    punctuation, warned = Punctuation(), False
+    for number, line in enumerate(lines, 1):
+        punctuation.add(line)
+        if not warned and (cut := CUT_CONTRACTION.search(unescape(line))):
+            warned = True
+            log.warning(
+                "%s:%d: %s: tokenized already; raw text is expected, and --detokenize makes it",
+                files.name_of(path), number, shown(cut[0].strip()),
+            )  # fmt: skip
+        yield line
+    if not warned and punctuation.ends >= LEAST_LINES and punctuation.is_tokenized():
+        log.warning(
+            "%s: tokenized already: full stops and commas are words of their own; raw text is expected, and "
+            "--detokenize makes it",
+            files.name_of(path),
+        )
+
+
+# ---- checks of a line --------------------------------------------------------------------------------------
+
 
 NOWHERE = -1
 # Tab is no control character here: it has a check of its own.
@@ -72,7 +135,7 @@ def not_composed(line: str) -> int:
 
 def second_sentence(line: str) -> int:
     """Where the second sentence of a line starts."""
-    parts = sentences.split(line)
+    parts = sentences.split_line(line)
     return len(parts.sentences[0] + parts.gaps[0]) if parts.gaps else NOWHERE
 
 
@@ -118,7 +181,7 @@ CHECKS = {
     ),
     "cut": Check(
         "lines with words that a tokenizer has cut (can 't, l' homme)",
-        place_of(CUT),
+        place_of(CUT_CONTRACTION),
         "a blank there is a mistake in raw text; nmt-tokenize --detokenize takes it out",
     ),
     "subwords": Check("lines cut into subwords (@@ or ▁)", place_of(SUBWORDS)),

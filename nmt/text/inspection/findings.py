@@ -2,16 +2,17 @@
 what to do, and examples."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from nmt.text import languages
+from nmt.text import scripts
 from nmt.text.inspection.checks import CHECKS
 from nmt.text.inspection.language import shown
-from nmt.text.inspection.pairs import SAME, PairReport
-from nmt.text.inspection.repeats import Digests64
-from nmt.text.inspection.side import BAD, BOM, RETURNS, SideReport
-from nmt.text.units import IDEOGRAPHS_A_WORD, LETTERS_A_WORD, is_spaceless
+from nmt.text.inspection.texts import BAD, BOM, RETURNS, SAME, Digests64, PairReport, SideReport
+from nmt.text.scripts import IDEOGRAPHS_A_WORD, LETTERS_A_WORD, is_spaceless
+
+# ---- findings ----------------------------------------------------------------------------------------------
+
 
 CLEAN = {  # reasons of nmt-clean, and SAME
     "empty": "pairs with an empty side",
@@ -49,9 +50,9 @@ def counted(what: str, count: int, advice: str = "") -> str:
     return f"{what}: {count:,}{f'; {advice}' if advice else ''}"
 
 
-def title(side: SideReport) -> str:
+def side_title(side: SideReport) -> str:
     """The line of a text."""
-    guess, ending = side.guess(), languages.of_file(side.path)
+    guess, ending = side.guess(), scripts.language_of_file(side.path)
     if len(guess.languages) > 1 and ending in guess.languages:  # much alike, and the name says which
         guess = replace(guess, languages=(ending,))
     characters = f", {A_WORD[guess.language]} being a word" if guess.language in A_WORD else ""
@@ -63,7 +64,7 @@ def title(side: SideReport) -> str:
     )
 
 
-def of_side(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
+def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
     """The findings of a text. `ending`: the language that its name says, or nothing. `raw`: whoever reads it
     tokenizes it."""
     if count := side.counts[BAD]:
@@ -85,10 +86,10 @@ def of_side(side: SideReport, ending: str, raw: bool = False) -> Iterator[Findin
         yield Finding(f"tokenized already: full stops and commas are words of their own{undo}")
     if side.guess().script in CASED and not side.has_case():
         yield Finding("lower-cased: hardly any line has a capital letter")
-    yield from repeated(side.path, side.digests, "lines")
+    yield from repeat_findings(side.path, side.digests, "lines")
 
 
-def repeated(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
+def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
     """Lines or pairs that occur more than once."""
     found = digests.repeated()
     if found.first:
@@ -106,7 +107,7 @@ def other_scripts(side: SideReport) -> Iterator[Finding]:
         yield Finding(text, side.examples[f"script {script}"])
 
 
-def of_pairs(report: PairReport) -> Iterator[Finding]:
+def pair_findings(report: PairReport) -> Iterator[Finding]:
     """What was found in a parallel text."""
     source, target = report.sides
     if source.lines != target.lines:
@@ -123,10 +124,10 @@ def of_pairs(report: PairReport) -> Iterator[Finding]:
             share = f"{percent:.0f}% of the pairs" if percent >= 1 else f"{percent:.2g}% of the pairs"
             advice = share if name == SAME else f"{share}; {NMT_CLEAN}"
             yield Finding(counted(what, count, advice), report.examples[name])
-    yield from repeated(source.path, report.digests, "pairs", NMT_CLEAN)
+    yield from repeat_findings(source.path, report.digests, "pairs", NMT_CLEAN)
 
 
-def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:
+def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     """Development pairs that are in the training text, too, and sides that are in another language than
     there."""
     both = dev.digests.within(train.digests)
@@ -148,9 +149,12 @@ def of_dev(dev: PairReport, train: PairReport) -> Iterator[Finding]:
 
 def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     """Sides of a development set whose words are not those of the training text."""
-    own = [share(dev_side, train_side) for dev_side, train_side in zip(dev.sides, train.sides, strict=True)]
+    own = [
+        unlike_share(dev_side, train_side)
+        for dev_side, train_side in zip(dev.sides, train.sides, strict=True)
+    ]
     crossed = [
-        share(dev_side, train_side)
+        unlike_share(dev_side, train_side)
         for dev_side, train_side in zip(dev.sides, reversed(train.sides), strict=True)
     ]
     if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
@@ -168,14 +172,53 @@ def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
             )
 
 
-def share(side: SideReport, other: SideReport) -> float:
+def unlike_share(side: SideReport, other: SideReport) -> float:
     """The share of the running words of a text that another one has, too."""
     return sum(count for word, count in side.words.items() if word in other.words) / max(
         1, side.words.total()
     )
 
 
-def ratio(report: PairReport) -> str:
+def ratio_title(report: PairReport) -> str:
     """The line of a parallel text."""
     words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
     return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words a source word"
+
+
+# ---- survey ------------------------------------------------------------------------------------------------
+# The survey of a training text and its development set, as commands print it before they work with them.
+
+
+@dataclass(frozen=True)
+class SurveySection:
+    """The findings about a text, a pair of texts, or all texts together, below a title, which may be
+    empty."""
+
+    title: str
+    findings: list[Finding] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """The section as it is printed."""
+        if self.title:
+            yield self.title
+        for finding in self.findings:
+            yield from finding.lines()
+
+
+def survey_sections(
+    train: PairReport, dev: PairReport | None, codes: tuple[str, str] | None = None, raw: bool = False
+) -> Iterator[SurveySection]:
+    """The findings about the texts, in the order to print. `codes`: the languages of both sides, by default
+    those that the names of the files end in; `raw`: the reader wants text that is not tokenized yet."""
+    for pairs in (train, dev) if dev else (train,):
+        for number, side in enumerate(pairs.sides):
+            language = codes[number] if codes else scripts.language_of_file(side.path)
+            yield SurveySection(side_title(side), list(side_findings(side, language, raw)))
+        yield SurveySection(ratio_title(pairs), list(pair_findings(pairs)))
+    if dev:
+        yield SurveySection("", list(dev_findings(dev, train)))
+
+
+def count_mistakes(survey: Iterable[SurveySection]) -> int:
+    """The number of findings that have to be mended before any training."""
+    return sum(finding.stops for section in survey for finding in section.findings)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmt import files
 from nmt.errors import DataError
-from nmt.text.inspection.pairs import PairReport
+from nmt.text.inspection.texts import PairReport
 
 MOST, SHARE = 1000, 20  # pairs; at most one of so many
 

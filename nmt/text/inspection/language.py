@@ -7,7 +7,7 @@ from functools import cache
 
 import regex
 
-from nmt.text.units import script_of
+from nmt.text.scripts import script_of
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 ALL, EVERY = 2000, 20  # the first lines are all looked at, then each twentieth

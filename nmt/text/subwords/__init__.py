@@ -1,4 +1,4 @@
-"""Subword units, one kind a file; `SUBWORDS` names them: cut words into units, join units to words."""
+"""Subword units; `SUBWORDS` names them: cut words into units, join units to words."""
 
 from collections import ChainMap
 from collections.abc import Mapping
@@ -8,10 +8,8 @@ from typing import cast
 from nmt import files
 from nmt.errors import DataError
 from nmt.text.subwords.bpe import BPE, load_codes
-from nmt.text.subwords.pieces import Pieces, is_model, kind_of_model
 from nmt.text.subwords.protocol import Learning, Resampling, Sampler, Subwords, TrainingText
-from nmt.text.subwords.sentencepiece_bpe import SentencePieceBPE
-from nmt.text.subwords.unigram import Unigram
+from nmt.text.subwords.sentencepiece import Pieces, SentencePieceBPE, Unigram, is_model, kind_of_model
 
 SUBWORDS: dict[str, type[Subwords]] = {
     "bpe": BPE,

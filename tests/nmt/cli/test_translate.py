@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.formats import nbest
-from nmt.text.escapes import escape
+from nmt.text.tokenize import escape
 from tests.commands.runs import LINES
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

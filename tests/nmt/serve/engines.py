@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from nmt.errors import DataError, UserError
-from nmt.serve.app import application
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import (
     ALIGNMENT,
@@ -28,7 +27,7 @@ from nmt.serve.engine import (
 )
 from nmt.serve.runs import Runs
 from nmt.serve.served import ServedEngine, ServedEngines
-from nmt.serve.server import settings
+from nmt.serve.server import application, uvicorn_settings
 
 TRANSLATOR = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "translator"
 INFO = EngineInfo("fake", "upper case", "en", "fr", (N_BEST, ALIGNMENT, SCORE), 5)
@@ -160,7 +159,7 @@ def client(*engines: Engine, **settings: object) -> Iterator[TestClient]:
 @contextmanager
 def listening(app: ASGIApp, config: ServeConfig | None = None) -> Iterator[str]:
     """A real server of an application on the loopback address; its URL."""
-    server = uvicorn.Server(settings(app, config or ServeConfig()))
+    server = uvicorn.Server(uvicorn_settings(app, config or ServeConfig()))
     with socket.create_server(("127.0.0.1", 0)) as place:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
         thread.start()

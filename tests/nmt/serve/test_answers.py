@@ -10,7 +10,7 @@ from starlette.types import Message
 
 from nmt.serve import answers
 from nmt.serve.config import ServeConfig
-from nmt.serve.waiting import Sender
+from nmt.serve.queue import Sender
 from tests.nmt.serve.engines import Batch, Upper, client
 
 

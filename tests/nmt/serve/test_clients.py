@@ -15,9 +15,9 @@ from libretranslatepy import LibreTranslateAPI
 
 from nmt.serve.access import Token
 from nmt.serve.answers import LEFT
-from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
-from nmt.serve.record import Record
+from nmt.serve.monitoring import Record
+from nmt.serve.server import application
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 
 HEAD = b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"

@@ -7,11 +7,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt.serve.access import Token
-from nmt.serve.app import application
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import ALIGNMENT, EngineInfo, Hypothesis, Translated
 from nmt.serve.libretranslate import MULTIPART, URLENCODED, versions
-from nmt.serve.life import Life
+from nmt.serve.monitoring import Life
+from nmt.serve.server import application
 from tests.nmt.serve.engines import Batch, Upper, client, serving
 
 Json = dict[str, object]

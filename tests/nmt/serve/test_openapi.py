@@ -7,8 +7,21 @@ import pytest
 
 from nmt.serve import json_api, openapi
 from nmt.serve.config import ServeConfig
-from nmt.serve.openapi_schemas import Schema
+from nmt.serve.openapi import (
+    COUNT,
+    ERRORS,
+    FLAG,
+    WORDS,
+    Schema,
+    object_schema,
+    operation,
+    optional_schema,
+    post_operation,
+)
 from tests.nmt.serve.engines import Upper, client
+
+# ---- test openapi ------------------------------------------------------------------------------------------
+
 
 Json = dict[str, dict[str, object]]
 
@@ -50,3 +63,40 @@ def test_null_is_admitted_where_the_server_does(path: str, good: dict[str, objec
             given = {**good, name: None}
             accepted = api.post(path, json=given).status_code == 200
             assert accepted == jsonschema_rs.is_valid(schema, given), name
+
+
+# ---- test openapi libretranslate ---------------------------------------------------------------------------
+# The description of LibreTranslate's interface; tests/fuzz asks a server whether it is true.
+
+
+def test_libretranslates_paths_have_the_languages_of_this_server() -> None:
+    with client(Upper()) as api:
+        paths = api.get("/api/openapi.json").json()["paths"]
+    body = paths["/translate"]["post"]["requestBody"]["content"]
+    for content in body.values():
+        assert content["schema"]["properties"]["source"]["enum"] == ["auto", "en", "fr"]
+    assert list(body) == ["application/json", "application/x-www-form-urlencoded"]
+
+
+# ---- test openapi schemas ----------------------------------------------------------------------------------
+# Parts of descriptions.
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [(COUNT, 3, -1), (FLAG, True, 1), (WORDS, ["a"], [1]), ({"type": "string", "enum": ["a"]}, "a", "b")],
+)
+def test_what_is_optional_may_be_null(schema: dict[str, object], good: object, bad: object) -> None:
+    assert jsonschema_rs.is_valid(schema, good) and not jsonschema_rs.is_valid(schema, None)
+    assert jsonschema_rs.is_valid(optional_schema(schema), good) and jsonschema_rs.is_valid(
+        optional_schema(schema), None
+    )
+    assert not jsonschema_rs.is_valid(optional_schema(schema), bad)
+
+
+def test_operations_have_the_errors_that_are_named() -> None:
+    answer = object_schema(["a"], a=COUNT)
+    assert list(operation("Count", answer, "400")["responses"]) == ["200", "400"]  # type: ignore[call-overload]
+    described = post_operation("Count", answer, answer, *ERRORS, form=True)["post"]
+    assert len(described["requestBody"]["content"]) == 2  # type: ignore[index]
+    assert not jsonschema_rs.is_valid(answer, {}) and jsonschema_rs.is_valid(answer, {"a": 1})

@@ -1,16 +1,26 @@
 """A run as an engine."""
 
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
+from nmt.analysis import runs
 from nmt.errors import UserError
+from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
-from nmt.serve.engine import ATTENTION, AVOID, TERMS, Options
-from nmt.serve.runs import RunEngine, Runs, members
+from nmt.serve import runs as run_session
+from nmt.serve.engine import ATTENTION, AVOID, TERMS, Options, Translated, nothing
+from nmt.serve.runs import RunEngine, Runs, RunSession, member_paths
 from tests.nmt.serve.engines import TRANSLATOR, golden
+
+# ---- test runs ---------------------------------------------------------------------------------------------
+
 
 GO = threading.Event()
 LINE = "A boy does not follow the man."
@@ -69,9 +79,9 @@ def test_text_of_its_language_fits_best(engine: RunEngine) -> None:
 
 
 def test_several_paths_are_an_ensemble(tmp_path: Path) -> None:
-    assert members("a,b") == ["a", "b"]
+    assert member_paths("a,b") == ["a", "b"]
     (tmp_path / "a,b").mkdir()
-    assert members(str(tmp_path / "a,b")) == [str(tmp_path / "a,b")]
+    assert member_paths(str(tmp_path / "a,b")) == [str(tmp_path / "a,b")]
     kind = Runs()
     assert kind.reads(f"{TRANSLATOR},{TRANSLATOR}") and not kind.reads(f"{TRANSLATOR},{tmp_path}")
 
@@ -82,3 +92,275 @@ def test_an_ensemble_of_equals_is_the_run(engine: RunEngine) -> None:
     assert one.hypotheses[0].text == other.hypotheses[0].text and one.words == other.words
     assert one.hypotheses[0].log_prob == pytest.approx(other.hypotheses[0].log_prob, abs=1e-5)
     assert one.hypotheses[0].attention[0] == pytest.approx(other.hypotheses[0].attention[0], abs=1e-5)
+
+
+# ---- test run session --------------------------------------------------------------------------------------
+# Lines that a run searches together.
+
+
+SOURCE = (Path(__file__).resolve().parents[2] / "golden" / "source.en").read_text(encoding="utf-8")
+SESSION_LINES = ["", *SOURCE.split("\n")[:12], "  "]
+SESSION_CONFIG = BeamConfig(beam_size=3)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return Run.of(TRANSLATOR)
+
+
+def finish(session: RunSession) -> dict[object, Translated]:
+    """The lines that are translated; UserError for one that cannot be."""
+    found: dict[object, Translated] = {}
+    while session.busy:
+        for key, one in session.step():
+            if isinstance(one, UserError):
+                raise one
+            found[key] = one
+    return found
+
+
+def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) -> None:
+    session, found = RunSession(run, SESSION_CONFIG), dict[object, Translated]()
+    for number, line in enumerate(SESSION_LINES):
+        session.add(number, line, Options())
+        found |= {key: one for key, one in session.step() if isinstance(one, Translated)}
+    found |= finish(session)
+    expected = run.translate(SESSION_LINES, SESSION_CONFIG)
+    assert [found[number].hypotheses[0].text for number in range(len(SESSION_LINES))] == expected
+    assert found[0] == nothing()
+    assert not session.tasks and not session.owner
+
+
+def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads a few lines only, and works a little on one translation, whatever there is to do."""
+    monkeypatch.setattr("nmt.serve.runs.MOST_BEGUN", 20)
+    monkeypatch.setattr("nmt.serve.runs.MOST_TOLD", 0.0)
+    session, lines = RunSession(run, SESSION_CONFIG), SESSION_LINES[1:13]
+    for number, line in enumerate(lines):
+        session.add(number, line, Options(n_best=2, attention=True))
+    searched, longest = [0], max(len(run.read(line, False)) for line in lines)
+    found = dict[object, Translated]()
+    while session.busy:
+        found |= {key: one for key, one in session.step() if isinstance(one, Translated)}
+        searched.append(sum(task.begun for task in session.tasks.values()) + len(found))
+    assert searched[1] < len(lines) == searched[-1] and searched == sorted(searched)
+    begun = [later - earlier for earlier, later in pairwise(searched)]
+    assert 1 <= max(begun) <= 20 and longest < 20 * max(begun)
+    assert [found[number].hypotheses[0].text for number in range(12)] == run.translate(lines, SESSION_CONFIG)
+    assert all(one.attention for each in found.values() for one in each.hypotheses if one.words)
+
+
+def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
+    session = RunSession(run, replace(SESSION_CONFIG, rows=10))
+    session.add("first", SESSION_LINES[1], Options())
+    session.step()
+    session.add("wide", SESSION_LINES[2], Options(beam_size=10))
+    session.add("next", SESSION_LINES[3], Options())
+    session.step()
+    assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, False, False]
+    assert set(finish(session)) == {"first", "wide", "next"}
+
+
+def test_long_lines_begin_when_others_have_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory that a step looks at has a bound."""
+    sizes = [len(run.read(line, False)) for line in SESSION_LINES[1:6]]
+    monkeypatch.setattr("nmt.serve.runs.MOST_SEEN", SESSION_CONFIG.beam_size * (sizes[0] + sizes[1]))
+    session = RunSession(run, SESSION_CONFIG)
+    for number, line in enumerate(SESSION_LINES[1:6]):
+        session.add(number, line, Options())
+    session.step()
+    assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, True] + 3 * [
+        False
+    ]
+    assert set(finish(session)) == set(range(5))
+
+
+def test_a_cancelled_line_is_gone(run: Run) -> None:
+    session = RunSession(run, SESSION_CONFIG)
+    session.add("gone", SESSION_LINES[1], Options())
+    session.add("empty", "", Options())
+    session.add("stays", SESSION_LINES[2], Options())
+    session.cancel("gone")
+    session.cancel("empty")
+    assert list(finish(session)) == ["stays"] and not session.owner
+
+
+def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.serve.runs.MOST_TOLD", 0.0)
+    session = RunSession(run, SESSION_CONFIG)
+    session.add("gone", SESSION_LINES[1], Options(attention=True))
+    while not session.over:
+        assert not session.step()
+    session.cancel("gone")
+    assert not session.busy and not session.step()
+
+
+def test_a_long_line_is_translated_in_parts(run: Run) -> None:
+    line = " ".join([SESSION_LINES[1]] * 40)
+    session = RunSession(run, SESSION_CONFIG)
+    session.add(0, line, Options(n_best=3, attention=True))
+    found = finish(session)[0]
+    assert found.parts > 1 and len(found.hypotheses) == 1
+    assert found.hypotheses[0].text == run.translate([line], SESSION_CONFIG)[0]
+    words = [word.lower() for word in run.members[0].source.words(SESSION_LINES[1])]
+    assert [word.lower() for word in found.words] == words * 40 and not found.hypotheses[0].alignment
+
+
+def test_tokenized_lines(run: Run) -> None:
+    session = RunSession(run, SESSION_CONFIG)
+    session.add(0, "the man .", Options(tokenized=True))
+    (one,) = finish(session)[0].hypotheses
+    assert one.text == " ".join(one.words) == run.translate(["the man ."], SESSION_CONFIG, tokenized=True)[0]
+
+
+ASKED = [
+    Constraints(terms={"rich island": "garçon garçon", "run": "fille"}),
+    Constraints(),
+    Constraints(avoid=["un", "les", "l'"]),
+    Constraints(terms={"girl": "homme"}, avoid=["ne"]),
+]
+
+
+def options_of(asked: Constraints, tokenized: bool = False) -> Options:
+    """The same, as a request has it."""
+    assert not isinstance(asked.terms, str)
+    return Options(terms=tuple(asked.terms.items()), avoid=tuple(asked.avoid), tokenized=tokenized)
+
+
+@pytest.mark.parametrize("tokenized", [False, True])
+def test_each_request_has_its_own_terms(run: Run, tokenized: bool) -> None:
+    """Lines that are searched together, one a request in turn, are translated as the run does alone."""
+    lines = [" ".join(run.members[0].source.words(line)) if tokenized else line for line in SESSION_LINES]
+    session = RunSession(run, SESSION_CONFIG)
+    for number, line in enumerate(lines):
+        session.add(number, line, options_of(ASKED[number % 4], tokenized))
+    found = finish(session)
+    changed = []
+    for turn, asked in enumerate(ASKED):
+        some = lines[turn::4]
+        expected = run.translate(some, SESSION_CONFIG, tokenized, constraints=asked)
+        assert [found[number].hypotheses[0].text for number in range(turn, len(lines), 4)] == expected
+        changed.append(expected != run.translate(some, SESSION_CONFIG, tokenized))
+    assert changed == [True, False, True, True]
+
+
+def test_terms_hold_in_each_part_of_a_long_line(run: Run) -> None:
+    line, asked = " ".join([SESSION_LINES[1]] * 40), Constraints(avoid=["un"])
+    session = RunSession(run, SESSION_CONFIG)
+    session.add(0, line, options_of(asked))
+    found = finish(session)[0]
+    assert found.parts > 1
+    assert found.hypotheses[0].text == run.translate([line], SESSION_CONFIG, constraints=asked)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Constraints(terms={"man": "你"}), "terms, 'man': '你' cannot be required.*leave it out$"),
+        (Constraints(terms={"man": ""}), "terms, 'man': .*one side has no words"),
+        (
+            Constraints(terms={"man": "fille"}, avoid=["fille"]),
+            "a line: .* is required, and has what is to be",
+        ),
+        (
+            Constraints(terms={"man": "fille"}),
+            "a line: no translation has all that is required.*; ask for less$",
+        ),
+    ],
+)
+def test_what_cannot_be_met(run: Run, asked: Constraints, message: str) -> None:
+    """Said of the line, and other lines go on."""
+    session = RunSession(run, replace(SESSION_CONFIG, no_repeat_ngram=1))
+    session.add("other", SESSION_LINES[1], Options())
+    with pytest.raises(UserError, match=message):
+        session.add("line", "The man follows the man.", options_of(asked))
+        raise next(one for key, one in iter_steps(session) if key == "line" and isinstance(one, UserError))
+    while session.busy:
+        session.step()
+    assert not session.tasks and not session.owner
+
+
+@pytest.mark.parametrize(
+    ("terms", "beam_size"),
+    [
+        ({"man": "fille " * 1600}, 0),  # one request of 10 kB
+        ({"man": "fille garçon"}, 0),
+        ({"man": "fille"}, 50),
+        ({f"man {'follows ' * number}man": "fille " * 20 for number in range(30)}, 0),
+    ],
+    ids=["one long term", "one short term", "a wide beam", "many terms"],
+)
+def test_the_units_that_a_line_requires_are_bounded(run: Run, terms: dict[str, str], beam_size: int) -> None:
+    """2,500 terms of 3,300 units took a minute a step, for everybody."""
+    session, line = RunSession(run, SESSION_CONFIG), "man " * 240 + " ".join(terms)
+    options = replace(options_of(Constraints(terms=terms)), beam_size=beam_size)
+    session.add("other", SESSION_LINES[1], Options())
+    with pytest.raises(UserError, match=r"its terms require \d+ units, at most \d+ can be"):
+        session.add("line", line, options)
+    session.add("fewer", "The man.", replace(options, terms=(("man", "fille"),)))
+    assert set(finish(session)) == {"other", "fewer"}
+
+
+def test_a_session_is_full_when_its_lines_require_much(run: Run) -> None:
+    session = RunSession(run, SESSION_CONFIG)
+    terms = {"man": " ".join(["fille", "garçon", "homme"] * 35)}
+    wants = list[bool]()
+    for number in range(2):
+        session.add(number, "The man.", options_of(Constraints(terms=terms)))
+        wants.append(session.wants())
+    assert wants == [True, False] and session.search.wants()
+    session.cancel(0)
+    assert session.wants()
+
+
+def test_what_was_prepared_for_another_run_is_not_used(run: Run) -> None:
+    """Engines may be loaded anew between the preparation and the search."""
+    options = options_of(Constraints(avoid=["un", "une", "les", "l'"]))
+    other = run_session.constraint_maker(Run.of(TRANSLATOR), options_of(Constraints()))
+    assert other is None
+    old = run_session.constraint_maker(Run.of(TRANSLATOR), options_of(Constraints(avoid=["x"])))
+    mine = run_session.constraint_maker(run, options)
+    texts = []
+    for prepared in (None, old, mine):
+        session = RunSession(run, SESSION_CONFIG)
+        session.add(0, SESSION_LINES[1], replace(options, prepared=prepared))
+        texts.append(finish(session)[0].hypotheses[0].text)
+    assert len({*texts}) == 1 and texts[0] != run.translate([SESSION_LINES[1]], SESSION_CONFIG)[0]
+
+
+def iter_steps(session: RunSession) -> Iterator[tuple[object, Translated | UserError]]:
+    while session.busy:
+        yield from session.step()
+
+
+def test_unknown_words_are_counted_in_words(run: Run) -> None:
+    session = RunSession(run, SESSION_CONFIG)
+    session.add(0, "The man 你好 follows 吗.", Options())
+    found = finish(session)[0]
+    assert [found.words[place] for place in found.unknown] == ["你", "好", "吗"]
+
+
+@pytest.mark.parametrize("line", SESSION_LINES[1:5])
+def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: Run, line: str) -> None:
+    session = RunSession(run, BeamConfig())
+    session.add(0, line, Options(n_best=2, attention=True))
+    one, _ = finish(session)[0].hypotheses
+    source, target, weights = runs.attention_weights(run, line)
+    source_of = run.members[0].source.word_numbers(source[:-1])
+    target_of = run.members[0].target.word_numbers(target[:-1])
+    assert len(one.attention) == len(one.words)
+    for place, row in enumerate(one.attention):
+        units = [unit for unit, word in enumerate(target_of) if word == place]
+        for word, weight in enumerate(row):
+            columns = [unit for unit, found in enumerate(source_of) if found == word]
+            assert weight == pytest.approx(weights[units][:, columns].sum(1).mean(), abs=1e-5)
+
+
+def test_weights_of_units_become_weights_of_words() -> None:
+    weights = torch.tensor([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.0, 0.5, 0.5]])
+    found = run_session.word_weights(weights, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]))
+    assert found == [pytest.approx([0.2, 0.4]), pytest.approx([0.0, 1.0])]
+
+
+def test_a_model_without_merges_has_no_parse(run: Run) -> None:
+    assert not run_session.has_parse(run) and run_session.parse(run, ["a", "b"]) is None

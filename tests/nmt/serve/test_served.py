@@ -3,16 +3,21 @@
 import asyncio
 import logging
 import threading
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.serve import served
+from nmt.serve import engine, served
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import EngineInfo, Options, Translated
+from nmt.serve.queue import QueueClosed, QueueFull, Sender, WaitingLine
 from nmt.serve.served import ServedEngine
-from nmt.serve.waiting import Closed, QueueFull, Sender, WaitingLine
-from tests.nmt.serve.engines import Batch, Upper, serving
+from tests.nmt.serve.engines import TRANSLATOR, Batch, Upper, serving
+
+# ---- test served -------------------------------------------------------------------------------------------
+
 
 ME = Sender("me", "1")
 
@@ -88,7 +93,7 @@ def test_when_loading_fails_the_old_engine_goes_on() -> None:
 def test_after_close_there_is_no_more_work() -> None:
     engine = serving(Upper()).first
     engine.close()
-    with pytest.raises(Closed):
+    with pytest.raises(QueueClosed):
         asyncio.run(engine.translate(ME, ["a"], Options()))
 
 
@@ -137,10 +142,12 @@ def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
 
 
 def test_long_pairs_are_scored_in_smaller_parts() -> None:
-    assert [len(part) for part in served.parts([("a", "b")] * 20)] == [3] * 6 + [2]
-    assert [len(part) for part in served.parts([("a" * 600, "b" * 600)] * 3)] == [1, 1, 1]
+    assert [len(part) for part in served.scored_parts([("a", "b")] * 20)] == [3] * 6 + [2]
+    assert [len(part) for part in served.scored_parts([("a" * 600, "b" * 600)] * 3)] == [1, 1, 1]
     pairs = [("a" * (97 * number % 700), str(number)) for number in range(50)]
-    assert [pair for part in served.parts(pairs) for pair in part] == pairs and served.parts([]) == []
+    assert [pair for part in served.scored_parts(pairs) for pair in part] == pairs and served.scored_parts(
+        []
+    ) == []
 
 
 def test_scores_come_from_engines_that_have_them() -> None:
@@ -153,11 +160,64 @@ def test_loading_says_what_is_served(caplog: pytest.LogCaptureFixture) -> None:
         return Upper()
 
     with caplog.at_level(logging.INFO, "nmt"):
-        engines = served.load([("one", "x"), ("two", "y")], EngineConfig(), ServeConfig(), load)
+        engines = served.load_engines([("one", "x"), ("two", "y")], EngineConfig(), ServeConfig(), load)
     assert list(engines) == ["one", "two"]
     assert "one from en to fr: upper case" in caplog.text
 
 
 def test_an_engine_has_translated_a_line_before_it_is_served() -> None:
     engine = Upper()
-    assert served.warm(engine) is engine and engine.seen == [served.FIRST]
+    assert served.warm_up(engine) is engine and engine.seen == [served.FIRST_LINE]
+
+
+# ---- test registry -----------------------------------------------------------------------------------------
+# Which engine a path is.
+
+
+def test_runs_are_known_and_the_engines_of_smt_bridge_are_found() -> None:
+    assert {"run", "hybrid", "phrase-based"} <= set(served.engine_kinds())
+
+
+def test_a_run_and_an_ensemble() -> None:
+    assert served.load_engine(str(TRANSLATOR), EngineConfig()).info.kind == "run"
+    assert served.load_engine(f"{TRANSLATOR},{TRANSLATOR}", EngineConfig()).info.kind == "ensemble"
+
+
+@pytest.mark.parametrize(("name", "message"), [("", "is no engine"), ("nothing", "not there")])
+def test_what_is_no_engine(name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"{message}; expected a run directory"):
+        served.load_engine(str(tmp_path / name), EngineConfig())
+
+
+def test_an_entry_point_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("mine", "no_such_module:Mine", served.ENTRY_POINT_GROUP)
+    monkeypatch.setattr("nmt.serve.served.entry_points", lambda group: [broken])
+    with pytest.raises(ConfigError, match=r"entry point mine of nmt\.engines: .*no_such_module"):
+        served.engine_kinds()
+
+
+# ---- test names --------------------------------------------------------------------------------------------
+# Names of engines.
+
+
+def test_a_name_may_say_the_languages() -> None:
+    assert engine.languages_in_name("en-fr") == ("en", "fr")
+    assert engine.languages_in_name("de-en.small") == ("de", "en")
+    assert (
+        engine.languages_in_name("en-french")
+        == engine.languages_in_name("xx-yy")
+        == engine.languages_in_name("best")
+        == ("", "")
+    )
+
+
+def test_name_and_path() -> None:
+    assert engine.parse_engine_name("en-fr=runs/a,runs/b=c") == ("en-fr", "runs/a,runs/b=c")
+
+
+@pytest.mark.parametrize(
+    "text", ["path", "=path", "a b=path", "name=", "../x=path", "<b>=path", "n" * 65 + "=p"]
+)
+def test_what_is_no_name(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        engine.parse_engine_name(text)

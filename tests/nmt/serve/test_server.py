@@ -3,10 +3,17 @@
 import socket
 
 import pytest
+from starlette.testclient import TestClient
 
 from nmt.errors import ConfigError
 from nmt.serve import server
+from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
+from nmt.serve.served import ServedEngine, ServedEngines
+from nmt.serve.server import application
+from tests.nmt.serve.engines import Upper, client
+
+# ---- test server -------------------------------------------------------------------------------------------
 
 
 def test_any_free_port_of_the_loopback_address() -> None:
@@ -27,3 +34,62 @@ def test_answers_are_sent_without_delay() -> None:
 def test_an_address_that_is_none(host: str) -> None:
     with pytest.raises(ConfigError, match="--host"):
         server.bind(ServeConfig(host=host, port=0))
+
+
+# ---- test app ----------------------------------------------------------------------------------------------
+# What all interfaces share.
+
+
+def test_the_page_is_there_and_nothing_beside_it() -> None:
+    with client(Upper()) as api:
+        page = api.get("/")
+        assert page.status_code == 200 and page.text.startswith("<!doctype html>")
+        for path in ("/../app.py", "/%2e%2e/app.py", "/..%2fapp.py", "//etc/passwd", "/index.html/x"):
+            answer = api.get(path)
+            assert answer.status_code == 404 and set(answer.json()) == {"error"}, path
+
+
+def test_errors_are_json() -> None:
+    with client(Upper()) as api:
+        assert api.get("/api/nothing").json() == {"error": "Not Found"}
+        wrong = api.get("/api/translate")
+        assert wrong.status_code == 405 and wrong.json() == {"error": "Method Not Allowed"}
+
+
+# ---- test reloading ----------------------------------------------------------------------------------------
+# Loading engines anew over the network.
+
+
+SECRET = "correct horse battery"
+BEARER = {"Authorization": f"Bearer {SECRET}"}
+
+
+def test_one_engine_or_all() -> None:
+    loaded = list[str]()
+
+    def engine(name: str) -> ServedEngine:
+        def load() -> Upper:
+            loaded.append(name)
+            if loaded.count("b") > 2:
+                raise ConfigError("b is gone")
+            return Upper()
+
+        return ServedEngine(name, load, ServeConfig())
+
+    app = application(ServedEngines([engine("a"), engine("b")]), ServeConfig(), Token(SECRET))
+    api = TestClient(app, headers=BEARER)
+    assert api.post("/api/reload", json={"engine": "a"}).json() == {"reloaded": ["a"]}
+    assert api.post("/api/reload").json() == {"reloaded": ["a", "b"]}
+    assert loaded == ["a", "b", "a", "a", "b"]
+    failed = api.post("/api/reload", json={"engine": "b"})
+    assert failed.status_code == 500 and failed.json() == {"error": "b: b is gone"}
+    assert api.post("/api/translate", json={"text": "x", "engine": "b"}).status_code == 200
+    assert api.post("/api/reload", json={"engine": "c"}).status_code == 400
+
+
+def test_it_needs_a_token() -> None:
+    with client(Upper()) as api:
+        assert api.post("/api/reload").status_code == 403
+    engines = ServedEngines([ServedEngine("a", Upper, ServeConfig())])
+    guarded = TestClient(application(engines, ServeConfig(), Token(SECRET)))
+    assert guarded.post("/api/reload").status_code == 401

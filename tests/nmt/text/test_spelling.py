@@ -3,10 +3,10 @@
 import pytest
 
 from nmt.text import spelling
+from nmt.text.scripts import byte_letter
 from nmt.text.spelling import BOUNDARY, bounded
 from nmt.text.subwords.bpe import BPE
-from nmt.text.subwords.unigram import Unigram
-from nmt.text.units import byte_letter
+from nmt.text.subwords.sentencepiece import Unigram
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.data.batches import Batch, BatchStream, make_batch
-from nmt.text.inspection.pairs import inspect
+from nmt.text.inspection.texts import inspect_pairs
 from nmt.training import build, config_file
 from nmt.training import cost as costs
 from nmt.training.config import RunConfig
@@ -43,7 +43,7 @@ def config_of(folder: Path, **training: object) -> RunConfig:
 @pytest.mark.parametrize("training", [{}, {"accumulate": 2, "max_steps": 20}, {"batch_tokens": 64}])
 def test_the_work_that_is_planned(training: dict[str, object], tmp_path: Path) -> None:
     config = config_of(tmp_path, **training)
-    report = inspect(config.data.train_source, config.data.train_target)
+    report = inspect_pairs(config.data.train_source, config.data.train_target)
     (tmp_path / "sample").mkdir()
     found = measure(config, report.sides, tmp_path / "sample", seconds=0.05)
     parts = build.translator(build.RunSetup(config, tmp_path / "run", "cpu", fresh=True))
@@ -62,7 +62,7 @@ def test_the_work_that_is_planned(training: dict[str, object], tmp_path: Path) -
 def test_a_sample_stands_for_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of the pairs: about the same plan, and the vocabulary of all."""
     config = config_of(tmp_path)
-    report = inspect(config.data.train_source, config.data.train_target)
+    report = inspect_pairs(config.data.train_source, config.data.train_target)
     (tmp_path / "sample").mkdir()
     whole = measure(config, report.sides, tmp_path / "sample", seconds=0)
     monkeypatch.setattr(costs, "SAMPLE", 30)
@@ -82,7 +82,7 @@ def test_units_are_counted_as_training_counts_them(tmp_path: Path) -> None:
     config = config_of(tmp_path)
     config.data.bpe_merges, config.training.bleu_tokenizer = 5000, "13a"
     config.data.dev_source, config.data.dev_target = config.data.train_source, config.data.train_target
-    report = inspect(config.data.train_source, config.data.train_target)
+    report = inspect_pairs(config.data.train_source, config.data.train_target)
     (tmp_path / "sample").mkdir()
     cost = measure(config, report.sides, tmp_path / "sample", seconds=0)
     parts = build.translator(build.RunSetup(config, tmp_path / "run", "cpu", fresh=True))
@@ -137,7 +137,7 @@ def test_epochs_that_are_planned(tmp_path: Path) -> None:
 def test_merges_of_a_sample(tmp_path: Path) -> None:
     """As many for each word of the sample as for each word of the text."""
     paths = texts(tmp_path)
-    report = inspect(paths["train_source"], paths["train_target"])
+    report = inspect_pairs(paths["train_source"], paths["train_target"])
     assert len(report.source.words) == 8
     assert fewer_merges(0, report.sides, [("a", "b")]) == 0
     assert fewer_merges(4000, report.sides, [("a b", "c"), ("a", "d")]) == 1000

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.text.inspection.pairs import PairReport, inspect
+from nmt.text.inspection.texts import PairReport, inspect_pairs
 from nmt.training import config_file
 from nmt.training.config import RunConfig
 from nmt.training.proposal import Texts, by_size, plain, propose
@@ -17,7 +17,7 @@ FR = ["L'homme dort dans la maison.", "Un chien est dans la voiture, et l'homme 
 def inspected(folder: Path, source: list[str], target: list[str]) -> PairReport:
     for name, lines in (("train.en", source), ("train.fr", target)):
         (folder / name).write_text("\n".join(lines) + "\n")
-    return inspect(str(folder / "train.en"), str(folder / "train.fr"))
+    return inspect_pairs(str(folder / "train.en"), str(folder / "train.fr"))
 
 
 def config_of(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.formats import nbest
-from nmt.text import long_lines
+from nmt.text import sentences
 from smt_bridge.decoder import translation
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.translation import span
@@ -114,7 +114,7 @@ def test_a_line_in_parts_is_aligned_as_a_whole(tmp_path: Path) -> None:
 def test_a_line_without_terms_is_cut_as_any_text(limit: int) -> None:
     words = "a b , c d . e f g h i ! j k l m n".split()
     found = translation.cut_line(Marked(words), limit)
-    assert [part.words for part in found] == long_lines.parts(words, limit)
+    assert [part.words for part in found] == sentences.line_parts(words, limit)
 
 
 def test_terms_are_not_cut() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from nmt.text import truecase
-from nmt.text.escapes import escape
 from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.tokenize import escape
 from smt_bridge.hybrid import side
 from smt_bridge.hybrid.side import Placeholders, Side
 

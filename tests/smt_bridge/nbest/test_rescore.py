@@ -13,7 +13,7 @@ from nmt.formats import nbest, phrase_table
 from nmt.jobs.executors import EXECUTORS
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
-from nmt.text.escapes import escape
+from nmt.text.tokenize import escape
 from smt_bridge.cli import rescore as rescore_command
 from smt_bridge.nbest import rescore
 from tests.conftest import kill_once_written

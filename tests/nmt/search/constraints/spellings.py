@@ -3,7 +3,7 @@
 from nmt.text import spelling
 from nmt.text.spelling import Spelling
 from nmt.text.subwords.bpe import BPE
-from nmt.text.subwords.unigram import Unigram
+from nmt.text.subwords.sentencepiece import Unigram
 
 SPECIALS = ["<s>", "</s>", "<unk>"]
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser import opened
-from tests.nmt.serve.page.driving import Page
-from tests.nmt.serve.page.serving import served
+from tests.nmt.serve.page.serving import Page, served
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nmt.serve.page.driving import Page
+from tests.nmt.serve.page.serving import Page
 
 pytestmark = pytest.mark.ci
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.serve import app
+from nmt.serve import server
 
-INDEX = app.PAGE / "index.html"
-FILES = sorted(path for folder in (app.PAGE, app.SHARED) for path in folder.iterdir())
+INDEX = server.PAGE / "index.html"
+FILES = sorted(path for folder in (server.PAGE, server.SHARED_PAGE) for path in folder.iterdir())
 SCRIPTS = [path for path in FILES if path.suffix == ".js"]
 VOID = frozenset("br col hr img input link meta".split())
 CONTROLS = frozenset("button input select textarea progress dialog".split())

@@ -1,8 +1,13 @@
 """The page translates what one types, and says what is wrong."""
 
+from typing import cast
+
 import pytest
 
-from tests.nmt.serve.page.driving import Page
+from tests.nmt.serve.page.serving import Page
+
+# ---- test translating --------------------------------------------------------------------------------------
+
 
 pytestmark = pytest.mark.ci
 HOSTILE = "<img src=x onerror=document.title='broken'> &amp; <script>document.title='broken'</script>"
@@ -113,3 +118,145 @@ def test_what_is_too_much_for_typing_becomes_a_file(page: Page) -> None:
     page.js("document.getElementById('source').value = 'a'.repeat(6000)")
     page.one("#source").send_keys("b")
     page.until(lambda: "Line 1 has more than 5000 characters" in page.one("#source-note").text)
+
+
+# ---- test words --------------------------------------------------------------------------------------------
+# What the page tells of words and lines: what belongs together, alternatives, phrases, parses.
+
+
+def test_a_word_of_the_translation_shows_its_source_words(page: Page) -> None:
+    page.write("one two three")
+    page.translated("THREE TWO ONE")
+    page.point_at(".output .word", 0)
+    assert page.lit("#mirror") == {"three": 0.8, "one": 0.1, "two": 0.1}
+    assert page.told() == ["THREE", "three 0.80", "one 0.10", "two 0.10"]
+    page.choose("first-engine", "pb")  # without attention: alignment points
+    page.translated("THREE TWO ONE")
+    page.point_at(".output .word", 2)
+    assert page.lit("#mirror") == {"one": 1.0} and page.told() == ["ONE", "one"]
+    page.point_at(".output .word", 1)
+    assert page.lit("#mirror") == {"one": 1.0, "two": 1.0}
+    page.point_at("h1", 0)
+    assert page.lit("#mirror") == {} and page.told() == []
+
+
+def test_a_source_word_shows_its_translations(page: Page) -> None:
+    from selenium.webdriver import ActionChains
+
+    page.write("one two three")
+    page.translated("THREE TWO ONE")
+    chain = ActionChains(page.browser)
+    word = page.all("#mirror .word")[0].rect  # behind the text field
+    chain.w3c_actions.pointer_action.move_to_location(int(word["x"] + 5), int(word["y"] + 8))  # type: ignore[no-untyped-call]
+    chain.perform()
+    assert page.lit(".output") == {"ONE": 0.8, "TWO": 0.1, "THREE": 0.1}
+    assert page.told()[:2] == ["one", "ONE 0.80"]
+
+
+def test_what_is_told_of_a_word_covers_nothing(page: Page) -> None:
+    """It stands in the foot of the translation, and nothing moves for it."""
+    boxes = """
+        return [...document.querySelectorAll(".paper, .details, .copy")]
+          .map((one) => one.getBoundingClientRect().top);"""
+    page.write("one two\n" * 12 + "x" * 300)
+    page.until(lambda: len(page.texts(".output p")) == 13 and not page.all(".pending"))
+    before = page.js(boxes)
+    page.point_at(".output .word", 3)
+    assert page.told()[0] == "ONE" and page.js(boxes) == before
+    covers = """
+        const told = document.querySelector(".told").getBoundingClientRect();
+        const over = (box) => box.left < told.right && told.left < box.right
+          && box.top < told.bottom && told.top < box.bottom;
+        return [...document.querySelectorAll(".output, #source, .facts, .copy")]
+          .filter((one) => one.checkVisibility({visibilityProperty: true}))
+          .filter((one) => over(one.getBoundingClientRect()))
+          .map((one) => one.className);"""
+    assert page.js(covers) == []
+
+
+def test_words_are_reached_with_the_keyboard(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.write("one two\nthree four")
+    page.translated("TWO ONE", "FOUR THREE")
+    page.one("#source").send_keys(Keys.ESCAPE)
+    page.send("t")
+    assert page.told()[:2] == ["TWO", "two 0.80"]
+    page.send(Keys.ARROW_RIGHT)
+    assert page.told()[:2] == ["ONE", "one 0.80"] and page.lit("#mirror")["one"] == 0.8
+    assert page.one("#said").get_attribute("textContent") == "ONE: one 0.80, two 0.20"
+    page.send(Keys.ARROW_DOWN)
+    assert page.told()[0] == "FOUR" and page.texts(".output .current") == ["FOUR THREE"]
+    page.send(Keys.END, Keys.ARROW_RIGHT, Keys.ARROW_UP)
+    assert page.told()[0] == "TWO"
+    page.send(Keys.ESCAPE)
+    assert page.told() == []
+    page.one("#source").send_keys(Keys.CONTROL, Keys.HOME)  # the caret in the text does the same
+    assert page.told()[:2] == ["one", "ONE 0.80"]
+
+
+def test_the_words_of_a_line_are_found_in_its_text(page: Page) -> None:
+    def places(text: str, words: list[str]) -> list[str | None]:
+        found = page.browser.execute_async_script(
+            "const [text, words, done] = arguments; import('/places.js').then(({ placesOf }) => "
+            "done(placesOf(text, words).map((place) => place && text.slice(...place))))",
+            text,
+            words,
+        )
+        return cast(list[str | None], found)
+
+    assert places("Don't stop.", ["do", "n't", "stop", "."]) == ["Do", "n't", "stop", "."]
+    assert places("Il a dit « oui ».", ["il", "a", "dit", '"', "oui", '"', "."]) == [
+        "Il", "a", "dit", "«", "oui", "»", ".",
+    ]  # fmt: skip
+    assert places("a b c", ["x", "y", "c"]) == [None, None, "c"]
+    assert places("她喜欢茶。", ["她", "喜欢", "茶", "。"]) == ["她", "喜欢", "茶", "。"]
+    assert places("İi iİ", ["İi", "iİ"]) == ["İi", "iİ"] and places("", []) == []
+
+
+def test_alignment_phrases_features_and_parse(page: Page) -> None:
+    page.write("a b c")
+    page.translated("C B A")
+    page.details()
+    page.until(lambda: len(page.texts(".tabs button")) == 5)
+    assert page.texts(".tabs button") == ["Alternatives", "Alignment", "Phrases", "Features", "Parse"]
+    page.tab("Alignment")
+    assert page.texts(".matrix thead th") == ["a", "b", "c"]
+    assert page.texts(".matrix tbody tr") == [
+        "C.10.10.80 aligned",
+        "B.10.80 aligned.10",
+        "A.80 aligned.10.10",
+    ]
+    page.point_at(".matrix tbody tr", 0)
+    assert page.lit("#mirror")["c"] == 0.8 and page.texts(".output .held") == ["C"]
+    page.tab("Phrases")
+    assert page.texts(".phrases bdi") == ["a", "b c", "C B", "A"]
+    page.point_at(".phrase", 0)
+    assert page.texts(".phrase.held") == ["2a", "2A"]
+    page.tab("Features")
+    assert page.texts(".features tbody tr")[:3] == [
+        "LM0count language model−12.500.5000−6.25",
+        "TranslationModel0phrase tableone−1.000.1000−0.10",
+        "two−2.000.2000−0.40",
+    ]
+    assert page.texts(".features tfoot tr") == ["Total−1.50"]
+    page.tab("Parse")
+    assert len(page.all("svg.parse circle")) == 3 and page.texts("svg.parse text") == ["a", "b", "c"]
+    assert page.texts("svg.parse circle title")[0] == "a b: new 0.10, left 0.80, right 0.10"
+    page.choose("first-engine", "pb")
+    page.until(lambda: page.texts(".tabs button") == ["Alternatives", "Alignment"])
+
+
+def test_tabs_obey_arrow_keys(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.write("a b c")
+    page.translated("C B A")
+    page.details()
+    page.until(lambda: page.all(".tabs button"))
+    page.tab("Alignment")
+    for key, name in ((Keys.ARROW_RIGHT, "Phrases"), (Keys.ARROW_LEFT, "Alignment")):
+        page.send(key)
+        assert page.js("return document.activeElement.textContent") == name
+        assert page.texts('[role="tab"][aria-selected="true"]') == [name]
+        assert page.one('[role="tabpanel"]').get_attribute("aria-labelledby") == f"first-tab-{name.lower()}"

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.text.inspection.held_out import held_out, split
-from nmt.text.inspection.pairs import inspect
+from nmt.text.inspection.texts import inspect_pairs
 
 LINES = 120
 
@@ -25,7 +25,7 @@ def test_the_same_pairs_in_any_order(tmp_path: Path) -> None:
     found = []
     for numbers in (list(range(LINES)), list(range(LINES))[::-1]):
         paths = texts(tmp_path, numbers)
-        rows = held_out(inspect(*paths))
+        rows = held_out(inspect_pairs(*paths))
         train, dev = ([tmp_path / f"{part}.{side}" for side in "st"] for part in ("train", "dev"))
         split(paths, train, dev, rows)
         lines = [path.read_text().splitlines() for path in (*train, *dev)]
@@ -40,7 +40,7 @@ def test_the_same_pairs_in_any_order(tmp_path: Path) -> None:
 
 def test_too_few(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="14 pairs without faults that occur once are too few"):
-        held_out(inspect(*texts(tmp_path, list(range(19)))))
+        held_out(inspect_pairs(*texts(tmp_path, list(range(19)))))
 
 
 def test_files_keep_their_order(tmp_path: Path) -> None:

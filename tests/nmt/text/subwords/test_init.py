@@ -6,11 +6,12 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.text import subwords
-from nmt.text.subwords import Learning, Subwords, bpe
-from nmt.text.subwords.sentencepiece_bpe import SentencePieceBPE
-from nmt.text.subwords.unigram import Unigram
-from tests.nmt.text.subwords.test_pieces import text
+from nmt.text.subwords import Learning, Subwords, TrainingText, bpe
+from nmt.text.subwords.sentencepiece import SentencePieceBPE, Unigram
+from tests.nmt.text.subwords.test_sentencepiece import text
 from tests.spaceless import japanese
+
+# ---- test init ---------------------------------------------------------------------------------------------
 
 
 def test_a_file_says_what_it_is(tmp_path: Path) -> None:
@@ -49,3 +50,28 @@ def test_text_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("\nan empty line, then words\n")
     with pytest.raises(DataError, match="text:1: "):
         subwords.load(tmp_path / "text")
+
+
+# ---- test protocol -----------------------------------------------------------------------------------------
+# What is remembered of a training text.
+
+
+def test_words_are_counted_or_sentences_kept() -> None:
+    words, sentences = TrainingText(False), TrainingText(True)
+    for line in (["a", "bb"], ["a"], []):
+        words.add(line)
+        sentences.add(line)
+    assert words.words == {"a": 2, "bb": 1} and sentences.lines == ["a bb", "a", ""]
+    assert words.characters() == {"a": 2, "b": 2} and sentences.characters() == {"a": 2, " ": 1, "b": 2}
+    assert (words + words).words == {"a": 4, "bb": 2} and (sentences + sentences).lines == 2 * sentences.lines
+
+
+def test_a_sample_is_uniform_and_always_the_same() -> None:
+    samples = []
+    for _ in range(2):
+        text = TrainingText(True, most=100)
+        for number in range(10000):
+            text.add([str(number)])
+        samples.append(text.lines)
+    assert samples[0] == samples[1] and len(set(samples[0])) == 100
+    assert 4000 < sum(map(int, samples[0])) / 100 < 6000  # 5000, with a standard deviation of 290

@@ -19,8 +19,8 @@ from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.registry import make
 from nmt.models.transformer import TransformerConfig
 from nmt.runs.checkpoint import SavedRun
-from nmt.text.escapes import unescape
 from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.decoder import compiled_search
 from smt_bridge.decoder.arrays import Floats, Int64s, State

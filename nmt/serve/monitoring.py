@@ -1,0 +1,133 @@
+"""What can be seen of a server that runs: how requests went, metrics, and whether it is about to stop."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, exposition
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from nmt.serve.served import ServedEngines
+
+# ---- requests in hand --------------------------------------------------------------------------------------
+# Whether the server is about to stop, and how many requests it has in hand.
+
+
+@dataclass
+class Life:
+    """Shared by the gate, which counts requests and lets none in once the server stops, and by the server,
+    which ends when the last one has been answered."""
+
+    active: int = 0
+    stopping: float = 0.0  # since when, by the monotonic clock; 0: it is not
+
+    def stop(self) -> None:
+        """Let no more requests in."""
+        self.stopping = self.stopping or time.monotonic()
+
+    def is_over(self, grace: float) -> bool:
+        """Is all done, or have so many seconds passed since `stop`?"""
+        return self.stopping > 0 and (not self.active or time.monotonic() - self.stopping > grace)
+
+
+# ---- records of requests -----------------------------------------------------------------------------------
+# How requests went, as lines of JSON. They never have the text of a request.
+
+
+@dataclass
+class Record:
+    """How a request went."""
+
+    id: str
+    client: str
+    method: str
+    path: str
+    route: str = ""  # what handled it; empty: nothing
+    status: int = 0
+    seconds: float = 0.0
+    engine: str = ""
+    lines: int = 0
+    error: str = ""  # of ours; the log has its traceback
+
+
+class RequestLog:
+    """Writes a line for each request, to stdout unless given another stream."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream
+
+    def write(self, record: Record) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        level = "error" if record.error else "warning" if record.status >= 500 else "info"
+        content = {"time": now, "level": level, "event": "request", **asdict(record)}
+        content["seconds"] = round(record.seconds, 6)
+        stream = self.stream or sys.stdout
+        with suppress(OSError, ValueError):  # closed, or a full disk: requests are answered all the same
+            print(json.dumps(content), file=stream, flush=True)
+
+
+# ---- metrics -----------------------------------------------------------------------------------------------
+# Metrics in Prometheus' text format, at /metrics.
+
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
+METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+OTHER_LABEL = "other"  # whatever a client thinks of: labels are ours
+
+
+class EngineCollector(Collector):
+    """What engines and requests are doing at the moment."""
+
+    def __init__(self, engines: ServedEngines, life: Life) -> None:
+        self.engines, self.life = engines, life
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        waiting = GaugeMetricFamily("nmt_waiting_lines", "lines in the queue of an engine", labels=["engine"])
+        live = GaugeMetricFamily("nmt_live_lines", "lines that an engine has in hand", labels=["engine"])
+        for name, one in self.engines.items():
+            waiting.add_metric([name], one.waiting)
+            live.add_metric([name], one.live)
+        yield waiting
+        yield live
+        yield GaugeMetricFamily("nmt_active_requests", "requests in hand", value=self.life.active)
+
+
+class Metrics:
+    """Counts the records of requests."""
+
+    def __init__(self, engines: ServedEngines, life: Life) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "nmt_requests", "requests answered", ["route", "method", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "nmt_request_seconds", "time to answer", ["route"], registry=self.registry, buckets=BUCKETS
+        )
+        self.lines = Counter("nmt_lines", "lines of good requests", ["engine"], registry=self.registry)
+        self.registry.register(EngineCollector(engines, life))
+        ProcessCollector(registry=self.registry)
+
+    def count(self, record: Record) -> None:
+        """One more request."""
+        route = record.route or OTHER_LABEL
+        method = record.method if record.method in METHODS else OTHER_LABEL
+        self.requests.labels(route, method, str(record.status)).inc()
+        self.seconds.labels(route).observe(record.seconds)
+        if record.engine and record.status == 200:
+            self.lines.labels(record.engine).inc(record.lines)
+
+    def routes(self) -> list[BaseRoute]:
+        return [Route("/metrics", self.show)]
+
+    async def show(self, request: Request) -> Response:
+        text = exposition.generate_latest(self.registry)
+        return Response(text, headers={"Content-Type": exposition.CONTENT_TYPE_PLAIN_0_0_4})

@@ -1,0 +1,360 @@
+"""What the kinds of SentencePiece have in common (Kudo & Richardson 2018): raw text -> pieces -> raw text.
+
+`▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
+plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
+"""
+
+import heapq
+import io
+import math
+import random
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from nmt import files, signals
+from nmt.errors import ConfigError, DataError
+from nmt.text.scripts import byte_letter
+from nmt.text.subwords.protocol import Learning, Sampler, TrainingText
+from nmt.text.vocab import BOS, EOS, UNK, Vocab
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+# What the kinds of SentencePiece have in common (Kudo & Richardson 2018): raw text -> pieces -> raw text.
+#
+# `▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
+# plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
+
+
+BLANK = "▁"
+BYTE = re.compile("<0x([0-9A-F]{2})>")
+BYTES = 256
+MOST_PIECES, RUNNING_CHARACTERS = (
+    8000,
+    50,
+)  # pieces learned by default: at most 8000, and one for 50 characters of text
+SPECIAL_PIECES = 3  # <s>, </s>, <unk>
+THREADS = 4  # always as many: the model depends on them
+QUIET = 2  # errors only
+TOO_SMALL = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
+# Fields of the library's ModelProto and TrainerSpec, and the values of model_type.
+TRAINER, MODEL_TYPE = 2, 3
+TYPES = {1: "unigram", 2: "sentencepiece-bpe", 3: "word", 4: "character"}
+
+
+class Pieces:
+    """A SentencePiece model. DataError for bytes that are none."""
+
+    kind: ClassVar[str]
+    model_type: ClassVar[str]  # as the library calls it
+    raw: ClassVar[bool] = True
+    suffix: ClassVar[str] = "spm"
+
+    def __init__(self, model: bytes, name: str = "model") -> None:
+        self.model = model
+        self.processor, self.names = load_model(model, name)
+        if any("\n" in piece for piece in self.names):
+            raise DataError(f"{name}: a unit of this SentencePiece model has a line end; learn another")
+
+    @classmethod
+    def learn(cls, text: TrainingText, how: Learning) -> Self:
+        """From sentences; the same text gives the same bytes. ConfigError for fewer pieces than the text has
+        characters, DataError for a text without words."""
+        from sentencepiece import SentencePieceTrainer
+
+        if not any(text.lines):
+            raise DataError("the training text has no words to learn subwords from")
+        extra = SPECIAL_PIECES + (BYTES if how.byte_fallback else 0)
+        model = io.BytesIO()
+        try:
+            with signals.at_once():
+                SentencePieceTrainer.train(
+                    sentence_iterator=iter(text.lines),
+                    model_writer=model,
+                    model_type=cls.model_type,
+                    vocab_size=extra + (how.pieces or default_size(text)),
+                    hard_vocab_limit=False,
+                    byte_fallback=how.byte_fallback,
+                    normalization_rule_name=how.unicode,
+                    bos_id=BOS,
+                    eos_id=EOS,
+                    unk_id=UNK,
+                    num_threads=THREADS,
+                    minloglevel=QUIET,
+                )
+        except RuntimeError as error:
+            found = TOO_SMALL.search(str(error))
+            if not found:
+                raise DataError(f"SentencePiece cannot learn from this text: {error}") from error
+            raise ConfigError(
+                f"pieces: {how.pieces} is too small: the text has {int(found[2]) - extra} frequent "
+                "characters; expected more pieces than that, or 0"
+            ) from error
+        return cls(model.getvalue())
+
+    def pieces(self) -> dict[str, float]:
+        """The score of each piece, without bytes, control symbols and pieces out of use."""
+        known = self.processor
+        return {
+            piece: known.get_score(index)
+            for index, piece in enumerate(self.names)
+            if not (known.is_control(index) or known.is_unknown(index) or known.is_unused(index))
+            and not known.is_byte(index)
+        }
+
+    def apply(self, words: list[str]) -> list[str]:
+        """The pieces of a sentence."""
+        return list(self.processor.encode(" ".join(words), out_type=str))
+
+    @staticmethod
+    def undo(units: list[str]) -> list[str]:
+        """See `undo`."""
+        return join_pieces(units)
+
+    @staticmethod
+    def spell(unit: str) -> str:
+        """`▁lo` -> ` lo`; a byte is a letter of its own."""
+        found = BYTE.fullmatch(unit)
+        return byte_letter(int(found[1], 16)) if found else unit.replace(BLANK, " ")
+
+    def word_numbers(self, units: list[str]) -> list[int]:
+        """`▁lo wer ▁case` -> 0 0 1. A blank belongs to the word after it."""
+        numbers, word, inside = [], -1, False
+        for unit in units:
+            first = None
+            for blank in map(is_blank, as_text(unit)):
+                word += not blank and not inside
+                inside = not blank
+                first = word if first is None and inside else first
+            numbers.append(word + 1 if first is None else first)
+        return [min(number, max(0, word)) for number in numbers]
+
+    def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
+        """All pieces: those that the training text needs not, another text may."""
+        known = self.processor
+        return [*self.pieces(), *(piece for index, piece in enumerate(self.names) if known.is_byte(index))]
+
+    @property
+    def summary(self) -> str:
+        """`8,259 units`"""
+        return f"{self.processor.get_piece_size() - SPECIAL_PIECES:,} units"
+
+    def save(self, path: str | Path) -> None:
+        """Write the library's own file."""
+        with files.Writing(path) as out:
+            out.write(self.model)
+
+
+def load_model(model: bytes, name: str) -> "tuple[SentencePieceProcessor, list[str]]":
+    """The library's model and all its pieces, in the order of its ids. DataError for bytes that are none."""
+    from sentencepiece import SentencePieceProcessor
+
+    if not model:
+        raise DataError(f"{name}: empty file, expected a SentencePiece model")
+    try:
+        processor = SentencePieceProcessor(model_proto=model)
+        return processor, [processor.id_to_piece(index) for index in range(processor.get_piece_size())]
+    except (RuntimeError, UnicodeDecodeError) as error:
+        raise DataError(f"{name}: damaged SentencePiece model; was it copied whole?") from error
+
+
+def default_size(text: TrainingText) -> int:
+    """How many pieces a text is good for: few of a small one, or they would be whole sentences."""
+    characters = text.characters()
+    return max(
+        len(characters) + 1, min(MOST_PIECES, len(characters) + characters.total() // RUNNING_CHARACTERS)
+    )
+
+
+def join_pieces(units: Iterable[str]) -> list[str]:
+    """Pieces -> what blanks separate. Bytes that are no UTF-8 become U+FFFD, line ends and NUL blanks."""
+    parts = (
+        bytes([int(found[1], 16)]) if (found := BYTE.fullmatch(unit)) else unit.encode() for unit in units
+    )
+    text = b"".join(parts).decode("utf-8", "replace")
+    return files.split_words(text.replace(BLANK, " ").replace("\n", " ").replace("\0", " "))
+
+
+def recut(units: Iterable[str], known: Container[str], cut: Callable[[str], list[str]]) -> list[str]:
+    """Units with each run of known ones cut anew."""
+    found: list[str] = []
+    for is_known, run in groupby(units, key=known.__contains__):
+        parts = list(run)
+        found += cut("".join(parts)) if is_known else parts
+    return found
+
+
+def as_text(unit: str) -> str:
+    """A piece as text; a byte is one character, whichever."""
+    found = BYTE.fullmatch(unit)
+    return unit if not found else chr(int(found[1], 16))
+
+
+def is_blank(character: str) -> bool:
+    """Does `undo` separate words here?"""
+    return character in (BLANK, " ", "\t", "\n", "\0")
+
+
+# ---- reading a model's own description ---------------------------------------------------------------------
+
+
+def is_model(data: bytes) -> bool:
+    """Is a file a SentencePiece model, or the beginning of one? Text has no NUL, and its numbers do."""
+    return data[:1] == b"\n" and b"\0" in data[:200]
+
+
+def kind_of_model(model: bytes) -> str:
+    """The kind of a model, one of TYPES."""
+    trainer = b"".join(message_fields(model, TRAINER))
+    found = next(message_fields(trainer, MODEL_TYPE), b"\1")
+    return TYPES.get(found[0], "unknown")
+
+
+def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
+    """The contents of a field of a protobuf message: of numbers their bytes."""
+    at = 0
+    while at < len(message):
+        key, at = number_at(message, at)
+        kind = key & 7
+        if kind == 2:  # a length, then as many bytes
+            size, at = number_at(message, at)
+        else:
+            size = {0: number_at(message, at)[1] - at, 1: 8, 5: 4}.get(kind, len(message))
+        if key >> 3 == wanted:
+            yield message[at : at + size]
+        at += size
+
+
+def number_at(message: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length, and where it ends."""
+    value = shift = 0
+    while at < len(message):
+        value |= (message[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if message[at - 1] < 128:
+            break
+    return value, at
+
+
+# ---- unigram -----------------------------------------------------------------------------------------------
+# The unigram model of SentencePiece (Kudo 2018): the most probable cut, or in training one drawn from
+# p(cut) ** alpha.
+
+
+class Unigram(Pieces):
+    """A SentencePiece model of type unigram."""
+
+    kind: ClassVar[str] = "unigram"
+    model_type: ClassVar[str] = "unigram"
+    rate_key: ClassVar[str] = "unigram_sampling"
+
+    def sampler(self, rate: float, vocab: Vocab) -> Sampler:
+        """Subword regularization; `rate` is alpha."""
+        return Resegmented(self.pieces(), rate, vocab)
+
+
+class Resegmented:
+    """Draws cuts of a text with probability p(cut) ** alpha, up to a constant: forward sums, then a walk
+    backward (section 3.2, l = infinity).
+
+    Bytes and unknown characters stay as they are.
+    """
+
+    def __init__(self, pieces: dict[str, float], alpha: float, vocab: Vocab) -> None:
+        self.weights = {piece: alpha * score for piece, score in pieces.items() if piece in vocab.ids}
+        self.longest = max(map(len, self.weights), default=0)
+        self.vocab = vocab
+
+    def __call__(self, ids: list[int], key: str) -> list[int]:
+        draw = random.Random(key)
+        units = self.vocab.decode(ids)
+        return self.vocab.encode(recut(units, self.weights, lambda text: self.cut(text, draw)))
+
+    def cut(self, text: str, draw: random.Random) -> list[str]:
+        """A cut of a text that has one."""
+        totals, arcs = [0.0], list[list[tuple[int, float]]]([[]])
+        for end in range(1, len(text) + 1):
+            found = [
+                (start, totals[start] + weight)
+                for start in range(max(0, end - self.longest), end)
+                if (weight := self.weights.get(text[start:end])) is not None and totals[start] > -math.inf
+            ]
+            arcs.append(found)
+            totals.append(log_sum([value for _, value in found]))
+        units, end = list[str](), len(text)
+        while end:
+            chances = [math.exp(value - totals[end]) for _, value in arcs[end]]
+            [(start, _)] = draw.choices(arcs[end], chances)
+            units.append(text[start:end])
+            end = start
+        return units[::-1]
+
+
+def log_sum(values: list[float]) -> float:
+    """log of the sum of exp(value); of none -inf."""
+    top = max(values, default=-math.inf)
+    return top + math.log(sum(math.exp(value - top) for value in values)) if values else top
+
+
+# ---- byte-pair encoding ------------------------------------------------------------------------------------
+# Byte-pair encoding by SentencePiece, of raw text; in training merges may be left out (BPE dropout).
+
+
+class SentencePieceBPE(Pieces):
+    """A SentencePiece model of type BPE."""
+
+    kind: ClassVar[str] = "sentencepiece-bpe"
+    model_type: ClassVar[str] = "bpe"
+    rate_key: ClassVar[str] = "bpe_dropout"
+
+    def sampler(self, rate: float, vocab: Vocab) -> Sampler:
+        """BPE dropout."""
+        return DroppedPieces(self.pieces(), rate, vocab)
+
+
+class DroppedPieces:
+    """Merges the best pair of neighbors first, the leftmost of equals, as the library does, but leaves out
+    each with the chance `rate` (Provilkov et al. 2020). Bytes and unknown characters stay as they are."""
+
+    def __init__(self, pieces: dict[str, float], rate: float, vocab: Vocab) -> None:
+        self.scores = {piece: score for piece, score in pieces.items() if piece in vocab.ids}
+        self.rate, self.vocab = rate, vocab
+
+    def __call__(self, ids: list[int], key: str) -> list[int]:
+        draw = random.Random(key)
+        units = self.vocab.decode(ids)
+        return self.vocab.encode(recut(units, self.scores, lambda text: self.merge(list(text), draw)))
+
+    def merge(self, symbols: list[str], draw: random.Random) -> list[str]:
+        """The pieces of a text, given as characters. A symbol that was merged into its left neighbor is
+        empty."""
+        after = [*range(1, len(symbols)), -1]
+        before = list(range(-1, len(symbols) - 1))
+        waiting: list[tuple[float, int, str, int]] = []
+
+        def offer(left: int, right: int) -> None:
+            if left >= 0 and right >= 0:
+                pair = symbols[left] + symbols[right]
+                if pair in self.scores:
+                    heapq.heappush(waiting, (-self.scores[pair], left, pair, right))
+
+        for left in range(len(symbols) - 1):
+            offer(left, left + 1)
+        while waiting:
+            _, left, pair, right = heapq.heappop(waiting)
+            if after[left] != right or symbols[left] + symbols[right] != pair:
+                continue  # one of the two was merged meanwhile
+            if draw.random() < self.rate:
+                continue
+            symbols[left], symbols[right] = pair, ""
+            after[left] = after[right]
+            if after[right] >= 0:
+                before[after[right]] = left
+            offer(before[left], left)
+            offer(left, after[left])
+        return [symbol for symbol in symbols if symbol]
